@@ -1,0 +1,91 @@
+//! Why an operation was done. "Every byte has a cause" (contract 4): the sums over causes equal the medium's own counters.
+
+use serde::{Deserialize, Serialize};
+
+/// The cause of a flash operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Cause {
+    /// A host request, including the reads of its read-modify-writes.
+    Host = 0,
+    /// Garbage collection: moves and erases of victims.
+    Gc = 1,
+    /// Log-block merges, superblock remap copies and in-place rewrites.
+    Merge = 2,
+    /// Mapping tables kept on flash.
+    Map = 3,
+    /// Other metadata (checkpoints, journals).
+    Meta = 4,
+    /// Padding.
+    Pad = 5,
+    /// Wear levelling.
+    Wear = 6,
+}
+
+impl Cause {
+    /// Every cause, in the order of the result document.
+    pub const ALL: [Self; 7] =
+        [Self::Host, Self::Gc, Self::Merge, Self::Map, Self::Meta, Self::Pad, Self::Wear];
+
+    /// The name used in result documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Gc => "gc",
+            Self::Merge => "merge",
+            Self::Map => "map",
+            Self::Meta => "meta",
+            Self::Pad => "pad",
+            Self::Wear => "wear",
+        }
+    }
+}
+
+/// Numbers of flash operations: pages programmed, pages read, blocks erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpCounts {
+    /// Pages programmed.
+    pub programs: u64,
+    /// Pages read.
+    pub reads: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl OpCounts {
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: Self) {
+        self.programs += other.programs;
+        self.reads += other.reads;
+        self.erases += other.erases;
+    }
+}
+
+/// Operation counts by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CauseTable {
+    rows: [OpCounts; Cause::ALL.len()],
+}
+
+impl CauseTable {
+    /// The counts of one cause.
+    pub const fn get(&self, cause: Cause) -> OpCounts {
+        self.rows[cause as usize]
+    }
+
+    /// The counts of one cause, for counting.
+    #[inline]
+    pub fn row(&mut self, cause: Cause) -> &mut OpCounts {
+        &mut self.rows[cause as usize]
+    }
+
+    /// The sum over all causes.
+    pub fn total(&self) -> OpCounts {
+        let mut total = OpCounts::default();
+        for row in self.rows {
+            total.add(row);
+        }
+        total
+    }
+}

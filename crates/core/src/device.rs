@@ -1,0 +1,243 @@
+//! The flash device contract: what an FTL programs against, in replay and in service alike.
+//!
+//! State changes when an operation is submitted; when it runs in virtual time is the scheduler's business. An FTL expresses
+//! order only through [`Issue::after`] and [`FlashDevice::join`], so it cannot tell a scheduler that fixes the completion
+//! at submission (`fifo`) from one that is event-driven (`read-first`).
+//!
+//! Invariants every device keeps:
+//! * a page is programmed at most once between two erases of its block ([`FlashError::NotErased`] otherwise);
+//! * pages of a block are programmed in ascending order unless [`Capabilities::out_of_order_program`] is set;
+//! * an erase beyond the endurance, or any operation on a bad block, fails and changes nothing;
+//! * two operations on the same page or block take effect in the order they were submitted.
+
+use crate::addr::{BlockId, Lpn, Ppn};
+use crate::cause::{Cause, CauseTable, OpCounts};
+use crate::geometry::Geometry;
+use crate::time::SimTime;
+
+/// Stands for the completion of an operation, or of several (see [`FlashDevice::join`]).
+///
+/// Opaque to FTLs. [`Token::NONE`] is complete from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Token(pub u64);
+
+impl Token {
+    /// Complete from the beginning; the neutral element of [`FlashDevice::join`].
+    pub const NONE: Self = Self(0);
+}
+
+/// When and why an operation is issued.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue {
+    /// The operation does not start before this time. Never earlier than a time already advanced past.
+    pub at: SimTime,
+    /// The operation does not start before this completes.
+    pub after: Token,
+    /// What it is counted under.
+    pub cause: Cause,
+}
+
+impl Issue {
+    /// An operation with no predecessor.
+    pub const fn new(at: SimTime, cause: Cause) -> Self {
+        Self { at, after: Token::NONE, cause }
+    }
+
+    /// The same, but not before `after` completes.
+    #[must_use]
+    pub const fn after(self, after: Token) -> Self {
+        Self { after, ..self }
+    }
+}
+
+/// What is programmed beside the data of a page, so that the inverse map can be rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oob {
+    /// The logical page whose data this is, or [`Lpn::PADDING`].
+    pub lpn: Lpn,
+    /// Write sequence number of the FTL, growing with every program. A timing-only medium keeps one per block
+    /// (that of its first page), a medium with bytes one per page.
+    pub seq: u64,
+}
+
+/// What a page read gives.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRead {
+    /// The page's OOB. Meaningful whether or not the device stores data.
+    pub oob: Oob,
+    /// Completes when the data has left the device.
+    pub done: Token,
+}
+
+/// What a device can do beyond the basic contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Pages of a block may be programmed in any order (superblock strategies of the thesis need it).
+    pub out_of_order_program: bool,
+    /// The device keeps payload. Where it does not, `data` arguments are ignored and should be `None`.
+    pub stores_data: bool,
+    /// Reads and programs move only the bytes asked for over the bus instead of the whole page.
+    pub partial_transfer: bool,
+}
+
+/// A finished [`FlashDevice::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag given to `watch`.
+    pub tag: u64,
+    /// When it completed.
+    pub at: SimTime,
+}
+
+/// What a medium can refuse. The first three are ordinary events of flash; the others are bugs of the caller that the medium
+/// refuses to hide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlashError {
+    /// The page cannot be corrected by ECC.
+    #[error("uncorrectable read of page {page:?}")]
+    Uncorrectable {
+        /// Which page.
+        page: Ppn,
+    },
+    /// The program operation failed; the block should be retired.
+    #[error("program of page {page:?} failed")]
+    ProgramFailed {
+        /// Which page.
+        page: Ppn,
+    },
+    /// The erase failed; the block should be retired.
+    #[error("erase of block {block:?} failed")]
+    EraseFailed {
+        /// Which block.
+        block: BlockId,
+    },
+    /// The block has reached its endurance.
+    #[error("block {block:?} has reached its endurance of {endurance} erases")]
+    WornOut {
+        /// Which block.
+        block: BlockId,
+        /// The limit.
+        endurance: u32,
+    },
+    /// The block is bad, from the factory or since.
+    #[error("block {block:?} is bad")]
+    BadBlock {
+        /// Which block.
+        block: BlockId,
+    },
+    /// The page has been programmed since the last erase of its block.
+    #[error("page {page:?} programmed twice without an erase")]
+    NotErased {
+        /// Which page.
+        page: Ppn,
+    },
+    /// A later page of the block has been programmed already, or an earlier one has not.
+    #[error("page {page:?} programmed out of order (next page of the block is {expected})")]
+    OutOfOrder {
+        /// Which page.
+        page: Ppn,
+        /// Index in the block of the page that may be programmed.
+        expected: u32,
+    },
+    /// A read of an erased page.
+    #[error("read of page {page:?}, which is erased")]
+    Erased {
+        /// Which page.
+        page: Ppn,
+    },
+    /// No such page or block.
+    #[error("address {address} outside the device ({limit})")]
+    OutOfRange {
+        /// Page or block number.
+        address: u64,
+        /// Number of pages or blocks.
+        limit: u64,
+    },
+}
+
+/// A flash device: state, rules, counters and time.
+///
+/// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device without
+/// [`Capabilities::partial_transfer`] moves the whole page whatever they say.
+pub trait FlashDevice {
+    /// The device's shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// What it can do beyond the basic contract.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data.
+    fn read(
+        &mut self,
+        page: Ppn,
+        transfer: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead, FlashError>;
+
+    /// Programs a page. `data`, if given, is one page long.
+    fn program(
+        &mut self,
+        page: Ppn,
+        oob: Oob,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError>;
+
+    /// Erases a block.
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError>;
+
+    /// Completes when both have.
+    fn join(&mut self, a: Token, b: Token) -> Token;
+
+    /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read = "flash"`).
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
+
+    /// Whether the page has been programmed since the last erase.
+    fn is_programmed(&self, page: Ppn) -> bool;
+
+    /// One past the highest programmed page of the block, in pages; 0 for an erased block.
+    fn write_pointer(&self, block: BlockId) -> u32;
+
+    /// How often the block was erased, since the device was made.
+    fn erase_count(&self, block: BlockId) -> u32;
+
+    /// Whether the block is bad.
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// When the token completes, for schedulers that know at submission; `None` for event-driven ones.
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// Asks for a [`Completion`] with `tag` from [`FlashDevice::advance`] once `token` completes. One watcher a token.
+    /// Only meaningful where [`FlashDevice::completion`] gives `None`.
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// Runs events up to and including `until`, appending completions in time order.
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// The time of the next event that `advance` would run.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// From when on nothing that was submitted is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
+
+    /// Operations by cause since the last reset.
+    fn counters(&self) -> &CauseTable;
+
+    /// The medium's own totals since the last reset, counted apart from [`FlashDevice::counters`] so that one checks the other.
+    fn medium_totals(&self) -> OpCounts;
+
+    /// Starts counting anew (after preconditioning). Wear counts on: see [`FlashDevice::erase_count`].
+    fn reset_counters(&mut self);
+
+    /// Forgets all queued time: every resource is free at `at`. For the border between preconditioning and the counted part.
+    fn reset_time(&mut self, at: SimTime);
+
+    /// Programs per page since the last reset, block-major, if the device was asked to keep them.
+    fn program_counts(&self) -> Option<&[u32]> {
+        None
+    }
+}

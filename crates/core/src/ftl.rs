@@ -1,0 +1,142 @@
+//! The translation layer contract.
+
+use crate::addr::{Extent, Lpn, Ppn};
+use crate::device::{FlashDevice, FlashError, Token};
+use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
+
+/// Advice that comes with a write: a stream, placement handle or lifetime class. 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hint(pub u16);
+
+/// Why a translation layer refuses a request. A refused request has changed nothing the host can see, unless the variant says so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FtlError {
+    /// There is no room: nothing that could be collected has an invalid page.
+    #[error(
+        "device full: {reason}; the request needs {needed_pages} page(s), {free_pages} are free, \
+         {live_pages} of {total_pages} physical pages are live"
+    )]
+    DeviceFull {
+        /// What could not be found.
+        reason: &'static str,
+        /// Pages the request touches.
+        needed_pages: u64,
+        /// Pages that could still be programmed.
+        free_pages: u64,
+        /// Pages that hold live data.
+        live_pages: u64,
+        /// Pages of the device (good blocks).
+        total_pages: u64,
+    },
+    /// The request reaches past the logical capacity.
+    #[error("request {extent} reaches past the logical capacity of {capacity_bytes} bytes")]
+    OutOfRange {
+        /// The request.
+        extent: Extent,
+        /// Logical capacity in bytes.
+        capacity_bytes: u64,
+    },
+    /// The medium refused an operation.
+    #[error(transparent)]
+    Flash(#[from] FlashError),
+}
+
+/// Counters of a translation layer, since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FtlStats {
+    /// Map entries changed (log-table entries apart).
+    pub map_updates: u64,
+    /// Bytes of map changed: 8 B a page-map or superblock-map update, 2 B a log page-map update.
+    pub map_update_bytes: u64,
+    /// Changes to the log-block table (hybrid maps), kept apart from `map_updates`.
+    pub log_table_updates: u64,
+    /// Victims collected (whole-device collections for contiguous GC).
+    pub gc_runs: u64,
+    /// Valid pages moved by GC.
+    pub gc_moved_pages: u64,
+    /// Merges in which the log block became the data block.
+    pub merges_switch: u64,
+    /// Merges that copied.
+    pub merges_full: u64,
+    /// Merges forced by a full log table.
+    pub merges_evicted: u64,
+    /// Superblocks rewritten in place.
+    pub in_place_rewrites: u64,
+    /// Logical pages that hold data now (not reset).
+    pub live_pages: u64,
+}
+
+/// What a translation layer costs, and how its space is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Bytes of mapping table in the layer's own model (8 B an entry for the thesis strategies).
+    pub map_table_bytes: u64,
+    /// DRAM the layer needs on a real device: maps, inverse maps, valid counts.
+    pub dram_bytes: u64,
+    /// Logical capacity in bytes.
+    pub usable_bytes: u64,
+    /// Good blocks.
+    pub total_blocks: u64,
+    /// Blocks kept free or open, so never a victim.
+    pub reserve_blocks: u64,
+    /// Pages of a block.
+    pub pages_per_block: u64,
+    /// Logical capacity in pages.
+    pub logical_pages: u64,
+}
+
+/// A flash translation layer. Holds its device; one thread owns both.
+///
+/// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes, and a read fills
+/// `data` where the device stores payload (zeroes where nothing is mapped). The returned token completes when the host may be answered.
+pub trait Ftl {
+    /// Logical capacity in pages.
+    fn logical_pages(&self) -> u64;
+
+    /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says otherwise.
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
+
+    /// Writes.
+    fn write(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        hint: Hint,
+        at: SimTime,
+    ) -> Result<Token, FtlError>;
+
+    /// Drops the pages that `extent` wholly covers; a partly covered page is left alone.
+    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
+
+    /// Like [`Ftl::trim`], and the whole extent reads as zeroes afterwards. Timing-only devices drop whole pages and are done.
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
+
+    /// Makes what was acknowledged durable.
+    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError>;
+
+    /// The host has nothing to do from `at` until `until`: background work that may start in that span.
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
+
+    /// Where a logical page is, if it is mapped. For tests and analysis.
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
+
+    /// Counters since the last reset.
+    fn stats(&self) -> FtlStats;
+
+    /// Starts counting anew. The map and the wear stay.
+    fn reset_stats(&mut self);
+
+    /// Cost and space.
+    fn cost(&self) -> Cost;
+
+    /// The device below.
+    fn device(&self) -> &dyn FlashDevice;
+
+    /// The device below.
+    fn device_mut(&mut self) -> &mut dyn FlashDevice;
+
+    /// Checks the layer's own invariants (maps, counts, queues agree with the device). For tests: slow, panics with the values.
+    fn check_invariants(&self);
+}

@@ -1,0 +1,31 @@
+//! Vocabulary of nandscape: what every other crate speaks and nothing that does I/O, spawns a thread or reads a clock.
+//!
+//! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
+//! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
+//! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
+//! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
+//! * [`cause`]: operation counters by cause; [`record`]: one request of a workload.
+//! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
+//! * [`rng`]: named, value-stable random generators.
+
+pub mod addr;
+pub mod cause;
+pub mod device;
+pub mod ftl;
+pub mod geometry;
+pub mod namespace;
+pub mod record;
+pub mod registry;
+pub mod rng;
+pub mod time;
+pub mod units;
+
+pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
+pub use cause::{Cause, CauseTable, OpCounts};
+pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, PageRead, Token};
+pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint};
+pub use geometry::{Geometry, GeometryError, SuperblockLayout};
+pub use namespace::{Command, Namespace, NamespaceError};
+pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+pub use registry::{Info, Param, ParamError, ParamKind, Params};
+pub use time::SimTime;

@@ -1,0 +1,119 @@
+//! What replay and servers see: commands in, tokens and completions out.
+
+use crate::addr::Extent;
+use crate::device::{Completion, FlashDevice, Token};
+use crate::ftl::{Cost, FtlError, FtlStats, Hint};
+use crate::record::Op;
+use crate::time::SimTime;
+use serde::{Deserialize, Serialize};
+
+/// A host command without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What to do.
+    pub op: Op,
+    /// Where.
+    pub extent: Extent,
+    /// Stream, handle or lifetime class.
+    pub hint: Hint,
+}
+
+/// Payload of a command.
+#[derive(Debug, Default)]
+pub enum Payload<'a> {
+    /// None: replay, or a command that has none.
+    #[default]
+    None,
+    /// Data to write, `extent.len` bytes.
+    Write(&'a [u8]),
+    /// Where to put what is read, `extent.len` bytes.
+    Read(&'a mut [u8]),
+}
+
+/// Why a namespace refuses a command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NamespaceError {
+    /// From the translation layer.
+    #[error(transparent)]
+    Ftl(#[from] FtlError),
+    /// This namespace does not do that.
+    #[error("{op:?} is not supported by this namespace")]
+    NotSupported {
+        /// The operation.
+        op: Op,
+    },
+}
+
+/// What hosts asked for, since the last reset. Counted at submission, so a request that failed is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCounts {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Discard and write-zeroes requests.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Bytes discarded or zeroed.
+    pub trim_bytes: u64,
+    /// Device pages touched by read requests.
+    pub read_pages: u64,
+    /// Device pages touched by write requests; a partly written page counts as 1.
+    pub write_pages: u64,
+}
+
+/// A namespace: a range of bytes with block commands. What a host sees.
+pub trait Namespace {
+    /// Capacity in bytes.
+    fn capacity_bytes(&self) -> u64;
+
+    /// Device page in bytes, in which `HostCounts` counts pages.
+    fn page_bytes(&self) -> u32;
+
+    /// Executes a command issued at `at`. The token completes when the host may be answered.
+    fn submit(
+        &mut self,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError>;
+
+    /// See [`FlashDevice::completion`].
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// See [`FlashDevice::watch`].
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// See [`FlashDevice::advance`].
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// See [`FlashDevice::next_event`].
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// The host is idle from `at` until `until`.
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError>;
+
+    /// What hosts asked for since the last reset.
+    fn host_counts(&self) -> HostCounts;
+
+    /// Counters of the translation layer.
+    fn ftl_stats(&self) -> FtlStats;
+
+    /// Cost of the translation layer.
+    fn cost(&self) -> Cost;
+
+    /// The flash device at the bottom.
+    fn device(&self) -> &dyn FlashDevice;
+
+    /// Ends preconditioning: counters start anew and every resource is free at `at`.
+    fn reset_counters(&mut self, at: SimTime);
+
+    /// Checks the invariants of everything below; panics with the values. For tests.
+    fn check_invariants(&self);
+}
