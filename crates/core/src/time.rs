@@ -25,6 +25,7 @@ impl SimTime {
     }
 
     /// From `earlier` to `self`, zero if `earlier` is later.
+    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }

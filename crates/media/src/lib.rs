@@ -1,1 +1,60 @@
-//! (to be written)
+//! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a [`FlashDevice`] by [`Timed`].
+//!
+//! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
+//! a medium with bytes and one without share them.
+
+mod nand;
+pub mod scheduler;
+mod timed;
+
+pub use nand::{BadBlocks, Nand, NandOptions};
+pub use scheduler::fifo::Fifo;
+pub use scheduler::serial::Serial;
+pub use scheduler::{Scheduler, TimedOp, Timing};
+pub use timed::Timed;
+
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Oob, OpCounts, Ppn};
+
+/// The state of a flash medium: rules, OOB, wear, and payload where it is kept. Knows no time.
+///
+/// The rules are those of [`nandscape_core::device`]; an operation that fails changes nothing.
+pub trait Medium {
+    /// The shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads a programmed page.
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError>;
+
+    /// Counts a read of a place that holds nothing ([`nandscape_core::FlashDevice::read_unmapped`]).
+    fn note_unmapped_read(&mut self);
+
+    /// Programs an erased page.
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError>;
+
+    /// Erases a block.
+    fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
+
+    /// Whether the page has been programmed since the last erase.
+    fn is_programmed(&self, page: Ppn) -> bool;
+
+    /// One past the highest programmed page of the block.
+    fn write_pointer(&self, block: BlockId) -> u32;
+
+    /// Erases of the block since the medium was made.
+    fn erase_count(&self, block: BlockId) -> u32;
+
+    /// Whether the block is bad.
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// Operations done since the last reset.
+    fn totals(&self) -> OpCounts;
+
+    /// Starts counting anew. Wear stays.
+    fn reset_totals(&mut self);
+
+    /// Programs per page since the last reset, if kept.
+    fn program_counts(&self) -> Option<&[u32]>;
+}

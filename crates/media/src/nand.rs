@@ -1,0 +1,314 @@
+//! NAND state in memory: which pages are programmed, with what OOB, how often blocks were erased, and the rules.
+
+use crate::Medium;
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, OpCounts, Ppn};
+
+/// Which blocks are bad from the factory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum BadBlocks {
+    /// None.
+    #[default]
+    None,
+    /// These.
+    List(Vec<BlockId>),
+    /// This share of all blocks, rounded down, drawn without replacement from this seed.
+    Share {
+        /// From 0 to 1.
+        share: f64,
+        /// Seed of the draw.
+        seed: u64,
+    },
+}
+
+/// What a [`Nand`] is made with.
+#[derive(Clone, Debug, Default)]
+pub struct NandOptions {
+    /// Erases a block survives; `None` for endless.
+    pub endurance: Option<u32>,
+    /// Factory bad blocks.
+    pub bad_blocks: BadBlocks,
+    /// What the medium allows beyond the basic contract.
+    pub capabilities: Capabilities,
+    /// Count programs per page (4 B a page).
+    pub count_programs: bool,
+}
+
+/// NAND state in memory. Timing-only by default: 4 B a page for the OOB's logical address, and per block a write
+/// pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] a page's bytes are allocated when it is programmed.
+#[derive(Clone, Debug)]
+pub struct Nand {
+    geometry: Geometry,
+    capabilities: Capabilities,
+    endurance: u32,
+    /// Logical page of each programmed page; `Lpn::NONE` where erased.
+    lpns: Vec<Lpn>,
+    write_pointers: Vec<u32>,
+    erase_counts: Vec<u32>,
+    /// Sequence number of the first program since the last erase.
+    seqs: Vec<u64>,
+    bad: Vec<bool>,
+    totals: OpCounts,
+    program_counts: Option<Vec<u32>>,
+    payload: Vec<Option<Box<[u8]>>>,
+}
+
+impl Nand {
+    /// A new medium, wholly erased.
+    ///
+    /// A listed bad block outside the device is refused with its number.
+    pub fn new(geometry: Geometry, options: &NandOptions) -> Result<Self, FlashError> {
+        let blocks = geometry.blocks() as usize;
+        let pages = geometry.pages() as usize;
+        let mut bad = vec![false; blocks];
+        match &options.bad_blocks {
+            BadBlocks::None => {}
+            BadBlocks::List(list) => {
+                for block in list {
+                    *bad.get_mut(block.index()).ok_or(FlashError::OutOfRange {
+                        address: u64::from(block.0),
+                        limit: blocks as u64,
+                    })? = true;
+                }
+            }
+            BadBlocks::Share { share, seed } => {
+                let mut rng = seeded(*seed);
+                let mut left = (share.clamp(0.0, 1.0) * blocks as f64) as u64;
+                while left > 0 {
+                    let draw = below(&mut rng, blocks as u64) as usize;
+                    if !std::mem::replace(&mut bad[draw], true) {
+                        left -= 1;
+                    }
+                }
+            }
+        }
+        let payload = if options.capabilities.stores_data { vec![None; pages] } else { Vec::new() };
+        Ok(Self {
+            geometry,
+            capabilities: options.capabilities,
+            endurance: options.endurance.unwrap_or(u32::MAX),
+            lpns: vec![Lpn::NONE; pages],
+            write_pointers: vec![0; blocks],
+            erase_counts: vec![0; blocks],
+            seqs: vec![0; blocks],
+            bad,
+            totals: OpCounts::default(),
+            program_counts: options.count_programs.then(|| vec![0; pages]),
+            payload,
+        })
+    }
+
+    #[inline]
+    fn check_page(&self, page: Ppn) -> Result<BlockId, FlashError> {
+        if page.index() >= self.lpns.len() {
+            return Err(FlashError::OutOfRange {
+                address: u64::from(page.0),
+                limit: u64::from(self.geometry.pages()),
+            });
+        }
+        let block = self.geometry.block_of(page);
+        if self.bad[block.index()] { Err(FlashError::BadBlock { block }) } else { Ok(block) }
+    }
+}
+
+impl Medium for Nand {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    #[inline]
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+        let block = self.check_page(page)?;
+        let lpn = self.lpns[page.index()];
+        if lpn == Lpn::NONE {
+            return Err(FlashError::Erased { page });
+        }
+        self.totals.reads += 1;
+        if self.capabilities.stores_data
+            && let Some(data) = data
+        {
+            match &self.payload[page.index()] {
+                Some(bytes) => data.copy_from_slice(bytes),
+                None => data.fill(0),
+            }
+        }
+        Ok(Oob { lpn, seq: self.seqs[block.index()] })
+    }
+
+    fn note_unmapped_read(&mut self) {
+        self.totals.reads += 1;
+    }
+
+    #[inline]
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+        let block = self.check_page(page)?;
+        assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
+        if self.lpns[page.index()] != Lpn::NONE {
+            return Err(FlashError::NotErased { page });
+        }
+        let index = page.0 - block.0 * self.geometry.pages_per_block;
+        let pointer = &mut self.write_pointers[block.index()];
+        if index != *pointer && !self.capabilities.out_of_order_program {
+            return Err(FlashError::OutOfOrder { page, expected: *pointer });
+        }
+        if *pointer == 0 {
+            self.seqs[block.index()] = oob.seq;
+        }
+        *pointer = (*pointer).max(index + 1);
+        self.lpns[page.index()] = oob.lpn;
+        self.totals.programs += 1;
+        if let Some(counts) = &mut self.program_counts {
+            counts[page.index()] += 1;
+        }
+        if self.capabilities.stores_data {
+            self.payload[page.index()] = data.map(Box::from);
+        }
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+        if block.index() >= self.bad.len() {
+            return Err(FlashError::OutOfRange {
+                address: u64::from(block.0),
+                limit: u64::from(self.geometry.blocks()),
+            });
+        }
+        if self.bad[block.index()] {
+            return Err(FlashError::BadBlock { block });
+        }
+        let count = &mut self.erase_counts[block.index()];
+        if *count >= self.endurance {
+            return Err(FlashError::WornOut { block, endurance: self.endurance });
+        }
+        *count += 1;
+        self.totals.erases += 1;
+        let first = self.geometry.page(block, 0).index();
+        let pages = first..first + self.write_pointers[block.index()] as usize;
+        self.lpns[pages.clone()].fill(Lpn::NONE);
+        if self.capabilities.stores_data {
+            self.payload[pages].fill(None);
+        }
+        self.write_pointers[block.index()] = 0;
+        Ok(())
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.lpns[page.index()] != Lpn::NONE
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.write_pointers[block.index()]
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.erase_counts[block.index()]
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.bad[block.index()]
+    }
+
+    fn totals(&self) -> OpCounts {
+        self.totals
+    }
+
+    fn reset_totals(&mut self) {
+        self.totals = OpCounts::default();
+        if let Some(counts) = &mut self.program_counts {
+            counts.fill(0);
+        }
+    }
+
+    fn program_counts(&self) -> Option<&[u32]> {
+        self.program_counts.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nand(options: &NandOptions) -> Nand {
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 4,
+            page_bytes: 512,
+            sector_bytes: 512,
+            oob_bytes: 16,
+        };
+        Nand::new(geometry.checked().unwrap(), options).unwrap()
+    }
+
+    fn oob(lpn: u32) -> Oob {
+        Oob { lpn: Lpn(lpn), seq: 7 }
+    }
+
+    #[test]
+    fn program_after_program_is_refused_until_the_erase() {
+        let mut nand = nand(&NandOptions::default());
+        nand.program(Ppn(0), oob(5), None).unwrap();
+        assert_eq!(nand.program(Ppn(0), oob(6), None), Err(FlashError::NotErased { page: Ppn(0) }));
+        assert_eq!(nand.read(Ppn(0), None).unwrap(), oob(5));
+        nand.erase(BlockId(0)).unwrap();
+        assert_eq!(nand.read(Ppn(0), None), Err(FlashError::Erased { page: Ppn(0) }));
+        nand.program(Ppn(0), oob(6), None).unwrap();
+        assert_eq!(nand.totals(), OpCounts { programs: 2, reads: 1, erases: 1 });
+    }
+
+    #[test]
+    fn pages_are_programmed_in_order_unless_relaxed() {
+        let mut strict = nand(&NandOptions::default());
+        assert_eq!(
+            strict.program(Ppn(2), oob(1), None),
+            Err(FlashError::OutOfOrder { page: Ppn(2), expected: 0 })
+        );
+        let relaxed = Capabilities { out_of_order_program: true, ..Capabilities::default() };
+        let mut relaxed = nand(&NandOptions { capabilities: relaxed, ..NandOptions::default() });
+        relaxed.program(Ppn(2), oob(1), None).unwrap();
+        relaxed.program(Ppn(0), oob(2), None).unwrap();
+        assert_eq!(relaxed.write_pointer(BlockId(0)), 3);
+        assert!(!relaxed.is_programmed(Ppn(1)));
+        relaxed.erase(BlockId(0)).unwrap();
+        assert!(!relaxed.is_programmed(Ppn(2)) && !relaxed.is_programmed(Ppn(0)));
+    }
+
+    #[test]
+    fn endurance_and_bad_blocks_are_enforced() {
+        let mut nand = nand(&NandOptions {
+            endurance: Some(1),
+            bad_blocks: BadBlocks::List(vec![BlockId(3)]),
+            ..NandOptions::default()
+        });
+        nand.erase(BlockId(0)).unwrap();
+        assert_eq!(nand.erase(BlockId(0)), Err(FlashError::WornOut { block: BlockId(0), endurance: 1 }));
+        assert_eq!(nand.erase(BlockId(3)), Err(FlashError::BadBlock { block: BlockId(3) }));
+        assert_eq!(nand.program(Ppn(12), oob(0), None), Err(FlashError::BadBlock { block: BlockId(3) }));
+        assert!(matches!(nand.erase(BlockId(99)), Err(FlashError::OutOfRange { address: 99, .. })));
+    }
+
+    #[test]
+    fn a_share_of_bad_blocks_is_drawn_exactly() {
+        let nand = nand(&NandOptions {
+            bad_blocks: BadBlocks::Share { share: 0.5, seed: 3 },
+            ..NandOptions::default()
+        });
+        assert_eq!((0..8).filter(|b| nand.is_bad(BlockId(*b))).count(), 4);
+    }
+
+    #[test]
+    fn payload_is_kept_where_the_medium_stores_data() {
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        let mut nand = nand(&NandOptions { capabilities, ..NandOptions::default() });
+        nand.program(Ppn(0), oob(1), Some(&[9; 512])).unwrap();
+        let mut buffer = [0; 512];
+        nand.read(Ppn(0), Some(&mut buffer)).unwrap();
+        assert_eq!(buffer, [9; 512]);
+    }
+}

@@ -1,0 +1,93 @@
+//! When operations run. A scheduler knows dies and buses, not the state of pages.
+
+pub mod fifo;
+pub mod serial;
+
+use nandscape_core::{Completion, Geometry, Ppn, SimTime, Token};
+
+/// Latencies of the flash array and speed of a channel bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Array read of a page, in nanoseconds.
+    pub read_ns: u64,
+    /// Array program of a page, in nanoseconds.
+    pub program_ns: u64,
+    /// Block erase, in nanoseconds.
+    pub erase_ns: u64,
+    /// Bytes per second of one channel bus.
+    pub channel_bytes_per_s: u64,
+}
+
+impl Timing {
+    /// Bus time of a transfer, rounded up to whole nanoseconds.
+    pub const fn transfer_ns(&self, bytes: u32) -> u64 {
+        (bytes as u64 * 1_000_000_000).div_ceil(self.channel_bytes_per_s)
+    }
+}
+
+/// What a scheduler must know of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedOp {
+    /// Array read, then `transfer` bytes over the bus.
+    Read {
+        /// Which page.
+        page: Ppn,
+        /// Bytes moved.
+        transfer: u32,
+    },
+    /// `transfer` bytes over the bus, then array program.
+    Program {
+        /// Which page.
+        page: Ppn,
+        /// Bytes moved.
+        transfer: u32,
+    },
+    /// Block erase.
+    Erase {
+        /// First page of the block.
+        page: Ppn,
+    },
+}
+
+impl TimedOp {
+    /// The page (of an erase, the first of its block).
+    pub const fn page(self) -> Ppn {
+        match self {
+            Self::Read { page, .. } | Self::Program { page, .. } | Self::Erase { page } => page,
+        }
+    }
+}
+
+/// Decides when submitted operations run. See [`nandscape_core::FlashDevice`] for the meaning of each method.
+///
+/// Whatever the order it chooses, operations on the same block take effect in submission order.
+pub trait Scheduler {
+    /// A scheduler with everything idle at time 0.
+    fn new(geometry: &Geometry, timing: &Timing) -> Self
+    where
+        Self: Sized;
+
+    /// Queues an operation.
+    fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token;
+
+    /// Completes when both have.
+    fn join(&mut self, a: Token, b: Token) -> Token;
+
+    /// When a token completes, if that is known at submission.
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// Asks for a completion with `tag`.
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// Runs events up to and including `until`.
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// The time of the next event.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// From when on nothing submitted so far is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
+
+    /// Forgets everything queued; every resource is free at `at`.
+    fn reset(&mut self, at: SimTime);
+}

@@ -1,0 +1,53 @@
+//! One page operation at a time on the whole device, transfers included in the latencies: the timing of the thesis (row S4-42).
+
+use super::{Scheduler, TimedOp, Timing};
+use nandscape_core::{Completion, Geometry, SimTime, Token};
+
+/// Serial timing. Tokens are completion times.
+#[derive(Clone, Debug)]
+pub struct Serial {
+    timing: Timing,
+    free: u64,
+}
+
+impl Scheduler for Serial {
+    fn new(_: &Geometry, timing: &Timing) -> Self {
+        Self { timing: *timing, free: 0 }
+    }
+
+    #[inline]
+    fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
+        let latency = match op {
+            TimedOp::Read { .. } => self.timing.read_ns,
+            TimedOp::Program { .. } => self.timing.program_ns,
+            TimedOp::Erase { .. } => self.timing.erase_ns,
+        };
+        self.free = self.free.max(at.0).max(after.0) + latency;
+        Token(self.free)
+    }
+
+    #[inline]
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        Token(a.0.max(b.0))
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        Some(SimTime(token.0))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.free)
+    }
+
+    fn reset(&mut self, at: SimTime) {
+        self.free = at.0;
+    }
+}
