@@ -1,1 +1,19 @@
-//! (to be written)
+//! Virtual-time replay: a workload, a namespace and a pacing rule in; a [`RunResult`] out.
+//!
+//! * [`replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix completions at
+//!   submission and for event-driven ones alike.
+//! * [`precondition`]: writes that put a device into a known state and are not counted.
+//! * [`metrics`]: latency histograms, the series over time and the sample of single requests.
+//! * [`result`]: the result document (schema 1).
+//!
+//! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
+
+pub mod histogram;
+pub mod metrics;
+pub mod precondition;
+pub mod replay;
+pub mod result;
+
+pub use precondition::Precondition;
+pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
+pub use result::RunResult;

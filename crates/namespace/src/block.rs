@@ -1,0 +1,126 @@
+//! Plain block commands over any translation layer.
+
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Command, Completion, Cost, FlashDevice, Ftl, FtlStats, Namespace, NamespaceError, Op, SimTime, Token,
+};
+
+/// A namespace of plain block commands that covers a whole translation layer.
+#[derive(Debug)]
+pub struct BlockNamespace<F: ?Sized> {
+    counts: HostCounts,
+    page_bytes: u32,
+    ftl: Box<F>,
+}
+
+impl<F: Ftl + ?Sized> BlockNamespace<F> {
+    /// Covers the whole of `ftl`.
+    pub fn new(ftl: Box<F>) -> Self {
+        let page_bytes = ftl.device().geometry().page_bytes;
+        Self { counts: HostCounts::default(), page_bytes, ftl }
+    }
+
+    /// The translation layer below.
+    pub fn ftl(&self) -> &F {
+        &self.ftl
+    }
+
+    fn count(&mut self, command: Command) {
+        let extent = command.extent;
+        let counts = &mut self.counts;
+        match command.op {
+            Op::Read => {
+                counts.reads += 1;
+                counts.read_bytes += extent.len;
+                counts.read_pages += extent.page_count(self.page_bytes);
+            }
+            Op::Write => {
+                counts.writes += 1;
+                counts.write_bytes += extent.len;
+                counts.write_pages += extent.page_count(self.page_bytes);
+            }
+            Op::Trim | Op::WriteZeroes => {
+                counts.trims += 1;
+                counts.trim_bytes += extent.len;
+            }
+            Op::Flush => counts.flushes += 1,
+        }
+    }
+}
+
+impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
+    fn capacity_bytes(&self) -> u64 {
+        self.ftl.logical_pages() * u64::from(self.page_bytes)
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    fn submit(
+        &mut self,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        self.count(command);
+        let Command { op, extent, hint } = command;
+        Ok(match (op, payload) {
+            (Op::Read, Payload::Read(data)) => self.ftl.read(extent, Some(data), at)?,
+            (Op::Read, _) => self.ftl.read(extent, None, at)?,
+            (Op::Write, Payload::Write(data)) => self.ftl.write(extent, Some(data), hint, at)?,
+            (Op::Write, _) => self.ftl.write(extent, None, hint, at)?,
+            (Op::Trim, _) => self.ftl.trim(extent, at)?,
+            (Op::WriteZeroes, _) => self.ftl.write_zeroes(extent, at)?,
+            (Op::Flush, _) => self.ftl.flush(at)?,
+        })
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.ftl.device().completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.ftl.device_mut().watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.ftl.device_mut().advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.ftl.device().next_event()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        Ok(self.ftl.idle(at, until)?)
+    }
+
+    fn host_counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn ftl_stats(&self) -> FtlStats {
+        self.ftl.stats()
+    }
+
+    fn cost(&self) -> Cost {
+        self.ftl.cost()
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        self.ftl.device()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.counts = HostCounts::default();
+        self.ftl.reset_stats();
+        let device = self.ftl.device_mut();
+        device.reset_counters();
+        device.reset_time(at);
+    }
+
+    fn check_invariants(&self) {
+        self.ftl.check_invariants();
+    }
+}

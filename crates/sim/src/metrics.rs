@@ -1,0 +1,287 @@
+//! What is measured while a workload runs: latencies, the series over time, single requests.
+
+use crate::histogram::LogHistogram;
+use crate::result::LatencySummary;
+use hdrhistogram::Histogram;
+use nandscape_core::namespace::HostCounts;
+use nandscape_core::{CauseTable, FtlStats, Namespace, Op, SimTime};
+
+/// Exact latencies of one kind of request.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum: u128,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new(3).expect("three digits are a valid precision");
+        Self { histogram, sum: 0 }
+    }
+}
+
+impl Latencies {
+    #[inline]
+    fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+        self.sum += u128::from(ns);
+    }
+
+    /// Adds another set.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("a growing histogram takes any value");
+        self.sum += other.sum;
+    }
+
+    /// The distribution so far.
+    pub fn summary(&self, min: u64, max: u64) -> LatencySummary {
+        let count = self.histogram.len();
+        if count == 0 {
+            return LatencySummary::default();
+        }
+        // Buckets report their upper end; nothing is longer than the longest nor shorter than the shortest.
+        let at = |q: f64| self.histogram.value_at_quantile(q).clamp(min, max);
+        LatencySummary {
+            count,
+            mean: self.sum as f64 / count as f64,
+            min,
+            max,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            p99_999: at(0.99999),
+            p99_9999: at(0.999_999),
+        }
+    }
+}
+
+/// One point of the series: cumulative counters at the end of an interval, and the latencies inside it.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Requests completed so far.
+    pub requests: u64,
+    /// Virtual time since the first issue.
+    pub simulated_ns: u64,
+    /// Host counters so far.
+    pub host: HostCounts,
+    /// Flash operations by cause so far.
+    pub causes: CauseTable,
+    /// Translation-layer counters so far.
+    pub ftl: FtlStats,
+    /// Latencies of the reads that completed in the interval.
+    pub read_latency: LogHistogram,
+    /// Latencies of the writes that completed in the interval.
+    pub write_latency: LogHistogram,
+}
+
+/// One request, for the per-request chart.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestSample {
+    /// Number of the request in completion order, from 0.
+    pub index: u64,
+    /// Read or write.
+    pub op: Op,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Issue to completion.
+    pub latency_ns: u64,
+}
+
+/// The series of a run and the requests kept from it.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// At most [`MAX_SAMPLES`] points, evenly spaced in host bytes.
+    pub samples: Vec<Sample>,
+    /// Host bytes (read and written) between two points.
+    pub interval_bytes: u64,
+    /// At most [`MAX_REQUESTS`] requests, every `request_stride`-th.
+    pub requests: Vec<RequestSample>,
+    /// 1 if every request was kept.
+    pub request_stride: u64,
+    /// Programs per page, block-major, if the device kept them.
+    pub program_counts: Option<Vec<u32>>,
+}
+
+/// Points of a series; when there would be more, every second is merged into its successor.
+pub const MAX_SAMPLES: usize = 1024;
+/// Single requests kept; when there would be more, every second is dropped.
+pub const MAX_REQUESTS: usize = 32_768;
+/// First interval.
+const FIRST_INTERVAL: u64 = 64 << 10;
+
+/// Collects the measurements of a run.
+#[derive(Debug)]
+pub struct Recorder {
+    read: Latencies,
+    write: Latencies,
+    read_range: (u64, u64),
+    write_range: (u64, u64),
+    completed: u64,
+    last_completion: SimTime,
+    series: Option<SeriesRecorder>,
+}
+
+#[derive(Debug)]
+struct SeriesRecorder {
+    series: Series,
+    bytes: u64,
+    next_at: u64,
+    read_latency: LogHistogram,
+    write_latency: LogHistogram,
+}
+
+impl Recorder {
+    /// Collects latencies, and the series if asked for.
+    pub fn new(with_series: bool) -> Self {
+        Self {
+            read: Latencies::default(),
+            write: Latencies::default(),
+            read_range: (u64::MAX, 0),
+            write_range: (u64::MAX, 0),
+            completed: 0,
+            last_completion: SimTime::ZERO,
+            series: with_series.then(|| SeriesRecorder {
+                series: Series { interval_bytes: FIRST_INTERVAL, request_stride: 1, ..Series::default() },
+                bytes: 0,
+                next_at: FIRST_INTERVAL,
+                read_latency: LogHistogram::default(),
+                write_latency: LogHistogram::default(),
+            }),
+        }
+    }
+
+    /// A request completed.
+    #[inline]
+    pub fn complete(&mut self, op: Op, bytes: u64, issued: SimTime, at: SimTime) {
+        let ns = at.since(issued).0;
+        match op {
+            Op::Read => {
+                self.read.record(ns);
+                self.read_range = (self.read_range.0.min(ns), self.read_range.1.max(ns));
+            }
+            Op::Write => {
+                self.write.record(ns);
+                self.write_range = (self.write_range.0.min(ns), self.write_range.1.max(ns));
+            }
+            Op::Trim | Op::WriteZeroes | Op::Flush => {}
+        }
+        self.last_completion = self.last_completion.max(at);
+        if let Some(series) = &mut self.series {
+            series.complete(self.completed, op, bytes, ns);
+        }
+        self.completed += 1;
+    }
+
+    /// Whether the series wants a point now.
+    #[inline]
+    pub fn wants_sample(&self) -> bool {
+        self.series.as_ref().is_some_and(|s| s.bytes >= s.next_at)
+    }
+
+    /// Adds a point to the series.
+    pub fn sample(&mut self, namespace: &dyn Namespace, start: SimTime) {
+        let requests = self.completed;
+        let simulated_ns = self.last_completion.since(start).0;
+        if let Some(series) = &mut self.series {
+            series.sample(namespace, requests, simulated_ns);
+        }
+    }
+
+    /// The last completion so far.
+    pub const fn last_completion(&self) -> SimTime {
+        self.last_completion
+    }
+
+    /// Requests completed so far.
+    pub const fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Latencies of reads, writes, and both.
+    pub fn latencies(&self) -> crate::result::LatencyResult {
+        let mut all = self.read.clone();
+        all.merge(&self.write);
+        crate::result::LatencyResult {
+            read: self.read.summary(self.read_range.0, self.read_range.1),
+            write: self.write.summary(self.write_range.0, self.write_range.1),
+            all: all.summary(
+                self.read_range.0.min(self.write_range.0),
+                self.read_range.1.max(self.write_range.1),
+            ),
+        }
+    }
+
+    /// The series, with a last point at the end of the run.
+    pub fn into_series(mut self, namespace: &dyn Namespace, start: SimTime) -> Option<Series> {
+        let is_stale = self
+            .series
+            .as_ref()
+            .is_some_and(|s| s.series.samples.last().is_none_or(|last| last.requests < self.completed));
+        if is_stale {
+            self.sample(namespace, start);
+        }
+        let mut series = self.series?.series;
+        series.program_counts = namespace.device().program_counts().map(<[u32]>::to_vec);
+        Some(series)
+    }
+}
+
+impl SeriesRecorder {
+    #[inline]
+    fn complete(&mut self, index: u64, op: Op, bytes: u64, latency_ns: u64) {
+        match op {
+            Op::Read => self.read_latency.record(latency_ns),
+            Op::Write => self.write_latency.record(latency_ns),
+            Op::Trim | Op::WriteZeroes | Op::Flush => return,
+        }
+        self.bytes += bytes;
+        if index.is_multiple_of(self.series.request_stride) {
+            if self.series.requests.len() == MAX_REQUESTS {
+                self.series.request_stride *= 2;
+                let stride = self.series.request_stride;
+                self.series.requests.retain(|r| r.index.is_multiple_of(stride));
+            }
+            if index.is_multiple_of(self.series.request_stride) {
+                self.series.requests.push(RequestSample { index, op, bytes, latency_ns });
+            }
+        }
+    }
+
+    fn sample(&mut self, namespace: &dyn Namespace, requests: u64, simulated_ns: u64) {
+        if self.series.samples.len() == MAX_SAMPLES {
+            self.thin_out();
+        }
+        let sample = Sample {
+            requests,
+            simulated_ns,
+            host: namespace.host_counts(),
+            causes: *namespace.device().counters(),
+            ftl: namespace.ftl_stats(),
+            read_latency: self.read_latency.clone(),
+            write_latency: self.write_latency.clone(),
+        };
+        self.series.samples.push(sample);
+        self.read_latency.clear();
+        self.write_latency.clear();
+        self.next_at = self.bytes + self.series.interval_bytes;
+    }
+
+    /// Merges every point into its successor and doubles the interval.
+    fn thin_out(&mut self) {
+        let samples = std::mem::take(&mut self.series.samples);
+        let mut pairs = samples.into_iter();
+        while let Some(first) = pairs.next() {
+            self.series.samples.push(match pairs.next() {
+                Some(mut second) => {
+                    second.read_latency.merge(&first.read_latency);
+                    second.write_latency.merge(&first.write_latency);
+                    second
+                }
+                None => first,
+            });
+        }
+        self.series.interval_bytes *= 2;
+    }
+}

@@ -1,0 +1,470 @@
+//! The replay loops.
+//!
+//! Closed loop: `depth` requests are outstanding; the next is issued the moment one completes. Open loop: requests are
+//! issued at their time stamps (shifted so that the first is issued at 0). Either way commands are submitted in
+//! nondecreasing virtual time. Schedulers that know completions at submission answer at once; event-driven ones are advanced.
+
+use crate::metrics::{Recorder, Series};
+use crate::precondition::Precondition;
+use crate::result::{
+    FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
+};
+use nandscape_core::namespace::Payload;
+use nandscape_core::{
+    BlockId, Command, Completion, Extent, Hint, IoRecord, Namespace, NamespaceError, Op, SimTime, Token,
+    TraceError, TraceReader,
+};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// When requests are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// So many are outstanding at any time.
+    Closed {
+        /// At least 1.
+        depth: u32,
+    },
+    /// At their time stamps.
+    Open,
+}
+
+/// What a replay is asked for beside workload and namespace.
+#[derive(Debug)]
+pub struct ReplayOptions<'a> {
+    /// When requests are issued.
+    pub pacing: Pacing,
+    /// Writes before the counted part.
+    pub precondition: &'a Precondition,
+    /// Seed of the preconditioning, and recorded in the result.
+    pub seed: u64,
+    /// Collect the series and single requests.
+    pub with_series: bool,
+    /// Give the erase count of every block in the result.
+    pub with_detail: bool,
+    /// Set from outside to stop early; the result is then marked partial.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// How far a replay is; given to the progress callback now and then.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The device is being preconditioned; requests of the workload come after.
+    pub preconditioning: bool,
+    /// Requests issued so far in this part.
+    pub requests: u64,
+    /// Of so many, where that is known.
+    pub expected: Option<u64>,
+}
+
+/// A replay that could not run at all (a failing request is not that: see [`RunResult::error`]).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The workload could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Preconditioning does not fit the device.
+    #[error("precondition write {extent}: {error}")]
+    Precondition {
+        /// Which write.
+        extent: Extent,
+        /// Why.
+        error: NamespaceError,
+    },
+    /// A scheduler lost a request: a bug.
+    #[error("{lost} requests were never answered: a bug in the scheduler")]
+    Lost {
+        /// How many.
+        lost: u64,
+    },
+}
+
+/// A replay's result document and, if asked for, its series.
+#[derive(Debug)]
+pub struct ReplayOutcome {
+    /// The document, without version, hashes of the configuration and wall time, which the caller knows.
+    pub result: RunResult,
+    /// The series.
+    pub series: Option<Series>,
+    /// Virtual time can be passed without wall time: the caller may want to start its clock when this is called.
+    pub counted_requests: u64,
+}
+
+/// Requests between two looks at the stop flag and the progress callback.
+const CHECK_EVERY: u64 = 4096;
+
+/// Replays a workload on a namespace.
+///
+/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is called now and then.
+pub fn replay(
+    namespace: &mut dyn Namespace,
+    workload: &mut dyn TraceReader,
+    spec: &str,
+    options: &ReplayOptions<'_>,
+    on_counted: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReplayOutcome, ReplayError> {
+    let mut runner = Runner::new(namespace, options.stop, progress);
+    if !options.precondition.steps.is_empty() {
+        runner.precondition(options.precondition, options.seed)?;
+    }
+    let wear_before: Vec<u32> = erase_counts(runner.namespace);
+    on_counted();
+    let expected = workload.info().expected_records;
+    let mut recorder = Recorder::new(options.with_series);
+    let end = runner.run(workload, options.pacing, &mut recorder, expected)?;
+    let error = end.failure;
+    let result = document(
+        runner.namespace,
+        &recorder,
+        &wear_before,
+        options,
+        Run {
+            workload: WorkloadResult { requests: end.issued, ..WorkloadResult::new(spec, &workload.info()) },
+            workload_hash: end.hash,
+            start: end.start,
+            partial: end.stopped,
+            error,
+        },
+    );
+    let counted_requests = recorder.completed();
+    let series = recorder.into_series(namespace, end.start);
+    Ok(ReplayOutcome { result, series, counted_requests })
+}
+
+struct Run {
+    workload: WorkloadResult,
+    workload_hash: u64,
+    start: SimTime,
+    partial: bool,
+    error: Option<RunError>,
+}
+
+fn erase_counts(namespace: &dyn Namespace) -> Vec<u32> {
+    let device = namespace.device();
+    (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
+}
+
+fn document(
+    namespace: &dyn Namespace,
+    recorder: &Recorder,
+    wear_before: &[u32],
+    options: &ReplayOptions<'_>,
+    run: Run,
+) -> RunResult {
+    let device = namespace.device();
+    let host = namespace.host_counts();
+    let totals = device.medium_totals();
+    let (stats, cost) = (namespace.ftl_stats(), namespace.cost());
+    let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
+    let per_block: Vec<u32> =
+        erase_counts(namespace).iter().zip(wear_before).map(|(now, before)| now - before).collect();
+    let good = per_block.iter().enumerate().filter(|(b, _)| !device.is_bad(BlockId(*b as u32)));
+    let mut wear = WearResult::new(good.map(|(_, count)| *count));
+    if options.with_detail {
+        wear.per_block = Some(per_block);
+    }
+    let simulated_ns = recorder.last_completion().since(run.start).0;
+    let per_second = |bytes: u64| {
+        if simulated_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / simulated_ns as f64 }
+    };
+    let ratio = |over: f64, under: u64| (under > 0).then(|| over / under as f64);
+    let programmed_bytes = totals.programs as f64 * f64::from(device.geometry().page_bytes);
+    RunResult {
+        schema: SCHEMA,
+        version: String::new(),
+        config_hash: String::new(),
+        workload_hash: format!("{:016x}", run.workload_hash),
+        seed: options.seed,
+        config: serde_json::Value::Null,
+        workload: run.workload,
+        partial: run.partial,
+        error: run.error,
+        flash: FlashResult::new(totals, device.counters()),
+        waf: ratio(totals.programs as f64, host.write_pages),
+        waf_bytes: ratio(programmed_bytes, host.write_bytes),
+        map,
+        gc,
+        merges,
+        wear,
+        time: TimeResult { simulated_ns, ..TimeResult::default() },
+        throughput: ThroughputResult {
+            read_bytes_per_s: per_second(host.read_bytes),
+            write_bytes_per_s: per_second(host.write_bytes),
+        },
+        latency_ns: recorder.latencies(),
+        cost,
+        notes: Vec::new(),
+        host,
+    }
+}
+
+/// How the counted part ended.
+struct End {
+    issued: u64,
+    hash: u64,
+    start: SimTime,
+    stopped: bool,
+    failure: Option<RunError>,
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    op: Op,
+    bytes: u64,
+    issued: SimTime,
+}
+
+struct Runner<'a> {
+    namespace: &'a mut dyn Namespace,
+    stop: Option<&'a AtomicBool>,
+    progress: &'a mut dyn FnMut(Progress),
+    /// Completion times of requests whose scheduler knew them at submission.
+    known: BinaryHeap<Reverse<(SimTime, u32)>>,
+    /// Requests under way, by tag; free tags.
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    outstanding: u32,
+    /// Requests that an event-driven scheduler was asked to report.
+    watched: u32,
+    ready: Vec<Completion>,
+    taken: usize,
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        namespace: &'a mut dyn Namespace,
+        stop: Option<&'a AtomicBool>,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        Self {
+            namespace,
+            stop,
+            progress,
+            known: BinaryHeap::new(),
+            pending: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            watched: 0,
+            ready: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    fn precondition(&mut self, precondition: &Precondition, seed: u64) -> Result<(), ReplayError> {
+        /// Deep enough to keep every die busy and shallow enough to keep event queues short.
+        const DEPTH: u32 = 64;
+        let records =
+            precondition.records(self.namespace.capacity_bytes(), self.namespace.page_bytes(), seed);
+        let mut recorder = Recorder::new(false);
+        let mut now = SimTime::ZERO;
+        for (done, record) in (0u64..).zip(records) {
+            if done.is_multiple_of(CHECK_EVERY) {
+                (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
+                if self.is_stopped() {
+                    break;
+                }
+            }
+            now = self.wait_for_slot(now, DEPTH, &mut recorder)?;
+            self.issue(&record, now, &mut recorder).map_err(|error| ReplayError::Precondition {
+                extent: Extent::new(record.offset, record.len),
+                error,
+            })?;
+        }
+        self.drain(&mut recorder)?;
+        self.namespace.reset_counters(SimTime::ZERO);
+        self.ready.clear();
+        self.taken = 0;
+        Ok(())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    fn run(
+        &mut self,
+        workload: &mut dyn TraceReader,
+        pacing: Pacing,
+        recorder: &mut Recorder,
+        expected: Option<u64>,
+    ) -> Result<End, ReplayError> {
+        let mut end = End { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None };
+        let mut now = SimTime::ZERO;
+        let mut origin = None;
+        for record in &mut *workload {
+            let record = record?;
+            if end.issued.is_multiple_of(CHECK_EVERY) {
+                (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
+                if self.is_stopped() {
+                    end.stopped = true;
+                    break;
+                }
+            }
+            end.issued += 1;
+            end.hash = mix(end.hash, &record);
+            match pacing {
+                Pacing::Closed { depth } => now = self.wait_for_slot(now, depth.max(1), recorder)?,
+                Pacing::Open => {
+                    let at = record.at.since(*origin.get_or_insert(record.at));
+                    self.wait_until(at, recorder);
+                    now = now.max(at);
+                    let idle_from = self.namespace.device().idle_from();
+                    if idle_from < now
+                        && let Err(error) = self.namespace.idle(idle_from, now)
+                    {
+                        end.failure = Some(failure(end.issued, &record, &error));
+                        break;
+                    }
+                }
+            }
+            if let Err(error) = self.issue(&record, now, recorder) {
+                end.failure = Some(failure(end.issued, &record, &error));
+                break;
+            }
+            if recorder.wants_sample() {
+                recorder.sample(self.namespace, end.start);
+            }
+        }
+        self.drain(recorder)?;
+        (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
+        Ok(end)
+    }
+
+    /// Submits a request at `now`.
+    #[inline]
+    fn issue(
+        &mut self,
+        record: &IoRecord,
+        now: SimTime,
+        recorder: &mut Recorder,
+    ) -> Result<(), NamespaceError> {
+        let command = Command {
+            op: record.op,
+            extent: Extent::new(record.offset, record.len),
+            hint: Hint(record.hint),
+        };
+        let token = self.namespace.submit(command, Payload::None, now)?;
+        let pending = Pending { op: record.op, bytes: record.len, issued: now };
+        if token == Token::NONE {
+            recorder.complete(pending.op, pending.bytes, now, now);
+            return Ok(());
+        }
+        let tag = if let Some(tag) = self.free.pop() {
+            self.pending[tag as usize] = pending;
+            tag
+        } else {
+            self.pending.push(pending);
+            self.pending.len() as u32 - 1
+        };
+        self.outstanding += 1;
+        if let Some(at) = self.namespace.completion(token) {
+            self.known.push(Reverse((at.max(now), tag)));
+        } else {
+            self.watched += 1;
+            self.namespace.watch(token, u64::from(tag));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, tag: u32, at: SimTime, recorder: &mut Recorder) {
+        let pending = self.pending[tag as usize];
+        self.free.push(tag);
+        self.outstanding -= 1;
+        recorder.complete(pending.op, pending.bytes, pending.issued, at);
+    }
+
+    /// The next completion, running events as far as needed.
+    fn next_completion(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
+        if let Some(Reverse(next)) = self.known.pop() {
+            return Ok(Some(next));
+        }
+        loop {
+            if let Some(done) = self.ready.get(self.taken) {
+                self.taken += 1;
+                self.watched -= 1;
+                return Ok(Some((done.at, done.tag as u32)));
+            }
+            self.ready.clear();
+            self.taken = 0;
+            if self.watched == 0 {
+                return Ok(None);
+            }
+            let Some(at) = self.namespace.next_event() else {
+                return Err(ReplayError::Lost { lost: u64::from(self.watched) });
+            };
+            self.namespace.advance(at, &mut self.ready);
+        }
+    }
+
+    /// Waits until fewer than `depth` requests are outstanding; gives the time at which that is so.
+    #[inline]
+    fn wait_for_slot(
+        &mut self,
+        mut now: SimTime,
+        depth: u32,
+        recorder: &mut Recorder,
+    ) -> Result<SimTime, ReplayError> {
+        while self.outstanding >= depth {
+            let Some((at, tag)) = self.next_completion()? else { break };
+            now = now.max(at);
+            self.finish(tag, at, recorder);
+        }
+        Ok(now)
+    }
+
+    /// Takes all completions up to `until`.
+    fn wait_until(&mut self, until: SimTime, recorder: &mut Recorder) {
+        while let Some(Reverse((at, tag))) = self.known.peek().copied() {
+            if at > until {
+                break;
+            }
+            self.known.pop();
+            self.finish(tag, at, recorder);
+        }
+        if self.watched > 0 || self.namespace.next_event().is_some() {
+            self.namespace.advance(until, &mut self.ready);
+            while let Some(done) = self.ready.get(self.taken).copied() {
+                self.taken += 1;
+                self.watched -= 1;
+                self.finish(done.tag as u32, done.at, recorder);
+            }
+            self.ready.clear();
+            self.taken = 0;
+        }
+    }
+
+    /// Waits for everything.
+    fn drain(&mut self, recorder: &mut Recorder) -> Result<(), ReplayError> {
+        while let Some((at, tag)) = self.next_completion()? {
+            self.finish(tag, at, recorder);
+        }
+        if self.outstanding > 0 {
+            return Err(ReplayError::Lost { lost: u64::from(self.outstanding) });
+        }
+        Ok(())
+    }
+}
+
+fn failure(request: u64, record: &IoRecord, error: &NamespaceError) -> RunError {
+    let message = format!(
+        "request {request} ({} offset {} len {}): {error}",
+        record.op.letter(),
+        record.offset,
+        record.len
+    );
+    RunError { request, message }
+}
+
+const HASH_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Folds a request into the hash of the workload. Not cryptographic: it tells two workloads apart, not an adversary.
+#[inline]
+fn mix(hash: u64, record: &IoRecord) -> u64 {
+    let fold = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+    let meta = u64::from(record.hint) << 8 | record.op as u64;
+    fold(fold(fold(fold(hash, record.offset), record.len), record.at.0), meta)
+}

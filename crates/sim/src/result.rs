@@ -1,0 +1,310 @@
+//! The result document, schema 1. Other tools rely on these names: add, never rename.
+
+use nandscape_core::namespace::HostCounts;
+use nandscape_core::{Cause, CauseTable, Cost, FtlStats, OpCounts, WorkloadInfo};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the document's shape.
+pub const SCHEMA: u32 = 1;
+
+/// What a run gives.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of nandscape.
+    pub version: String,
+    /// Hash of the full configuration.
+    pub config_hash: String,
+    /// Hash of the requests that were replayed (operation, offset, length, time stamp, hint of each).
+    pub workload_hash: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The full configuration, as nested tables.
+    pub config: serde_json::Value,
+    /// The workload as it was given, and what its reader reported.
+    pub workload: WorkloadResult,
+    /// The run was interrupted: the counters are those of the requests done until then.
+    pub partial: bool,
+    /// The run ended with this error; the counters are those up to it, the failing request counted under `host`.
+    pub error: Option<RunError>,
+    /// What the host asked for.
+    pub host: HostCounts,
+    /// What the flash did.
+    pub flash: FlashResult,
+    /// Programs over host pages written; null without writes.
+    pub waf: Option<f64>,
+    /// Programs times page size over host bytes written; null without writes.
+    pub waf_bytes: Option<f64>,
+    /// Mapping table.
+    pub map: MapResult,
+    /// Garbage collection.
+    pub gc: GcResult,
+    /// Log-block merges.
+    pub merges: MergeResult,
+    /// Erase counts over good blocks, preconditioning excluded.
+    pub wear: WearResult,
+    /// Virtual and wall time.
+    pub time: TimeResult,
+    /// In simulated time.
+    pub throughput: ThroughputResult,
+    /// Latency by kind of request, in nanoseconds of simulated time.
+    pub latency_ns: LatencyResult,
+    /// What the translation layer costs.
+    pub cost: Cost,
+    /// Things a reader must know: options that change the meaning, parts that were left out and why.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The workload of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WorkloadResult {
+    /// As it was typed.
+    pub spec: String,
+    /// Format or generator.
+    pub format: String,
+    /// Requests replayed.
+    pub requests: u64,
+    /// Whether its time stamps are real.
+    pub has_real_times: bool,
+    /// Time stamps that went back and were clamped or sorted.
+    pub time_reversals: u64,
+    /// Records skipped because they are not I/O.
+    pub skipped: u64,
+}
+
+impl WorkloadResult {
+    /// From what a reader knows.
+    pub fn new(spec: &str, info: &WorkloadInfo) -> Self {
+        Self {
+            spec: spec.to_owned(),
+            format: info.format.clone(),
+            requests: 0,
+            has_real_times: info.has_real_times,
+            time_reversals: info.time_reversals,
+            skipped: info.skipped,
+        }
+    }
+}
+
+/// Why a run ended early.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunError {
+    /// Number of the failing request, from 1.
+    pub request: u64,
+    /// The message, with the request and the numbers.
+    pub message: String,
+}
+
+/// Flash operations, in all and by cause.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FlashResult {
+    /// Pages programmed, by the medium's own count.
+    pub programs: u64,
+    /// Pages read.
+    pub reads: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// The same by cause.
+    pub by_cause: BTreeMap<String, OpCounts>,
+}
+
+impl FlashResult {
+    /// From the medium's totals and the counts by cause.
+    pub fn new(totals: OpCounts, causes: &CauseTable) -> Self {
+        Self {
+            programs: totals.programs,
+            reads: totals.reads,
+            erases: totals.erases,
+            by_cause: Cause::ALL.iter().map(|c| (c.name().to_owned(), causes.get(*c))).collect(),
+        }
+    }
+
+    /// The counts of one cause.
+    pub fn cause(&self, cause: Cause) -> OpCounts {
+        self.by_cause.get(cause.name()).copied().unwrap_or_default()
+    }
+}
+
+/// Mapping table.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct MapResult {
+    /// Size of the table.
+    pub table_bytes: u64,
+    /// Entries changed.
+    pub updates: u64,
+    /// Bytes changed.
+    pub update_bytes: u64,
+    /// Changes to the log table, apart from `updates`.
+    pub log_table_updates: u64,
+}
+
+/// Garbage collection.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct GcResult {
+    /// Victims collected.
+    pub runs: u64,
+    /// Pages moved.
+    pub moved_pages: u64,
+}
+
+/// Log-block merges.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct MergeResult {
+    /// The log block became the data block.
+    pub switch: u64,
+    /// Log and data were copied together.
+    pub full: u64,
+    /// Merges forced by a full log table.
+    pub evicted: u64,
+    /// Superblocks rewritten in place.
+    pub in_place: u64,
+}
+
+/// Erase counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WearResult {
+    /// Fewest.
+    pub erases_min: u64,
+    /// Most.
+    pub erases_max: u64,
+    /// Mean.
+    pub erases_mean: f64,
+    /// Standard deviation of the population.
+    pub erases_stddev: f64,
+    /// One per block in the order `unit x blocks + block`, with `--detail`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_block: Option<Vec<u32>>,
+}
+
+impl WearResult {
+    /// From the erases of every good block.
+    pub fn new(counts: impl Iterator<Item = u32>) -> Self {
+        let (mut n, mut sum, mut squares) = (0u64, 0u64, 0u128);
+        let (mut min, mut max) = (u64::MAX, 0);
+        for count in counts {
+            let count = u64::from(count);
+            n += 1;
+            sum += count;
+            squares += u128::from(count * count);
+            min = min.min(count);
+            max = max.max(count);
+        }
+        if n == 0 {
+            return Self::default();
+        }
+        let mean = sum as f64 / n as f64;
+        // n * squares - sum^2 is exact in integers, so equal counts give exactly 0.
+        let variance =
+            (u128::from(n) * squares - u128::from(sum) * u128::from(sum)) as f64 / (n as f64 * n as f64);
+        Self {
+            erases_min: min,
+            erases_max: max,
+            erases_mean: mean,
+            erases_stddev: variance.sqrt(),
+            per_block: None,
+        }
+    }
+}
+
+/// Virtual and wall time of the counted part.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct TimeResult {
+    /// From the first issue to the last completion.
+    pub simulated_ns: u64,
+    /// Wall time of the replay, preconditioning excluded.
+    pub wall_s: f64,
+    /// Host pages read and written per second of wall time.
+    pub host_pages_per_wall_s: f64,
+}
+
+/// Throughput in simulated time.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ThroughputResult {
+    /// Host bytes read per simulated second.
+    pub read_bytes_per_s: f64,
+    /// Host bytes written per simulated second.
+    pub write_bytes_per_s: f64,
+}
+
+/// Latency by kind of request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LatencyResult {
+    /// Of reads.
+    pub read: LatencySummary,
+    /// Of writes.
+    pub write: LatencySummary,
+    /// Of reads and writes together.
+    pub all: LatencySummary,
+}
+
+/// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %. All 0 without requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Requests.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Shortest.
+    pub min: u64,
+    /// Longest.
+    pub max: u64,
+    /// Median.
+    pub p50: u64,
+    /// 90 %.
+    pub p90: u64,
+    /// 99 %.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p99_9: u64,
+    /// 99.99 %.
+    pub p99_99: u64,
+    /// 99.999 %.
+    pub p99_999: u64,
+    /// 99.9999 %.
+    pub p99_9999: u64,
+}
+
+impl RunResult {
+    /// The parts that come from a translation layer's counters.
+    pub fn map_gc_merges(stats: &FtlStats, cost: &Cost) -> (MapResult, GcResult, MergeResult) {
+        (
+            MapResult {
+                table_bytes: cost.map_table_bytes,
+                updates: stats.map_updates,
+                update_bytes: stats.map_update_bytes,
+                log_table_updates: stats.log_table_updates,
+            },
+            GcResult { runs: stats.gc_runs, moved_pages: stats.gc_moved_pages },
+            MergeResult {
+                switch: stats.merges_switch,
+                full: stats.merges_full,
+                evicted: stats.merges_evicted,
+                in_place: stats.in_place_rewrites,
+            },
+        )
+    }
+
+    /// Fills in the wall time, which the simulator does not know.
+    pub fn set_wall(&mut self, wall_s: f64) {
+        let pages = (self.host.read_pages + self.host.write_pages) as f64;
+        self.time.wall_s = wall_s;
+        self.time.host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_wear_has_no_deviation() {
+        let wear = WearResult::new([7u32; 100].into_iter());
+        assert_eq!((wear.erases_min, wear.erases_max), (7, 7));
+        assert!(wear.erases_stddev.abs() < f64::EPSILON);
+        let wear = WearResult::new([1, 3].into_iter());
+        assert!((wear.erases_mean - 2.0).abs() < 1e-12 && (wear.erases_stddev - 1.0).abs() < 1e-12);
+    }
+}
