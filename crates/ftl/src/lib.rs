@@ -1,1 +1,15 @@
-//! (to be written)
+//! Flash translation layers, one file each, generic over the [`nandscape_core::FlashDevice`] below them.
+//!
+//! [`registry`] lists them; a layer that is not in the list is dead code, and one that is in it is tested by the conformance suite.
+
+mod base;
+mod candidates;
+mod no_device;
+mod page_table;
+mod ring_set;
+
+pub mod pm_gcl;
+pub mod registry;
+
+pub use page_table::PageTable;
+pub use registry::{FtlBuildError, FtlEntry, ftls, infos};
