@@ -9,6 +9,7 @@ mod timed;
 
 pub use nand::{BadBlocks, Nand, NandOptions};
 pub use scheduler::fifo::Fifo;
+pub use scheduler::read_first::ReadFirst;
 pub use scheduler::serial::Serial;
 pub use scheduler::{Scheduler, TimedOp, Timing};
 pub use timed::Timed;

@@ -1,6 +1,7 @@
 //! When operations run. A scheduler knows dies and buses, not the state of pages.
 
 pub mod fifo;
+pub mod read_first;
 pub mod serial;
 
 use nandscape_core::{Completion, Geometry, Ppn, SimTime, Token};
@@ -16,6 +17,9 @@ pub struct Timing {
     pub erase_ns: u64,
     /// Bytes per second of one channel bus.
     pub channel_bytes_per_s: u64,
+    /// Bus time of the command and address cycles that begin every operation, in nanoseconds. 0 leaves them out: reads and erases
+    /// then start whatever the bus does. Serial timing includes it in the latencies and ignores this.
+    pub command_ns: u64,
 }
 
 impl Timing {

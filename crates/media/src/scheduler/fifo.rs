@@ -98,6 +98,13 @@ impl Fifo {
     fn transfer_ns(&self, bytes: u32) -> u64 {
         if bytes == self.page_bytes { self.page_transfer_ns } else { self.timing.transfer_ns(bytes) }
     }
+
+    /// Books the command cycles, if they are modelled; gives their end.
+    #[inline]
+    fn command(&mut self, bus: usize, start: u64) -> u64 {
+        let span = self.timing.command_ns;
+        if span == 0 { start } else { self.buses[bus].book(start, span) + span }
+    }
 }
 
 impl Scheduler for Fifo {
@@ -122,13 +129,14 @@ impl Scheduler for Fifo {
         let end = match op {
             TimedOp::Read { transfer, .. } => {
                 let span = self.transfer_ns(transfer);
+                let start = self.command(bus, start);
                 self.buses[bus].book(start + self.timing.read_ns, span) + span
             }
             TimedOp::Program { transfer, .. } => {
-                let span = self.transfer_ns(transfer);
+                let span = self.timing.command_ns + self.transfer_ns(transfer);
                 self.buses[bus].book(start, span) + span + self.timing.program_ns
             }
-            TimedOp::Erase { .. } => start + self.timing.erase_ns,
+            TimedOp::Erase { .. } => self.command(bus, start) + self.timing.erase_ns,
         };
         self.dies[unit as usize] = end;
         self.last = self.last.max(end);
@@ -181,8 +189,13 @@ mod tests {
             sector_bytes: 1000,
             oob_bytes: 0,
         };
-        let timing =
-            Timing { read_ns: 50, program_ns: 700, erase_ns: 3000, channel_bytes_per_s: 1_000_000_000 };
+        let timing = Timing {
+            read_ns: 50,
+            program_ns: 700,
+            erase_ns: 3000,
+            channel_bytes_per_s: 1_000_000_000,
+            command_ns: 0,
+        };
         Fifo::new(&geometry, &timing)
     }
 

@@ -1,0 +1,292 @@
+//! Operations in flight: a slab with generations, intrusive lists and a pool of dependency edges. Nothing is allocated once the
+//! slab has grown to the largest number of operations outstanding at a time.
+
+use nandscape_core::Token;
+
+/// No operation, no edge, end of a list.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// Low bits of a token that hold the slot number plus one; the rest is the slot's generation. 2^28 operations outstanding
+/// would need 26 GiB, and 2^36 reuses of a slot outlast any run.
+const SLOT_BITS: u32 = 28;
+const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Program,
+    Erase,
+    /// No operation of the medium: completes with the last of what it follows.
+    Join,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The slot is unused.
+    Free,
+    /// Something it must wait for has not happened.
+    Waiting,
+    /// In the queue of its die.
+    Queued,
+    /// Its command, and the data of a program, are on the bus.
+    Command,
+    /// The array works.
+    Array,
+    /// A read whose data waits for the bus.
+    DataReady,
+    /// A read whose data is on the bus.
+    DataOut,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    generation: u64,
+    /// Submission number: breaks ties everywhere.
+    pub seq: u64,
+    /// The watcher's tag, if `watched`.
+    pub tag: u64,
+    /// Completion time, kept until the slot is used again.
+    done_ns: u64,
+    pub transfer_ns: u64,
+    pub page: u32,
+    pub block: u32,
+    pub unit: u32,
+    /// Conditions not met yet.
+    pub waits: u32,
+    /// Edges to what waits for this to complete, in the order they were added.
+    followers: List,
+    /// Link of the list it is in: a die queue, the data-out queue or the free list.
+    next: u32,
+    /// Neighbours among the pending reads, or the pending programs and erases, of the block.
+    pub older: u32,
+    pub newer: u32,
+    pub kind: Kind,
+    pub stage: Stage,
+    pub watched: bool,
+}
+
+/// A first-in, first-out list through `Op::next` or `Edge::next`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    pub head: u32,
+    tail: u32,
+}
+
+impl List {
+    pub const EMPTY: Self = Self { head: NIL, tail: NIL };
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    follower: u32,
+    next: u32,
+}
+
+/// The slab. Slots are addressed by `u32`.
+#[derive(Clone, Debug)]
+pub(super) struct Slab {
+    ops: Vec<Op>,
+    free: u32,
+    edges: Vec<Edge>,
+    free_edge: u32,
+    pub live: u32,
+    next_seq: u64,
+}
+
+impl std::ops::Index<u32> for Slab {
+    type Output = Op;
+    #[inline]
+    fn index(&self, slot: u32) -> &Op {
+        &self.ops[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Slab {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Op {
+        &mut self.ops[slot as usize]
+    }
+}
+
+impl Slab {
+    pub const fn new() -> Self {
+        Self { ops: Vec::new(), free: NIL, edges: Vec::new(), free_edge: NIL, live: 0, next_seq: 1 }
+    }
+
+    /// Takes a slot for an operation in stage `Waiting` with nothing to wait for.
+    #[inline]
+    pub fn take(&mut self, kind: Kind) -> u32 {
+        let slot = if self.free == NIL {
+            assert!((self.ops.len() as u64) < SLOT_MASK, "{} operations outstanding", self.ops.len());
+            self.ops.push(Op {
+                generation: 0,
+                seq: 0,
+                tag: 0,
+                done_ns: 0,
+                transfer_ns: 0,
+                page: NIL,
+                block: NIL,
+                unit: NIL,
+                waits: 0,
+                followers: List::EMPTY,
+                next: NIL,
+                older: NIL,
+                newer: NIL,
+                kind,
+                stage: Stage::Free,
+                watched: false,
+            });
+            self.ops.len() as u32 - 1
+        } else {
+            let slot = self.free;
+            self.free = self[slot].next;
+            slot
+        };
+        self.live += 1;
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let op = &mut self[slot];
+        op.seq = seq;
+        op.kind = kind;
+        op.stage = Stage::Waiting;
+        op.waits = 0;
+        op.watched = false;
+        op.next = NIL;
+        op.older = NIL;
+        op.newer = NIL;
+        slot
+    }
+
+    /// Gives a slot back; its token is complete from now on. Returns the followers, to be taken with [`Slab::next_follower`].
+    #[inline]
+    pub fn release(&mut self, slot: u32, now_ns: u64) -> List {
+        let free = self.free;
+        let op = &mut self[slot];
+        debug_assert_ne!(op.stage, Stage::Free);
+        op.stage = Stage::Free;
+        op.generation += 1;
+        op.done_ns = now_ns;
+        op.next = free;
+        let followers = std::mem::replace(&mut op.followers, List::EMPTY);
+        self.free = slot;
+        self.live -= 1;
+        followers
+    }
+
+    /// Gives all slots back; every token so far is complete.
+    pub fn release_all(&mut self, now_ns: u64) {
+        for slot in 0..self.ops.len() as u32 {
+            if self[slot].stage != Stage::Free {
+                self.release(slot, now_ns);
+            }
+        }
+        self.edges.clear();
+        self.free_edge = NIL;
+    }
+
+    /// Lets `follower` wait for `slot` to complete.
+    #[inline]
+    pub fn follow(&mut self, slot: u32, follower: u32) {
+        let edge = Edge { follower, next: NIL };
+        let id = if self.free_edge == NIL {
+            self.edges.push(edge);
+            self.edges.len() as u32 - 1
+        } else {
+            let id = self.free_edge;
+            self.free_edge = self.edges[id as usize].next;
+            self.edges[id as usize] = edge;
+            id
+        };
+        let list = self[slot].followers;
+        if list.head == NIL {
+            self[slot].followers = List { head: id, tail: id };
+        } else {
+            self.edges[list.tail as usize].next = id;
+            self[slot].followers.tail = id;
+        }
+        self[follower].waits += 1;
+    }
+
+    /// Takes the first follower of a list that [`Slab::release`] gave.
+    #[inline]
+    pub fn next_follower(&mut self, list: &mut List) -> Option<u32> {
+        let id = list.head;
+        if id == NIL {
+            return None;
+        }
+        let Edge { follower, next } = self.edges[id as usize];
+        self.edges[id as usize].next = self.free_edge;
+        self.free_edge = id;
+        list.head = next;
+        Some(follower)
+    }
+
+    /// Appends a slot to a list.
+    #[inline]
+    pub fn push_back(&mut self, list: &mut List, slot: u32) {
+        self[slot].next = NIL;
+        if list.head == NIL {
+            list.head = slot;
+        } else {
+            self[list.tail].next = slot;
+        }
+        list.tail = slot;
+    }
+
+    /// Takes the first slot of a list.
+    #[inline]
+    pub fn pop_front(&mut self, list: &mut List) -> Option<u32> {
+        let slot = list.head;
+        if slot == NIL {
+            return None;
+        }
+        list.head = self[slot].next;
+        Some(slot)
+    }
+
+    /// Links a slot as the newest of its block's list, whose newest so far is `newest`.
+    #[inline]
+    pub fn link(&mut self, newest: &mut u32, slot: u32) {
+        self[slot].older = *newest;
+        if *newest != NIL {
+            self[*newest].newer = slot;
+        }
+        *newest = slot;
+    }
+
+    /// Takes a slot out of its block's list.
+    #[inline]
+    pub fn unlink(&mut self, newest: &mut u32, slot: u32) {
+        let Op { older, newer, .. } = self[slot];
+        if older != NIL {
+            self[older].newer = newer;
+        }
+        if newer == NIL {
+            *newest = older;
+        } else {
+            self[newer].older = older;
+        }
+    }
+
+    /// The token of a live slot.
+    #[inline]
+    pub fn token(&self, slot: u32) -> Token {
+        Token((self[slot].generation << SLOT_BITS) | (u64::from(slot) + 1))
+    }
+
+    /// The slot of a token that is not complete.
+    #[inline]
+    pub fn find(&self, token: Token) -> Option<u32> {
+        let slot = (token.0 & SLOT_MASK).checked_sub(1)? as u32;
+        // The generation grows when a slot is given back, so that equality means in flight.
+        let op = self.ops.get(slot as usize)?;
+        (op.generation == token.0 >> SLOT_BITS && op.stage != Stage::Free).then_some(slot)
+    }
+
+    /// When a complete token completed, while that is still known.
+    pub fn done_ns(&self, token: Token) -> Option<u64> {
+        let slot = (token.0 & SLOT_MASK).checked_sub(1)?;
+        let op = self.ops.get(slot as usize)?;
+        (op.generation == (token.0 >> SLOT_BITS) + 1 && op.stage == Stage::Free).then_some(op.done_ns)
+    }
+}
