@@ -9,8 +9,13 @@ use std::collections::BTreeMap;
 pub type Device = Timed<Nand, Serial>;
 
 /// Table 3.1 of the thesis; the bus is part of the latencies.
-pub const THESIS_TIMING: Timing =
-    Timing { read_ns: 101_000, program_ns: 116_000, erase_ns: 434_000, channel_bytes_per_s: 1_000_000_000 };
+pub const THESIS_TIMING: Timing = Timing {
+    read_ns: 101_000,
+    program_ns: 116_000,
+    erase_ns: 434_000,
+    channel_bytes_per_s: 1_000_000_000,
+    command_ns: 0,
+};
 
 /// Table 4.1 of the thesis.
 pub const THESIS_GEOMETRY: Geometry = Geometry {
