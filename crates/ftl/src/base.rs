@@ -78,6 +78,11 @@ impl<D: FlashDevice> Base<D> {
         })
     }
 
+    /// How many pages must wait in memory, where that is known only after [`Self::new`].
+    pub(crate) fn set_slots(&mut self, slots: usize) {
+        self.slots = vec![0; self.page.len() * slots].into();
+    }
+
     /// Refuses a request past the logical capacity.
     pub(crate) fn check(&self, extent: Extent) -> Result<(), FtlError> {
         let capacity_bytes = self.logical_pages * u64::from(self.geometry.page_bytes);
@@ -85,6 +90,11 @@ impl<D: FlashDevice> Base<D> {
             return Err(FtlError::OutOfRange { extent, capacity_bytes });
         }
         Ok(())
+    }
+
+    /// The page of a request's first byte.
+    pub(crate) fn lpn_of(&self, extent: Extent) -> Lpn {
+        Lpn((extent.offset / u64::from(self.geometry.page_bytes)) as u32)
     }
 
     pub(crate) fn spans(&self, extent: Extent) -> nandscape_core::addr::PageSpans {
@@ -240,6 +250,40 @@ impl<D: FlashDevice> Base<D> {
         let range = self.slot_range(slot);
         let buffer = if self.stores_data { Some(&mut self.slots[range]) } else { None };
         Ok(self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(at, cause))?.done)
+    }
+
+    /// Puts the page of a request into a slot in memory, completed from `old` if it is covered partly.
+    pub(crate) fn fill_slot(
+        &mut self,
+        slot: usize,
+        old: Option<Ppn>,
+        span: &PageSpan,
+        data: Option<&[u8]>,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let page_bytes = self.geometry.page_bytes;
+        let old = old.filter(|_| self.rmw && !span.is_whole(page_bytes));
+        let range = if self.stores_data { self.slot_range(slot) } else { 0..0 };
+        let page = &mut self.slots[range];
+        Self::complete(&mut self.device, old, span, data, page, page_bytes, Issue::new(at, Cause::Host))
+    }
+
+    /// Copies a live page.
+    pub(crate) fn copy(
+        &mut self,
+        from: Ppn,
+        to: Ppn,
+        lpn: Lpn,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let page_bytes = self.geometry.page_bytes;
+        let buffer = if self.stores_data { Some(&mut *self.page) } else { None };
+        let read = self.device.read(from, page_bytes, buffer, Issue::new(at, cause))?.done;
+        self.seq += 1;
+        let oob = Oob { lpn, seq: self.seq };
+        let payload = self.stores_data.then_some(&*self.page);
+        Ok(self.device.program(to, oob, page_bytes, payload, Issue::new(at, cause).after(read))?)
     }
 
     /// Programs a page from its slot, not before `after`.

@@ -4,12 +4,17 @@
 
 mod base;
 mod candidates;
+mod logs;
 mod no_device;
 mod page_table;
 mod ring_set;
+mod superblocks;
 
+pub mod hsbm_gcl;
+pub mod pm_gcc;
 pub mod pm_gcl;
 pub mod registry;
+pub mod sbm_gcl;
 
 pub use page_table::PageTable;
 pub use registry::{FtlBuildError, FtlEntry, ftls, infos};

@@ -257,8 +257,7 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
         for end in self.base.ragged_ends(extent) {
-            let lpn = Lpn((end.offset / u64::from(self.base.geometry.page_bytes)) as u32);
-            if self.table.is_allocated(lpn) {
+            if self.table.is_allocated(self.base.lpn_of(end)) {
                 let written = self.write(end, None, Hint::default(), at)?;
                 done = self.base.device.join(done, written);
             }
@@ -296,11 +295,11 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
         }
     }
 
-    fn device(&self) -> &dyn nandscape_core::FlashDevice {
+    fn device(&self) -> &dyn FlashDevice {
         &self.base.device
     }
 
-    fn device_mut(&mut self) -> &mut dyn nandscape_core::FlashDevice {
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
         &mut self.base.device
     }
 

@@ -102,4 +102,16 @@ goldens! {
     macdrp_pm_gcl: "macdrp", "pm-gcl";
     small_pm_gcl: "small", "pm-gcl";
     full_pm_gcl: "full", "pm-gcl";
+    lammps_pm_gcc: "lammps", "pm-gcc";
+    macdrp_pm_gcc: "macdrp", "pm-gcc";
+    small_pm_gcc: "small", "pm-gcc";
+    full_pm_gcc: "full", "pm-gcc";
+    lammps_sbm_gcl: "lammps", "sbm-gcl";
+    macdrp_sbm_gcl: "macdrp", "sbm-gcl";
+    small_sbm_gcl: "small", "sbm-gcl";
+    full_sbm_gcl: "full", "sbm-gcl";
+    lammps_hsbm_gcl: "lammps", "hsbm-gcl";
+    macdrp_hsbm_gcl: "macdrp", "hsbm-gcl";
+    small_hsbm_gcl: "small", "hsbm-gcl";
+    full_hsbm_gcl: "full", "hsbm-gcl";
 }

@@ -1,0 +1,368 @@
+//! `HSBM_GCL`: page-mapped log superblocks over a superblock map, collection of superblocks without live pages (thesis section
+//! 3.2.4, rows S4-29 to S4-34).
+//!
+//! Every write goes to the next page of its superblock's log. A log is merged with the data superblock when the table is full and
+//! another superblock needs a log, or lazily when a full log is written again. A log in which every page is at its own place
+//! becomes the data superblock without a copy (switch); any other is copied with what it does not hold into a new one (full).
+//!
+//! Invariants: the data superblock keeps its pages live until the merge, though the log may shadow them; an open log and a mapped data
+//! superblock each have a live page.
+
+use crate::base::{Base, RMW, UNMAPPED_READ};
+use crate::logs::{Log, LogTable};
+use crate::registry::{BuildResult, FtlBuildError};
+use crate::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use nandscape_core::{
+    Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param, ParamKind, Params,
+    Ppn, SimTime, Token, addr::PageSpan,
+};
+
+/// What the registry says.
+pub static INFO: Info = Info {
+    name: "hsbm-gcl",
+    summary: "log superblocks over a superblock map, switch and full merges",
+    source: "thesis section 3.2.4 (HSBM_GCL)",
+    params: &[
+        PN,
+        BN,
+        Param {
+            name: "logs",
+            summary: "log superblocks",
+            kind: ParamKind::Int { min: 1, max: 1 << 16 },
+            default: "8",
+        },
+        Param {
+            name: "log_victim",
+            summary: "entry merged when the log table is full: the oldest, or the one not written for longest",
+            kind: ParamKind::Choice { of: &["fifo", "lru"] },
+            default: "fifo",
+        },
+        Param {
+            name: "identity",
+            summary: "a log becomes the data superblock if all its pages are in place (strict), or if those it has are \
+                      and nothing is live outside it (covering)",
+            kind: ParamKind::Choice { of: &["strict", "covering"] },
+            default: "strict",
+        },
+        RMW,
+        UNMAPPED_READ,
+    ],
+};
+
+/// Bytes of a page's entry in a log's map, and of a log-table entry without its map, in the thesis's cost model.
+const MODEL_PAGE_BYTES: u64 = 2;
+const MODEL_LOG_BYTES: u64 = 16;
+
+const FULL: &str = "no superblock for log or merge";
+
+/// The strategy over a device.
+pub struct HsbmGcl<D> {
+    base: Base<D>,
+    pool: Superblocks,
+    /// Logical superblock to data superblock.
+    map: Vec<u32>,
+    logs: LogTable,
+    slots: u32,
+    is_lru: bool,
+    is_strict: bool,
+}
+
+/// Builds the strategy for the registry.
+pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
+    Ok(Box::new(HsbmGcl::new(device, params)?))
+}
+
+impl<D: FlashDevice> HsbmGcl<D> {
+    /// The strategy over a wholly erased device that allows any program order.
+    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+        let mut base = Base::new(device, &INFO, params, 0)?;
+        let pool = Superblocks::new(&mut base, &INFO, params)?;
+        // A superblock has at most one log, so more slots than superblocks cannot be told from as many.
+        let slots = params.int32("logs");
+        Ok(Self {
+            map: vec![NONE; pool.usable as usize],
+            logs: LogTable::new(slots.min(pool.usable.max(1)), pool.usable, pool.pages),
+            slots,
+            is_lru: params.text("log_victim") == "lru",
+            is_strict: params.text("identity") == "strict",
+            pool,
+            base,
+        })
+    }
+
+    const fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.pool.pages, lpn.0 % self.pool.pages)
+    }
+
+    /// Superblock and page in it that hold the newest version of a page.
+    #[inline]
+    fn place(&self, logical: u32, index: u32) -> Option<(u32, u32)> {
+        if let Some(slot) = self.logs.find(logical)
+            && let Some(page) = self.logs.page(slot, index)
+        {
+            return Some((self.logs.get(slot).superblock, page));
+        }
+        let data = self.map[logical as usize];
+        (data != NONE && self.pool.is_live(data, index)).then_some((data, index))
+    }
+
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.split(lpn);
+        self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page))
+    }
+
+    fn write_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+        let (logical, index) = self.split(span.lpn);
+        let (slot, prepared) = self.log_with_room(logical, at)?;
+        let Log { superblock, next, .. } = self.logs.get(slot);
+        let old = self.find(span.lpn);
+        let target = self.pool.page(superblock, next);
+        let written = self.base.write_span(old, target, span, data, at);
+        if written.is_err() && self.pool.live_pages(superblock) == 0 {
+            self.logs.close(slot);
+            self.pool.drop_all(superblock);
+        }
+        let written = written?;
+        self.pool.set_live(superblock, next);
+        if let Some(stale) = self.logs.append(slot, index) {
+            self.pool.set_dead(superblock, stale);
+        }
+        if self.is_lru {
+            self.logs.touch(slot);
+        }
+        if old.is_none() {
+            self.base.stats.live_pages += 1;
+        }
+        self.base.stats.map_updates += 1;
+        self.base.stats.map_update_bytes += MODEL_PAGE_BYTES;
+        Ok(self.base.device.join(prepared, written))
+    }
+
+    /// The log of a superblock with a free page: merges and opens as needed.
+    fn log_with_room(&mut self, logical: u32, at: SimTime) -> Result<(u32, Token), FtlError> {
+        let mut done = Token::NONE;
+        if let Some(slot) = self.logs.find(logical) {
+            if self.logs.get(slot).next < self.pool.pages {
+                return Ok((slot, done));
+            }
+            done = self.merge(slot, at)?;
+        } else if self.logs.is_full() {
+            let victim = self.logs.victim().expect("a full table has an oldest entry");
+            done = self.merge(victim, at)?;
+            self.base.stats.merges_evicted += 1;
+        }
+        let (superblock, collected) = self.allocate(at)?;
+        self.base.stats.log_table_updates += 1;
+        let slot = self.logs.open(logical, superblock);
+        Ok((slot, self.base.device.join(done, collected)))
+    }
+
+    fn allocate(&mut self, at: SimTime) -> Result<(u32, Token), FtlError> {
+        let (superblock, collected) = self.pool.allocate(&mut self.base, at)?;
+        match superblock {
+            Some(superblock) => Ok((superblock, collected)),
+            None => Err(self.base.full(FULL, 1, self.pool.free_pages())),
+        }
+    }
+
+    fn merge(&mut self, slot: u32, at: SimTime) -> Result<Token, FtlError> {
+        let log = self.logs.get(slot);
+        let data = self.map[log.logical as usize];
+        let (target, done) = if self.can_switch(slot, data) {
+            self.base.stats.merges_switch += 1;
+            (log.superblock, Token::NONE)
+        } else {
+            let (target, collected) = self.allocate(at)?;
+            let copied = self.copy_merged(slot, target, at);
+            if copied.is_err() {
+                self.pool.drop_all(target);
+            }
+            let copied = copied?;
+            self.pool.drop_all(log.superblock);
+            self.base.stats.merges_full += 1;
+            (target, self.base.device.join(collected, copied))
+        };
+        if data != NONE {
+            self.pool.drop_all(data);
+        }
+        self.logs.close(slot);
+        self.map[log.logical as usize] = target;
+        self.base.stats.map_updates += 1;
+        self.base.stats.map_update_bytes += MODEL_ENTRY_BYTES;
+        Ok(done)
+    }
+
+    /// Whether the log can take the data superblock's place as it is.
+    fn can_switch(&self, slot: u32, data: u32) -> bool {
+        (0..self.pool.pages).all(|index| match self.logs.page(slot, index) {
+            Some(page) => page == index,
+            None => !self.is_strict && (data == NONE || !self.pool.is_live(data, index)),
+        })
+    }
+
+    /// Copies the newest version of every page of a superblock to its own place in `target`.
+    fn copy_merged(&mut self, slot: u32, target: u32, at: SimTime) -> Result<Token, FtlError> {
+        let logical = self.logs.get(slot).logical;
+        let mut done = Token::NONE;
+        for index in 0..self.pool.pages {
+            let Some((superblock, page)) = self.place(logical, index) else { continue };
+            let lpn = Lpn(logical * self.pool.pages + index);
+            let (from, to) = (self.pool.page(superblock, page), self.pool.page(target, index));
+            let copied = self.base.copy(from, to, lpn, Cause::Merge, at)?;
+            self.pool.set_live(target, index);
+            done = self.base.device.join(done, copied);
+        }
+        Ok(done)
+    }
+
+    fn trim_page(&mut self, lpn: Lpn) {
+        let (logical, index) = self.split(lpn);
+        let mut was_live = false;
+        if let Some(slot) = self.logs.find(logical)
+            && let Some(page) = self.logs.forget(slot, index)
+        {
+            was_live = true;
+            let superblock = self.logs.get(slot).superblock;
+            self.pool.set_dead(superblock, page);
+            if self.pool.live_pages(superblock) == 0 {
+                self.logs.close(slot);
+            }
+        }
+        let data = self.map[logical as usize];
+        if data != NONE && self.pool.is_live(data, index) {
+            was_live = true;
+            self.pool.set_dead(data, index);
+            if self.pool.live_pages(data) == 0 {
+                self.map[logical as usize] = NONE;
+            }
+        }
+        self.base.stats.live_pages -= u64::from(was_live);
+    }
+}
+
+impl<D: FlashDevice> Ftl for HsbmGcl<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let mut done = Token::NONE;
+        for span in self.base.spans(extent) {
+            let read = self.base.read_span(self.find(span.lpn), &span, data.as_deref_mut(), at)?;
+            done = self.base.device.join(done, read);
+        }
+        Ok(done)
+    }
+
+    /// Writes page by page: a request that meets a full device has written the pages before the one that failed.
+    fn write(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        _hint: Hint,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let mut done = Token::NONE;
+        for span in self.base.spans(extent) {
+            let written = self.write_page(&span, data, at)?;
+            done = self.base.device.join(done, written);
+        }
+        Ok(done)
+    }
+
+    fn trim(&mut self, extent: Extent, _at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        for lpn in self.base.whole_pages(extent) {
+            self.trim_page(lpn);
+        }
+        Ok(Token::NONE)
+    }
+
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let mut done = Token::NONE;
+        for end in self.base.ragged_ends(extent) {
+            if self.find(self.base.lpn_of(end)).is_some() {
+                let written = self.write(end, None, Hint::default(), at)?;
+                done = self.base.device.join(done, written);
+            }
+        }
+        self.trim(extent, at)?;
+        Ok(done)
+    }
+
+    fn flush(&mut self, _at: SimTime) -> Result<Token, FtlError> {
+        Ok(Token::NONE)
+    }
+
+    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
+    }
+
+    fn stats(&self) -> FtlStats {
+        self.base.stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.base.reset_stats();
+    }
+
+    fn cost(&self) -> Cost {
+        let log_bytes = MODEL_LOG_BYTES + MODEL_PAGE_BYTES * u64::from(self.pool.pages);
+        // The logs and one merge target (thesis.md decision 20) never run out of live pages all at once.
+        let reserve = (u64::from(self.slots) + 1) * u64::from(self.pool.layout.blocks_per_superblock());
+        Cost {
+            map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES + u64::from(self.slots) * log_bytes,
+            dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes() + self.logs.dram_bytes(),
+            ..self.base.cost(reserve.min(self.base.good_blocks))
+        }
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+
+    fn check_invariants(&self) {
+        self.pool.check(&self.base);
+        self.logs.check();
+        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
+        let logs: Vec<u32> = self.logs.open_slots().map(|slot| self.logs.get(slot).superblock).collect();
+        for superblock in self.map.iter().filter(|superblock| **superblock != NONE).chain(&logs) {
+            let holder = &mut holders[*superblock as usize];
+            assert!(!std::mem::replace(holder, true), "superblock {superblock} used twice");
+            assert!(
+                self.pool.live_pages(*superblock) > 0,
+                "superblock {superblock} is used without live pages"
+            );
+        }
+        for (superblock, is_used) in holders.iter().enumerate() {
+            let count = self.pool.live_pages(superblock as u32);
+            assert!(*is_used || count == 0, "superblock {superblock} is not used and has {count} live pages");
+        }
+        for slot in self.logs.open_slots() {
+            let superblock = self.logs.get(slot).superblock;
+            let pages = (0..self.pool.pages).filter_map(|index| self.logs.page(slot, index));
+            let mut mapped = 0;
+            for page in pages {
+                assert!(
+                    self.pool.is_live(superblock, page),
+                    "page {page} of log {superblock} is mapped and dead"
+                );
+                mapped += 1;
+            }
+            assert_eq!(mapped, self.pool.live_pages(superblock), "mapped pages of log {superblock}");
+        }
+        let pages = (0..self.base.logical_pages).filter(|lpn| self.find(Lpn(*lpn as u32)).is_some());
+        assert_eq!(pages.count() as u64, self.base.stats.live_pages, "live pages");
+    }
+}

@@ -1,0 +1,423 @@
+//! `SBM_GCL`: superblock map, collection of superblocks without live pages (thesis section 3.2.3, rows S4-23 to S4-28).
+//!
+//! A logical superblock lies in one physical superblock, every page at its own offset. A request that touches a page already
+//! programmed remaps the superblock once: the request's pages and copies of the other live ones go to a new superblock. Without a free
+//! or collectable superblock it is read, erased and rewritten in place.
+//!
+//! Invariant: a mapped superblock has at least one live page; pages are live only in mapped superblocks.
+
+use crate::base::{Base, RMW, UNMAPPED_READ};
+use crate::registry::{BuildResult, FtlBuildError};
+use crate::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use nandscape_core::{
+    Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn, Param, ParamKind,
+    Params, Ppn, SimTime, Token, addr::PageSpan,
+};
+
+/// What the registry says.
+pub static INFO: Info = Info {
+    name: "sbm-gcl",
+    summary: "superblock map, remap on overwrite, collection without copies",
+    source: "thesis section 3.2.3 (SBM_GCL)",
+    params: &[
+        PN,
+        BN,
+        Param {
+            name: "full",
+            summary: "a remap that finds no erased superblock: collect one first, or rewrite in place at once",
+            kind: ParamKind::Choice { of: &["gc-first", "in-place"] },
+            default: "gc-first",
+        },
+        RMW,
+        UNMAPPED_READ,
+    ],
+};
+
+const FULL: &str = "no superblock to map";
+
+/// A page of an in-place rewrite, waiting in memory.
+struct Waiting {
+    index: u32,
+    cause: Cause,
+    read: Token,
+}
+
+/// The part of a request that falls into one logical superblock.
+struct Part<'a> {
+    logical: u32,
+    /// First and last page in the superblock.
+    first: u32,
+    last: u32,
+    data: Option<&'a [u8]>,
+    at: SimTime,
+}
+
+/// The strategy over a device.
+pub struct SbmGcl<D> {
+    base: Base<D>,
+    pool: Superblocks,
+    /// Logical to physical superblock.
+    map: Vec<u32>,
+    collects_first: bool,
+    waiting: Vec<Waiting>,
+}
+
+/// Builds the strategy for the registry.
+pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
+    Ok(Box::new(SbmGcl::new(device, params)?))
+}
+
+impl<D: FlashDevice> SbmGcl<D> {
+    /// The strategy over a wholly erased device that allows any program order.
+    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+        let mut base = Base::new(device, &INFO, params, 0)?;
+        let pool = Superblocks::new(&mut base, &INFO, params)?;
+        base.set_slots(pool.pages as usize);
+        Ok(Self {
+            map: vec![NONE; pool.usable as usize],
+            collects_first: params.text("full") == "gc-first",
+            waiting: Vec::with_capacity(pool.pages as usize),
+            pool,
+            base,
+        })
+    }
+
+    const fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.pool.pages, lpn.0 % self.pool.pages)
+    }
+
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.split(lpn);
+        let superblock = self.map[logical as usize];
+        (superblock != NONE && self.pool.is_live(superblock, index))
+            .then(|| self.pool.page(superblock, index))
+    }
+
+    fn remap(&mut self, logical: u32, superblock: u32) {
+        self.map[logical as usize] = superblock;
+        self.base.stats.map_updates += 1;
+        self.base.stats.map_update_bytes += MODEL_ENTRY_BYTES;
+    }
+
+    fn write_part(
+        &mut self,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let current = self.map[part.logical as usize];
+        if current == NONE {
+            return self.write_unmapped(part, spans);
+        }
+        let is_programmed = |index| self.base.device.is_programmed(self.pool.page(current, index));
+        if !(part.first..=part.last).any(is_programmed) {
+            return self.write_pages(current, NONE, part, spans);
+        }
+        let (target, collected) = if self.collects_first {
+            self.pool.allocate(&mut self.base, part.at)?
+        } else {
+            (self.pool.take_empty(), Token::NONE)
+        };
+        let written = match target {
+            Some(target) => self.move_to(target, current, part, spans)?,
+            None => self.rewrite_in_place(current, part, spans)?,
+        };
+        Ok(self.base.device.join(collected, written))
+    }
+
+    fn write_unmapped(
+        &mut self,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let (target, collected) = self.pool.allocate(&mut self.base, part.at)?;
+        let needed = u64::from(part.last - part.first + 1);
+        let target = target.ok_or_else(|| self.base.full(FULL, needed, self.pool.free_pages()))?;
+        let written = self.write_pages(target, NONE, part, spans);
+        self.keep_or_drop(target, &written);
+        let written = written?;
+        self.remap(part.logical, target);
+        Ok(self.base.device.join(collected, written))
+    }
+
+    /// A new superblock that could not be filled holds nothing that is mapped.
+    fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
+        if written.is_err() {
+            self.base.stats.live_pages -= u64::from(self.pool.live_pages(target));
+            self.pool.drop_all(target);
+        }
+    }
+
+    /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old versions.
+    fn write_pages(
+        &mut self,
+        target: u32,
+        current: u32,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let mut done = Token::NONE;
+        for (index, span) in (part.first..=part.last).zip(spans) {
+            let is_old = current != NONE && self.pool.is_live(current, index);
+            let old = is_old.then(|| self.pool.page(current, index));
+            let page = self.pool.page(target, index);
+            let written = self.base.write_span(old, page, &span, part.data, part.at)?;
+            self.pool.set_live(target, index);
+            self.base.stats.live_pages += 1;
+            done = self.base.device.join(done, written);
+        }
+        Ok(done)
+    }
+
+    /// Remaps: the request's pages and copies of the other live ones go to `target`.
+    fn move_to(
+        &mut self,
+        target: u32,
+        current: u32,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let moved = self.move_pages(target, current, part, spans);
+        self.keep_or_drop(target, &moved);
+        let moved = moved?;
+        self.base.stats.live_pages -= u64::from(self.pool.live_pages(current));
+        self.pool.drop_all(current);
+        self.remap(part.logical, target);
+        Ok(moved)
+    }
+
+    fn move_pages(
+        &mut self,
+        target: u32,
+        current: u32,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let mut done = self.write_pages(target, current, part, spans)?;
+        let mut next = self.pool.next_live(current, 0);
+        while let Some(index) = next {
+            if !(part.first..=part.last).contains(&index) {
+                let lpn = Lpn(part.logical * self.pool.pages + index);
+                let (from, to) = (self.pool.page(current, index), self.pool.page(target, index));
+                let copied = self.base.copy(from, to, lpn, Cause::Merge, part.at)?;
+                self.pool.set_live(target, index);
+                self.base.stats.live_pages += 1;
+                done = self.base.device.join(done, copied);
+            }
+            next = self.pool.next_live(current, index + 1);
+        }
+        Ok(done)
+    }
+
+    /// Reads what must survive, erases the superblock, and writes it back with the request's pages. The map does not change.
+    fn rewrite_in_place(
+        &mut self,
+        current: u32,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        let reads = self.gather(current, part, spans)?;
+        let mut done = reads;
+        let mut erased_blocks = 0;
+        let mut failure = None;
+        for block in self.pool.layout.blocks(current) {
+            match self.base.device.erase(block, Issue::new(part.at, Cause::Merge).after(reads)) {
+                Ok(erased) => done = self.base.device.join(done, erased),
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+            erased_blocks += 1;
+        }
+        for slot in 0..self.waiting.len() {
+            let Waiting { index, cause, read } = self.waiting[slot];
+            if self.block_number(index) >= erased_blocks {
+                // The erase failed before it reached this page: it is what it was.
+                continue;
+            }
+            let lpn = Lpn(part.logical * self.pool.pages + index);
+            let page = self.pool.page(current, index);
+            let written = self.base.program_slot(slot, page, lpn, cause, part.at, read)?;
+            if !self.pool.is_live(current, index) {
+                self.pool.set_live(current, index);
+                self.base.stats.live_pages += 1;
+            }
+            done = self.base.device.join(done, written);
+        }
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        self.base.stats.in_place_rewrites += 1;
+        Ok(done)
+    }
+
+    /// Collects in memory the pages that the rewritten superblock will hold.
+    fn gather(
+        &mut self,
+        current: u32,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan>,
+    ) -> Result<Token, FtlError> {
+        self.waiting.clear();
+        let mut reads = Token::NONE;
+        let mut next = self.pool.next_live(current, 0);
+        while let Some(index) = next {
+            if !(part.first..=part.last).contains(&index) {
+                let page = self.pool.page(current, index);
+                let read = self.base.read_slot(self.waiting.len(), page, Cause::Merge, part.at)?;
+                self.waiting.push(Waiting { index, cause: Cause::Merge, read });
+                reads = self.base.device.join(reads, read);
+            }
+            next = self.pool.next_live(current, index + 1);
+        }
+        for (index, span) in (part.first..=part.last).zip(spans) {
+            let old = self.pool.is_live(current, index).then(|| self.pool.page(current, index));
+            let read = self.base.fill_slot(self.waiting.len(), old, &span, part.data, part.at)?;
+            self.waiting.push(Waiting { index, cause: Cause::Host, read });
+            reads = self.base.device.join(reads, read);
+        }
+        Ok(reads)
+    }
+
+    /// The place of a page's block in the order in which a superblock's blocks are erased.
+    const fn block_number(&self, index: u32) -> u32 {
+        let pn = self.pool.layout.pn();
+        index / pn / self.base.geometry.pages_per_block * pn + index % pn
+    }
+}
+
+impl<D: FlashDevice> Ftl for SbmGcl<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let mut done = Token::NONE;
+        for span in self.base.spans(extent) {
+            let read = self.base.read_span(self.find(span.lpn), &span, data.as_deref_mut(), at)?;
+            done = self.base.device.join(done, read);
+        }
+        Ok(done)
+    }
+
+    fn write(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        _hint: Hint,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let page_bytes = self.base.geometry.page_bytes;
+        let mut spans = self.base.spans(extent);
+        let mut left = extent.page_count(page_bytes) as u32;
+        let mut lpn = (extent.offset / u64::from(page_bytes)) as u32;
+        let mut done = Token::NONE;
+        while left > 0 {
+            let (logical, first) = self.split(Lpn(lpn));
+            let count = left.min(self.pool.pages - first);
+            let part = Part { logical, first, last: first + count - 1, data, at };
+            let written = self.write_part(&part, spans.by_ref().take(count as usize))?;
+            done = self.base.device.join(done, written);
+            lpn += count;
+            left -= count;
+        }
+        Ok(done)
+    }
+
+    fn trim(&mut self, extent: Extent, _at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        for lpn in self.base.whole_pages(extent) {
+            let (logical, index) = self.split(lpn);
+            let superblock = self.map[logical as usize];
+            if superblock == NONE || !self.pool.is_live(superblock, index) {
+                continue;
+            }
+            self.pool.set_dead(superblock, index);
+            self.base.stats.live_pages -= 1;
+            if self.pool.live_pages(superblock) == 0 {
+                self.map[logical as usize] = NONE;
+            }
+        }
+        Ok(Token::NONE)
+    }
+
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+        self.base.check(extent)?;
+        let mut done = Token::NONE;
+        for end in self.base.ragged_ends(extent) {
+            if self.find(self.base.lpn_of(end)).is_some() {
+                let written = self.write(end, None, Hint::default(), at)?;
+                done = self.base.device.join(done, written);
+            }
+        }
+        self.trim(extent, at)?;
+        Ok(done)
+    }
+
+    fn flush(&mut self, _at: SimTime) -> Result<Token, FtlError> {
+        Ok(Token::NONE)
+    }
+
+    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
+    }
+
+    fn stats(&self) -> FtlStats {
+        self.base.stats
+    }
+
+    fn reset_stats(&mut self) {
+        self.base.reset_stats();
+    }
+
+    fn cost(&self) -> Cost {
+        Cost {
+            map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES,
+            dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes(),
+            ..self.base.cost(0)
+        }
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+
+    fn check_invariants(&self) {
+        self.pool.check(&self.base);
+        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
+        let mut live = 0;
+        for (logical, superblock) in
+            self.map.iter().enumerate().filter(|(_, superblock)| **superblock != NONE)
+        {
+            let holder = &mut holders[*superblock as usize];
+            assert!(!std::mem::replace(holder, true), "superblock {superblock} mapped twice");
+            assert!(
+                self.pool.live_pages(*superblock) > 0,
+                "logical superblock {logical} is mapped without live pages"
+            );
+            live += u64::from(self.pool.live_pages(*superblock));
+        }
+        assert_eq!(live, self.base.stats.live_pages, "live pages");
+        for (superblock, is_mapped) in holders.iter().enumerate() {
+            let count = self.pool.live_pages(superblock as u32);
+            assert!(
+                *is_mapped || count == 0,
+                "superblock {superblock} is not mapped and has {count} live pages"
+            );
+            assert!(
+                !is_mapped || !self.pool.is_candidate(superblock as u32),
+                "superblock {superblock} mapped and dead"
+            );
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Superblocks as the superblock strategies manage them: one queue of erased and one of used superblocks per super-unit, a
+//! rotor shared by allocation and collection, and which of their pages are live (thesis section 3.2.3.1).
+//!
+//! Invariants: a superblock is erased, used, or retired; `live[s]` is the number of set bits of row `s`; the candidates are the
+//! used superblocks that have lost their last live page.
+
+use crate::base::Base;
+use crate::candidates::Candidates;
+use crate::registry::FtlBuildError;
+use crate::ring_set::RingSet;
+use nandscape_core::{
+    Cause, FlashDevice, FtlError, Info, Param, ParamKind, Params, Ppn, SimTime, SuperblockLayout, Token,
+};
+use std::collections::VecDeque;
+
+/// No superblock.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Bytes of one superblock-map entry in the thesis's cost model.
+pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;
+
+/// `pn`: row S4-23.
+pub(crate) const PN: Param = Param {
+    name: "pn",
+    summary: "parallel units a superblock spans; divides channels x LUNs",
+    kind: ParamKind::Int { min: 1, max: 1 << 24 },
+    default: "1",
+};
+
+/// `bn`: row S4-23.
+pub(crate) const BN: Param = Param {
+    name: "bn",
+    summary: "blocks a superblock has in each of its units; divides the blocks of a unit",
+    kind: ParamKind::Int { min: 1, max: 1 << 24 },
+    default: "1",
+};
+
+/// Bits in rows that start on a word.
+#[derive(Clone, Debug)]
+struct BitRows {
+    words: Vec<u64>,
+    per_row: usize,
+}
+
+impl BitRows {
+    fn new(rows: u32, columns: u32) -> Self {
+        let per_row = columns.div_ceil(64) as usize;
+        Self { words: vec![0; rows as usize * per_row], per_row }
+    }
+
+    const fn place(&self, row: u32, column: u32) -> (usize, u64) {
+        (row as usize * self.per_row + (column / 64) as usize, 1 << (column % 64))
+    }
+
+    fn get(&self, row: u32, column: u32) -> bool {
+        let (word, bit) = self.place(row, column);
+        self.words[word] & bit != 0
+    }
+
+    fn row(&self, row: u32) -> &[u64] {
+        &self.words[row as usize * self.per_row..][..self.per_row]
+    }
+
+    fn row_mut(&mut self, row: u32) -> &mut [u64] {
+        &mut self.words[row as usize * self.per_row..][..self.per_row]
+    }
+}
+
+/// The superblocks of a device.
+pub(crate) struct Superblocks {
+    pub(crate) layout: SuperblockLayout,
+    pub(crate) pages: u32,
+    /// Superblocks without a bad block.
+    pub(crate) usable: u32,
+    empty: Vec<VecDeque<u32>>,
+    /// Super-units with an erased superblock.
+    open: RingSet,
+    /// Used superblocks without live pages. Their weight is always 0: the first met is taken.
+    dead: Candidates,
+    /// Position of a used superblock in its queue.
+    position: Vec<u64>,
+    taken: u64,
+    live_bits: BitRows,
+    live: Vec<u32>,
+    /// The thesis's `next_ch_lun_i`, counted in super-units.
+    rotor: u32,
+}
+
+impl Superblocks {
+    /// All superblocks erased. Those with a bad block are retired from the beginning, and `base`'s capacity shrinks to the others.
+    pub(crate) fn new<D: FlashDevice>(
+        base: &mut Base<D>,
+        info: &Info,
+        params: &Params,
+    ) -> Result<Self, FtlBuildError> {
+        if !base.device.capabilities().out_of_order_program {
+            let reason = "pages of a superblock are programmed in any order, which device.out_of_order_program = true allows";
+            return Err(FtlBuildError::Device { ftl: info.name, reason: reason.to_owned() });
+        }
+        let layout = SuperblockLayout::new(base.geometry, params.int32("pn"), params.int32("bn"))?;
+        let (groups, per_group) = (layout.superunits(), layout.superblocks_per_superunit());
+        let mut pool = Self {
+            layout,
+            pages: layout.pages_per_superblock(),
+            usable: 0,
+            empty: vec![VecDeque::with_capacity(per_group as usize); groups as usize],
+            open: RingSet::new(groups),
+            dead: Candidates::new(groups, per_group),
+            position: vec![0; layout.superblocks() as usize],
+            taken: 0,
+            live_bits: BitRows::new(layout.superblocks(), layout.pages_per_superblock()),
+            live: vec![0; layout.superblocks() as usize],
+            rotor: 0,
+        };
+        for superblock in 0..layout.superblocks() {
+            if layout.blocks(superblock).all(|block| !base.device.is_bad(block)) {
+                pool.add_empty(superblock);
+                pool.usable += 1;
+            }
+        }
+        base.logical_pages = u64::from(pool.usable) * u64::from(pool.pages);
+        base.good_blocks = u64::from(pool.usable) * u64::from(layout.blocks_per_superblock());
+        Ok(pool)
+    }
+
+    fn group_of(&self, superblock: u32) -> u32 {
+        superblock / self.layout.superblocks_per_superunit()
+    }
+
+    fn turn_rotor(&mut self, group: u32) {
+        self.rotor = if group + 1 == self.layout.superunits() { 0 } else { group + 1 };
+    }
+
+    fn add_empty(&mut self, superblock: u32) {
+        let group = self.group_of(superblock);
+        self.empty[group as usize].push_back(superblock);
+        self.open.insert(group);
+    }
+
+    /// Pages of erased superblocks.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.empty.iter().map(|queue| queue.len() as u64).sum::<u64>() * u64::from(self.pages)
+    }
+
+    /// The flash page of a superblock's page.
+    #[inline]
+    pub(crate) fn page(&self, superblock: u32, index: u32) -> Ppn {
+        self.layout.page(superblock, index)
+    }
+
+    #[inline]
+    pub(crate) fn is_live(&self, superblock: u32, index: u32) -> bool {
+        self.live_bits.get(superblock, index)
+    }
+
+    pub(crate) fn live_pages(&self, superblock: u32) -> u32 {
+        self.live[superblock as usize]
+    }
+
+    /// The first live page at or after `index`.
+    pub(crate) fn next_live(&self, superblock: u32, index: u32) -> Option<u32> {
+        let words = self.live_bits.row(superblock);
+        let mut word = (index / 64) as usize;
+        let mut bits = words.get(word)? & (u64::MAX << (index % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *words.get(word)?;
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    #[inline]
+    pub(crate) fn set_live(&mut self, superblock: u32, index: u32) {
+        let (word, bit) = self.live_bits.place(superblock, index);
+        if self.live_bits.words[word] & bit == 0 {
+            self.live_bits.words[word] |= bit;
+            self.live[superblock as usize] += 1;
+        }
+    }
+
+    /// The page has lost its data. A superblock that loses its last live page can be collected.
+    #[inline]
+    pub(crate) fn set_dead(&mut self, superblock: u32, index: u32) {
+        let (word, bit) = self.live_bits.place(superblock, index);
+        debug_assert!(self.live_bits.words[word] & bit != 0);
+        self.live_bits.words[word] &= !bit;
+        self.live[superblock as usize] -= 1;
+        if self.live[superblock as usize] == 0 {
+            self.dead.insert(superblock, 0, self.position[superblock as usize]);
+        }
+    }
+
+    /// All pages of a used superblock have lost their data.
+    pub(crate) fn drop_all(&mut self, superblock: u32) {
+        self.live_bits.row_mut(superblock).fill(0);
+        self.live[superblock as usize] = 0;
+        if !self.dead.contains(superblock) {
+            self.dead.insert(superblock, 0, self.position[superblock as usize]);
+        }
+    }
+
+    /// An erased superblock from the rotor on, without collecting.
+    pub(crate) fn take_empty(&mut self) -> Option<u32> {
+        let group = self.open.first_from(self.rotor)?;
+        let queue = &mut self.empty[group as usize];
+        let superblock = queue.pop_front()?;
+        if queue.is_empty() {
+            self.open.remove(group);
+        }
+        self.position[superblock as usize] = self.taken;
+        self.taken += 1;
+        self.turn_rotor(group);
+        Some(superblock)
+    }
+
+    /// An erased superblock; collects one if there is none. `None` if there is nothing to collect either. The token covers
+    /// the collection.
+    pub(crate) fn allocate<D: FlashDevice>(
+        &mut self,
+        base: &mut Base<D>,
+        at: SimTime,
+    ) -> Result<(Option<u32>, Token), FtlError> {
+        let mut done = Token::NONE;
+        loop {
+            if let Some(superblock) = self.take_empty() {
+                return Ok((Some(superblock), done));
+            }
+            let Some((victim, _)) = self.dead.first_from(self.rotor) else {
+                return Ok((None, done));
+            };
+            let erased = self.collect(base, victim, at)?;
+            done = base.device.join(done, erased);
+        }
+    }
+
+    /// Erases a superblock without live pages. One whose erase fails for good is retired.
+    fn collect<D: FlashDevice>(
+        &mut self,
+        base: &mut Base<D>,
+        victim: u32,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let mut done = Token::NONE;
+        for block in self.layout.blocks(victim) {
+            let Some(erased) = base.erase(block, Cause::Gc, at, Token::NONE)? else {
+                self.dead.remove(victim);
+                return Ok(done);
+            };
+            done = base.device.join(done, erased);
+        }
+        self.dead.remove(victim);
+        self.turn_rotor(self.group_of(victim));
+        self.add_empty(victim);
+        base.stats.gc_runs += 1;
+        Ok(done)
+    }
+
+    /// Panics unless the counts, bits and queues agree with each other and with the device.
+    pub(crate) fn check<D: FlashDevice>(&self, base: &Base<D>) {
+        for (group, queue) in self.empty.iter().enumerate() {
+            assert_eq!(self.open.contains(group as u32), !queue.is_empty(), "super-unit {group}");
+            for superblock in queue {
+                assert!(!self.dead.contains(*superblock), "superblock {superblock} erased and used");
+                assert_eq!(
+                    self.live[*superblock as usize], 0,
+                    "live pages of erased superblock {superblock}"
+                );
+                for block in self.layout.blocks(*superblock) {
+                    assert_eq!(base.device.write_pointer(block), 0, "{block:?} of an erased superblock");
+                }
+            }
+        }
+        for superblock in 0..self.layout.superblocks() {
+            let set: u32 = self.live_bits.row(superblock).iter().map(|word| word.count_ones()).sum();
+            assert_eq!(set, self.live[superblock as usize], "live pages of superblock {superblock}");
+            assert!(
+                !self.dead.contains(superblock) || set == 0,
+                "candidate {superblock} has {set} live pages"
+            );
+            let live = (0..self.pages).filter(|index| self.is_live(superblock, *index));
+            for index in live {
+                let page = self.page(superblock, index);
+                assert!(base.device.is_programmed(page), "live page {page:?} is erased");
+            }
+        }
+    }
+
+    /// Whether a used superblock has no live page.
+    pub(crate) fn is_candidate(&self, superblock: u32) -> bool {
+        self.dead.contains(superblock)
+    }
+
+    /// Bytes of queues, bits and counts.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        8 * self.live_bits.words.len() as u64 + 4 * self.live.len() as u64
+    }
+}
