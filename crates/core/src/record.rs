@@ -106,3 +106,9 @@ pub trait TraceReader: Iterator<Item = Result<IoRecord, TraceError>> {
     /// What is known so far; final after the last record.
     fn info(&self) -> WorkloadInfo;
 }
+
+impl<R: TraceReader + ?Sized> TraceReader for Box<R> {
+    fn info(&self) -> WorkloadInfo {
+        (**self).info()
+    }
+}
