@@ -1,0 +1,25 @@
+//! Shorthands for [`TraceError`]: every message names the source and the place.
+
+use nandscape_core::TraceError;
+
+/// A record is wrong. `place` is "line 17" or "offset 4096".
+pub(crate) fn record(source: &str, place: String, message: impl Into<String>) -> TraceError {
+    TraceError::Record { source_name: source.to_owned(), place, message: message.into() }
+}
+
+/// The source as a whole cannot be read.
+pub(crate) fn io(source: &str, message: impl Into<String>) -> TraceError {
+    TraceError::Io { source_name: source.to_owned(), message: message.into() }
+}
+
+/// The description of the workload is wrong.
+pub(crate) fn spec(spec: &str, message: impl ToString) -> TraceError {
+    TraceError::Spec { spec: spec.to_owned(), message: message.to_string() }
+}
+
+/// Bytes of a trace as they can be shown in a message: at most 40, anything unprintable escaped.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 40;
+    let text = bytes[..bytes.len().min(MOST)].escape_ascii().to_string();
+    if bytes.len() > MOST { format!("'{text}...'") } else { format!("'{text}'") }
+}

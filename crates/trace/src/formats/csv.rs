@@ -1,0 +1,154 @@
+//! The native CSV: `ts_us,op,offset,len`.
+//!
+//! One header line, then one request a line: microseconds (decimals allowed), one of `R W D Z F`, byte offset, bytes. The
+//! header may name two more columns, `volume` and `hint`, in any order after the four. Time going back is an error.
+
+use super::{Confidence, Format, Head};
+use crate::error::shown;
+use crate::fields::{decimal, whole, whole32};
+use crate::gate::{Clock, Parsed};
+use crate::text::{LineFormat, TextReader};
+use crate::write::RecordWriter;
+use nandscape_core::{Info, IoRecord, Op, SimTime};
+use std::io::Write;
+
+const HEADER: &[u8] = b"ts_us,op,offset,len";
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: "csv",
+        summary: "native CSV with the header ts_us,op,offset,len (bytes; op R W D Z F)",
+        source: "nandscape",
+        params: &[],
+    },
+    extensions: &["csv"],
+    many_volumes: true,
+    detect,
+    read: |input, _| {
+        Ok(Box::new(TextReader::new(
+            input.bytes,
+            &input.name,
+            "csv",
+            Clock::Strict,
+            &input.settings,
+            Csv { extra: Vec::new() },
+        )))
+    },
+    write: Some(|out, _| Box::new(Writer { out, line: Vec::new(), started: false })),
+};
+
+fn detect(head: &Head) -> Confidence {
+    match head.lines.first() {
+        Some(first) if first.starts_with(HEADER) => Confidence::Certain,
+        _ => Confidence::No,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Volume,
+    Hint,
+}
+
+struct Csv {
+    extra: Vec<Extra>,
+}
+
+impl Csv {
+    fn header(&mut self, line: &[u8]) -> Result<Parsed, String> {
+        let expected = || format!("header {}: expected ts_us,op,offset,len[,volume][,hint]", shown(line));
+        let rest = line.strip_prefix(HEADER).ok_or_else(expected)?;
+        for column in rest.split(|&b| b == b',').skip(1) {
+            let extra = match column {
+                b"volume" => Extra::Volume,
+                b"hint" => Extra::Hint,
+                _ => return Err(expected()),
+            };
+            if self.extra.contains(&extra) {
+                return Err(expected());
+            }
+            self.extra.push(extra);
+        }
+        if !rest.is_empty() && self.extra.is_empty() {
+            return Err(expected());
+        }
+        // The header is not a record of another kind, so it does not count as skipped.
+        Ok(Parsed::Header)
+    }
+}
+
+/// The letter of an operation.
+pub(crate) fn op(field: &[u8]) -> Result<Op, String> {
+    Ok(match field {
+        b"R" => Op::Read,
+        b"W" => Op::Write,
+        b"D" => Op::Trim,
+        b"Z" => Op::WriteZeroes,
+        b"F" => Op::Flush,
+        _ => return Err(format!("op is {}: expected R, W, D, Z or F", shown(field))),
+    })
+}
+
+impl LineFormat for Csv {
+    fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String> {
+        if number == 1 {
+            return self.header(line);
+        }
+        let mut rest = Some(line);
+        let mut field = |name: &str| {
+            let text = rest.ok_or_else(|| format!("{} ends before its {name}", shown(line)))?;
+            let at = memchr::memchr(b',', text);
+            rest = at.map(|at| &text[at + 1..]);
+            Ok::<_, String>(&text[..at.unwrap_or(text.len())])
+        };
+        let at = SimTime(decimal(field("time")?, 1000, "ts_us")?);
+        let op = op(field("op")?)?;
+        let offset = whole(field("offset")?, "offset")?;
+        let len = whole(field("len")?, "len")?;
+        let (mut volume, mut hint) = (0, 0);
+        for extra in &self.extra {
+            match extra {
+                Extra::Volume => volume = whole32(field("volume")?, "volume")?,
+                Extra::Hint => {
+                    let text = field("hint")?;
+                    hint = u16::try_from(whole(text, "hint")?)
+                        .map_err(|_| format!("hint is {}: expected a number up to 65535", shown(text)))?;
+                }
+            }
+        }
+        if rest.is_some() {
+            return Err(format!("{} has more columns than the header", shown(line)));
+        }
+        Ok(Parsed::Io(IoRecord { at, offset, len, volume, hint, op }))
+    }
+}
+
+struct Writer<'a> {
+    out: Box<dyn Write + 'a>,
+    line: Vec<u8>,
+    started: bool,
+}
+
+impl RecordWriter for Writer<'_> {
+    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
+        if !self.started {
+            self.started = true;
+            self.out.write_all(HEADER)?;
+            self.out.write_all(b"\n")?;
+        }
+        self.line.clear();
+        let ns = record.at.as_ns();
+        let (us, rest) = (ns / 1000, ns % 1000);
+        write!(self.line, "{us}")?;
+        if rest > 0 {
+            write!(self.line, ".{rest:03}")?;
+        }
+        writeln!(self.line, ",{},{},{}", record.op.letter(), record.offset, record.len)?;
+        self.out.write_all(&self.line)
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

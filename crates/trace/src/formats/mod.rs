@@ -1,0 +1,208 @@
+//! Trace formats, one file each, and how the right one is found.
+//!
+//! A format is chosen by `--format NAME[:key=value,...]`, by a column map, or from the content: every entry looks at the first
+//! 64 KiB (decompressed) and says how sure it is. Ties go to the entry that claims the file's extension; if none does, the
+//! error names the candidates.
+//!
+//! Time stamps: where a format has real ones, `has_real_times` is set, so that a replay may follow them. They are taken for
+//! made up, and not set, when at least 32 of the first 1000 requests are there and their mean gap is below 100 ns: ten
+//! million requests a second is more than any host issues, so the column is a counter (the YCSB-RocksDB sample counts in
+//! steps of 10) or constant.
+
+pub mod csv;
+
+use crate::decode::Bytes;
+use crate::error::{io, spec};
+use crate::gate::ReadSettings;
+use crate::workload::{BoxReader, OpenOptions, parse_call};
+use crate::write::RecordWriter;
+use nandscape_core::registry::unknown_name;
+use nandscape_core::{Info, Params, TraceError};
+use std::io::{Cursor, Write};
+use std::path::Path;
+
+/// One trace format.
+pub struct Format {
+    /// Name, summary, source and parameters.
+    pub info: Info,
+    /// File extensions that mean this format where the content allows several, without the dot.
+    pub extensions: &'static [&'static str],
+    /// Whether one file may hold several volumes.
+    pub many_volumes: bool,
+    pub(crate) detect: fn(&Head) -> Confidence,
+    pub(crate) read: fn(Input, &Params) -> Result<BoxReader, String>,
+    pub(crate) write: Option<WriterMaker>,
+}
+
+impl Format {
+    /// Whether `convert` can write it.
+    pub fn is_writable(&self) -> bool {
+        self.write.is_some()
+    }
+}
+
+/// Makes the writer of a format.
+pub(crate) type WriterMaker = for<'a> fn(Box<dyn Write + 'a>, &Params) -> Box<dyn RecordWriter + 'a>;
+
+/// Every format, in the order of the documentation.
+pub static FORMATS: &[Format] = &[csv::ENTRY];
+
+/// A format by name.
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.info.name == name)
+}
+
+/// How sure a format is about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Confidence {
+    /// Not this format.
+    No,
+    /// Nothing speaks against it and the extension is needed to decide.
+    Possible,
+    /// The shape of every line fits.
+    Likely,
+    /// A signature or a header line.
+    Certain,
+}
+
+/// What detection looks at.
+pub(crate) struct Head<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Whole lines at the start, at most 64, without line ends. Empty lines are left out.
+    pub(crate) lines: Vec<&'a [u8]>,
+    /// The extension in lower case, without compression suffix.
+    pub(crate) extension: String,
+}
+
+impl<'a> Head<'a> {
+    fn new(bytes: &'a [u8], name: &str) -> Self {
+        let complete = bytes.len() < crate::source::HEAD_BYTES;
+        let mut lines: Vec<&[u8]> = bytes.split(|&b| b == b'\n').collect();
+        if !complete || bytes.ends_with(b"\n") {
+            lines.pop();
+        }
+        lines.truncate(64);
+        let lines =
+            lines.into_iter().map(|l| l.strip_suffix(b"\r").unwrap_or(l)).filter(|l| !l.is_empty()).collect();
+        Self { bytes, lines, extension: extension(name) }
+    }
+
+    /// Whether there are lines and all of them pass.
+    pub(crate) fn all_lines(&self, test: impl Fn(&[u8]) -> bool) -> bool {
+        !self.lines.is_empty() && self.lines.iter().all(|line| test(line))
+    }
+
+    /// [`Confidence::Likely`] if all lines pass.
+    pub(crate) fn likely(&self, test: impl Fn(&[u8]) -> bool) -> Confidence {
+        if self.all_lines(test) { Confidence::Likely } else { Confidence::No }
+    }
+}
+
+/// Extension without those of compression.
+fn extension(name: &str) -> String {
+    let mut path = Path::new(name);
+    let of =
+        |path: &Path| path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    while matches!(of(path).as_str(), "gz" | "zst" | "zstd" | "xz") {
+        path = Path::new(path.file_stem().expect("it has an extension"));
+    }
+    of(path)
+}
+
+/// What a format reads from.
+pub(crate) struct Input {
+    pub(crate) bytes: Bytes,
+    pub(crate) name: String,
+    pub(crate) settings: ReadSettings,
+}
+
+/// The format that the options name, if they do.
+pub(crate) fn requested(options: &OpenOptions) -> Result<Option<(&'static Format, Params)>, String> {
+    let text = match (&options.format, &options.columns) {
+        (Some(format), _) => format.clone(),
+        (None, Some(columns)) => format!("columns:{columns}"),
+        (None, None) => return Ok(None),
+    };
+    by_call(&text).map(Some)
+}
+
+/// A format out of `name[:key=value,...]`.
+pub(crate) fn by_call(text: &str) -> Result<(&'static Format, Params), String> {
+    let (name, typed) = parse_call(text)?;
+    let format = find(&name).ok_or_else(|| {
+        unknown_name("format", &name, FORMATS.iter().map(|format| &format.info)).to_string()
+    })?;
+    let params = Params::check(&format.info, "", &typed).map_err(|error| error.to_string())?;
+    Ok((format, params))
+}
+
+/// The format to read a file with.
+pub(crate) fn choose(
+    head: &[u8],
+    name: &str,
+    options: &OpenOptions,
+) -> Result<(&'static Format, Params), TraceError> {
+    if let Some(requested) = requested(options).map_err(|message| spec(name, message))? {
+        return Ok(requested);
+    }
+    if head.is_empty() {
+        return Err(io(name, "no records: the file is empty"));
+    }
+    detect(&Head::new(head, name))
+        .map(|format| (format, Params::defaults(&format.info)))
+        .map_err(|message| io(name, message))
+}
+
+fn detect(head: &Head) -> Result<&'static Format, String> {
+    let judged: Vec<_> = FORMATS.iter().map(|format| ((format.detect)(head), format)).collect();
+    let best = judged.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
+    let candidates: Vec<_> = judged
+        .into_iter()
+        .filter(|(confidence, _)| *confidence == best && best > Confidence::No)
+        .map(|(_, format)| format)
+        .collect();
+    let names = |formats: &[&Format]| formats.iter().map(|f| f.info.name).collect::<Vec<_>>().join(", ");
+    let by_extension: Vec<_> =
+        candidates.iter().copied().filter(|f| f.extensions.contains(&head.extension.as_str())).collect();
+    match (candidates.as_slice(), by_extension.as_slice(), best) {
+        ([only], _, Confidence::Likely | Confidence::Certain) | (_, [only], _) => Ok(only),
+        ([], _, _) | (_, _, Confidence::Possible) => Err(format!(
+            "the format is not recognised: give --format (one of {}) or --columns for an odd CSV",
+            FORMATS.iter().map(|f| f.info.name).collect::<Vec<_>>().join(", ")
+        )),
+        (several, _, _) => {
+            Err(format!("the content fits several formats ({}): give --format", names(several)))
+        }
+    }
+}
+
+/// Opens a file with a format, after a look at its first time stamps.
+pub(crate) fn open(
+    format: &'static Format,
+    params: &Params,
+    head: &[u8],
+    bytes: Bytes,
+    name: &str,
+    settings: ReadSettings,
+) -> Result<BoxReader, TraceError> {
+    let make = |bytes, settings| {
+        (format.read)(Input { bytes, name: name.to_owned(), settings }, params)
+            .map_err(|message| spec(name, message))
+    };
+    let probe_settings = ReadSettings { volumes: Vec::new(), ..settings.clone() };
+    let probe = make(Box::new(Cursor::new(head.to_vec())), probe_settings)?;
+    let times_made_up = probe.info().has_real_times && times_are_made_up(probe);
+    make(bytes, ReadSettings { times_made_up, ..settings })
+}
+
+/// The rule of the module's documentation.
+fn times_are_made_up(probe: BoxReader) -> bool {
+    const LOOKED_AT: usize = 1000;
+    const FEWEST: u64 = 32;
+    const GAP_MIN_NS: u64 = 100;
+    let times: Vec<u64> = probe.take(LOOKED_AT).map_while(|r| r.ok().map(|r| r.at.as_ns())).collect();
+    match (times.first(), times.last(), times.len() as u64) {
+        (Some(first), Some(last), n) if n >= FEWEST => (last - first) < (n - 1) * GAP_MIN_NS,
+        _ => false,
+    }
+}

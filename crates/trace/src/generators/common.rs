@@ -1,0 +1,216 @@
+//! What the generators of single-size requests share: the area, the mix, the clock.
+
+use super::Context;
+use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
+use nandscape_core::{
+    IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
+};
+
+pub(crate) const SPAN: Param = Param {
+    name: "span",
+    summary: "size of the area that is used: a share of the logical capacity, or bytes",
+    kind: ParamKind::Text,
+    default: "100%",
+};
+pub(crate) const OFFSET: Param = Param {
+    name: "offset",
+    summary: "first byte of the area",
+    kind: ParamKind::Size { min: 0, max: 1 << 49 },
+    default: "0",
+};
+pub(crate) const BS: Param = Param {
+    name: "bs",
+    summary: "bytes of each request",
+    kind: ParamKind::Size { min: 1, max: 1 << 30 },
+    default: "4k",
+};
+pub(crate) const ALIGN: Param = Param {
+    name: "align",
+    summary: "starts are multiples of this many bytes from the start of the area; bs if absent",
+    kind: ParamKind::Size { min: 1, max: 1 << 30 },
+    default: "",
+};
+pub(crate) const COUNT: Param = Param {
+    name: "count",
+    summary: "requests; as many as fill the span once if neither count nor size is given",
+    kind: ParamKind::Count,
+    default: "",
+};
+pub(crate) const SIZE: Param = Param {
+    name: "size",
+    summary: "bytes transferred in all, instead of count",
+    kind: ParamKind::Size { min: 1, max: 1 << 60 },
+    default: "",
+};
+pub(crate) const READ: Param =
+    Param { name: "read", summary: "share of reads", kind: ParamKind::Share, default: "0" };
+pub(crate) const TRIM: Param =
+    Param { name: "trim", summary: "share of discards", kind: ParamKind::Share, default: "0" };
+pub(crate) const SEED: Param = Param {
+    name: "seed",
+    summary: "seed; that of the run if absent",
+    kind: ParamKind::Int { min: 0, max: u64::MAX },
+    default: "",
+};
+pub(crate) const GAP: Param = Param {
+    name: "gap",
+    summary: "time between arrivals; if absent the load has no times of its own",
+    kind: ParamKind::Time,
+    default: "",
+};
+
+/// Chooses where each request goes.
+pub(crate) trait Pattern: Send {
+    /// A slot below the number of slots, and the hint to send along.
+    fn slot(&mut self, rng: &mut Xoshiro256PlusPlus) -> (u64, u16);
+}
+
+/// The area that requests fall into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Area {
+    base: u64,
+    align: u64,
+    /// Number of places where a request may start.
+    pub(crate) slots: u64,
+    /// Slots after which a next request begins when they follow each other.
+    pub(crate) stride: u64,
+    span: u64,
+}
+
+/// Reads `span`, `offset`, `bs` and `align`.
+pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError> {
+    let capacity = context.target.capacity_bytes;
+    let (bs, base) = (params.size("bs"), params.size("offset"));
+    let align = params.get("align").map_or(bs, |_| params.size("align"));
+    let text = params.text("span");
+    let span = if text.ends_with('%') || text.parse::<f64>().is_ok_and(|v| v <= 1.0) {
+        if capacity == 0 {
+            return Err(params.error("span", "a size in bytes, such as 1GiB, since no device is given"));
+        }
+        let share = units::parse_share(text).map_err(|error| params.error("span", error.expected))?;
+        (capacity as f64 * share) as u64
+    } else {
+        units::parse_size(text)
+            .map_err(|_| params.error("span", "a share such as 80% or a size such as 1GiB"))?
+    };
+    if span < bs {
+        return Err(
+            params.error("span", format!("at least one request of {} (it is {})", size(bs), size(span)))
+        );
+    }
+    let end = base.checked_add(span);
+    if capacity > 0 && end.is_none_or(|end| end > capacity) {
+        let expected =
+            format!("an area that ends within the capacity of {capacity} B (offset {base} + {span} B)");
+        return Err(params.error("span", expected));
+    }
+    if end.is_none_or(|end| end > crate::gate::OFFSET_MAX) {
+        return Err(params.error("span", "an area that ends below 2^49 B"));
+    }
+    Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
+}
+
+fn size(bytes: u64) -> String {
+    units::format_bytes(bytes)
+}
+
+/// Requests of one size, placed by a pattern.
+pub(crate) struct Synthetic<P> {
+    pattern: P,
+    rng: Xoshiro256PlusPlus,
+    area: Area,
+    bs: u64,
+    /// Draws below `read` are reads, those below `trim` discards; 2^64 is always. No draw is made for pure writes.
+    read: u128,
+    trim: u128,
+    gap_ns: u64,
+    now_ns: u64,
+    left: u64,
+    info: WorkloadInfo,
+}
+
+/// Builds a generator from its common keys and its pattern.
+pub(crate) fn synthetic<P: Pattern>(
+    name: &str,
+    params: &Params,
+    context: Context,
+    pattern: impl FnOnce(&Area) -> Result<P, ParamError>,
+) -> Result<Synthetic<P>, ParamError> {
+    let area = area(params, context)?;
+    let bs = params.size("bs");
+    let count = match (params.get("count"), params.get("size")) {
+        (Some(_), Some(_)) => return Err(params.error("size", "either count or size, not both")),
+        (Some(_), None) => params.count("count"),
+        (None, Some(_)) => params.size("size") / bs,
+        (None, None) => area.span / bs,
+    };
+    if count == 0 {
+        return Err(
+            params.error(if params.get("size").is_some() { "size" } else { "count" }, "1 request or more")
+        );
+    }
+    let (read, trim) = (params.share("read"), params.share("trim"));
+    if read + trim > 1.0 {
+        return Err(params.error("trim", "shares of reads and discards that are at most 1 together"));
+    }
+    let gap_ns = params.get("gap").map_or(0, |_| params.time_ns("gap"));
+    if gap_ns.checked_mul(count).is_none_or(|total| total > crate::gate::TIME_MAX_NS) {
+        return Err(params.error("gap", "count x gap below 100 years"));
+    }
+    let threshold = |share: f64| (share * (1u128 << 64) as f64) as u128;
+    Ok(Synthetic {
+        pattern: pattern(&area)?,
+        rng: seeded(params.get("seed").map_or(context.seed, |_| params.int("seed"))),
+        area,
+        bs,
+        read: threshold(read),
+        trim: threshold(read + trim),
+        gap_ns,
+        now_ns: 0,
+        left: count,
+        info: WorkloadInfo {
+            format: name.to_owned(),
+            has_real_times: params.get("gap").is_some(),
+            expected_records: Some(count),
+            ..WorkloadInfo::default()
+        },
+    })
+}
+
+impl<P: Pattern> Iterator for Synthetic<P> {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let op = if self.trim == 0 {
+            Op::Write
+        } else {
+            match u128::from(self.rng.next_u64()) {
+                draw if draw < self.read => Op::Read,
+                draw if draw < self.trim => Op::Trim,
+                _ => Op::Write,
+            }
+        };
+        let (slot, hint) = self.pattern.slot(&mut self.rng);
+        let at = SimTime(self.now_ns);
+        self.now_ns += self.gap_ns;
+        let offset = self.area.base + slot * self.area.align;
+        Some(Ok(IoRecord { at, offset, len: self.bs, volume: 0, hint, op }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.left).ok();
+        (left.unwrap_or(usize::MAX), left)
+    }
+}
+
+impl<P: Pattern> TraceReader for Synthetic<P> {
+    fn info(&self) -> WorkloadInfo {
+        let records = self.info.expected_records.unwrap_or(0) - self.left;
+        WorkloadInfo { records, ..self.info.clone() }
+    }
+}

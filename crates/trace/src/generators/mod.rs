@@ -1,0 +1,32 @@
+//! Synthetic loads: seeded, repeatable, without an allocation per request.
+
+pub mod common;
+pub mod hotcold;
+pub mod sequential;
+pub mod uniform;
+pub mod zipf;
+
+use crate::workload::{BoxReader, Target};
+use nandscape_core::{Info, ParamError, Params};
+
+/// One generator.
+pub struct Generator {
+    /// Name, summary, source and parameters.
+    pub info: Info,
+    pub(crate) build: fn(&Params, Context) -> Result<BoxReader, ParamError>,
+}
+
+/// What a generator knows besides its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context {
+    pub(crate) target: Target,
+    pub(crate) seed: u64,
+}
+
+/// Every generator, in the order of the documentation.
+pub static GENERATORS: &[Generator] = &[uniform::ENTRY, zipf::ENTRY, hotcold::ENTRY, sequential::ENTRY];
+
+/// A generator by name.
+pub fn find(name: &str) -> Option<&'static Generator> {
+    GENERATORS.iter().find(|generator| generator.info.name == name)
+}

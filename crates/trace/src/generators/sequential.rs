@@ -1,0 +1,39 @@
+//! One place after the other, from the start of the span again at its end.
+
+use super::Generator;
+use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
+use nandscape_core::Info;
+use nandscape_core::rng::Xoshiro256PlusPlus;
+
+/// Registry entry.
+pub const ENTRY: Generator = Generator {
+    info: Info {
+        name: "sequential",
+        summary: "one request behind the other, from the start of the span again at its end",
+        source: "the usual best case",
+        params: &[SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+    },
+    build: |params, context| {
+        let pattern =
+            |area: &super::common::Area| Ok(Sequential { next: 0, slots: area.slots, stride: area.stride });
+        Ok(Box::new(synthetic("sequential", params, context, pattern)?))
+    },
+};
+
+struct Sequential {
+    next: u64,
+    slots: u64,
+    stride: u64,
+}
+
+impl Pattern for Sequential {
+    #[inline]
+    fn slot(&mut self, _rng: &mut Xoshiro256PlusPlus) -> (u64, u16) {
+        if self.next >= self.slots {
+            self.next = 0;
+        }
+        let slot = self.next;
+        self.next += self.stride;
+        (slot, 0)
+    }
+}

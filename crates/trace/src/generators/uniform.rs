@@ -1,0 +1,30 @@
+//! Every place equally likely.
+
+use super::Generator;
+use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
+use nandscape_core::Info;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below};
+
+/// Registry entry.
+pub const ENTRY: Generator = Generator {
+    info: Info {
+        name: "uniform",
+        summary: "every place of the span equally likely",
+        source: "the usual worst case for garbage collection; closed forms exist",
+        params: &[SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+    },
+    build: |params, context| {
+        Ok(Box::new(synthetic("uniform", params, context, |area| Ok(Uniform { slots: area.slots }))?))
+    },
+};
+
+struct Uniform {
+    slots: u64,
+}
+
+impl Pattern for Uniform {
+    #[inline]
+    fn slot(&mut self, rng: &mut Xoshiro256PlusPlus) -> (u64, u16) {
+        (below(rng, self.slots), 0)
+    }
+}

@@ -1,0 +1,346 @@
+//! From a text and options to a stream of requests that can be opened any number of times.
+
+use crate::error::{io, spec};
+use crate::formats;
+use crate::gate::ReadSettings;
+use crate::pages::{DenseMap, PageSet};
+use crate::scan::Scan;
+use crate::source::{Bytes, Source};
+use crate::wrappers::dense::{Dense, touches};
+use crate::wrappers::limit::Limit;
+use crate::wrappers::repeat::Repeat;
+use crate::wrappers::time_scale::TimeScale;
+use crate::wrappers::volumes::{Ends, SideBySide};
+use crate::{generators, source};
+use nandscape_core::registry::unknown_name;
+use nandscape_core::{Params, TraceError, TraceReader};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+/// An open workload.
+pub type BoxReader = Box<dyn TraceReader + Send>;
+
+/// What a workload text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkloadSpec {
+    /// A trace file.
+    File(PathBuf),
+    /// `-`: a trace on standard input.
+    Stdin,
+    /// `name` or `name:key=value,...` of a registered generator.
+    Generator {
+        /// Name in [`generators::GENERATORS`].
+        name: String,
+        /// Keys and values as typed.
+        params: BTreeMap<String, String>,
+    },
+}
+
+/// Splits `name:key=value,...`.
+pub(crate) fn parse_call(text: &str) -> Result<(String, BTreeMap<String, String>), String> {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let mut params = BTreeMap::new();
+    for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| format!("'{pair}': expected key=value, such as bs=4k"))?;
+        if params.insert(key.trim().to_owned(), value.trim().to_owned()).is_some() {
+            return Err(format!("key '{}' is given twice", key.trim()));
+        }
+    }
+    Ok((name.trim().to_owned(), params))
+}
+
+impl FromStr for WorkloadSpec {
+    type Err = TraceError;
+
+    /// A registered generator name (alone or before the first colon) is a generator, `-` is standard input, anything else a
+    /// file. A file that is named like a generator is reached as `./name`.
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        if text == "-" {
+            return Ok(Self::Stdin);
+        }
+        let name = text.split(':').next().unwrap_or(text).trim();
+        if generators::find(name).is_some() {
+            let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
+            return Ok(Self::Generator { name, params });
+        }
+        let looks_like_call = text.contains(":")
+            && text.contains('=')
+            && !name.contains(['/', '\\', '.'])
+            && !Path::new(text).exists();
+        if looks_like_call {
+            return Err(spec(
+                text,
+                unknown_name("generator", name, generators::GENERATORS.iter().map(|g| &g.info)),
+            ));
+        }
+        Ok(Self::File(PathBuf::from(text)))
+    }
+}
+
+impl fmt::Display for WorkloadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stdin => f.write_str("-"),
+            Self::Generator { name, params } => {
+                f.write_str(name)?;
+                for (index, (key, value)) in params.iter().enumerate() {
+                    write!(f, "{}{key}={value}", if index == 0 { ':' } else { ',' })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How a workload is opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenOptions {
+    /// Format by name, with parameters where wanted: `mqsim:unit=us`. Absent: detected from content.
+    pub format: Option<String>,
+    /// Columns of an odd CSV, such as `time=0:us,op=3,offset=4:sectors,len=5`; see [`formats`].
+    pub columns: Option<String>,
+    /// Volumes to keep: numbers, `major,minor`, or names such as `hm_0`. Empty keeps all, side by side.
+    pub volumes: Vec<String>,
+    /// Moves touched 4 KiB pages together, in address order. Takes one more pass.
+    pub remap_dense: bool,
+    /// How often the whole workload is replayed, 1 or more.
+    pub repeat: u64,
+    /// Factor on every gap between arrivals, above 0.
+    pub time_scale: f64,
+    /// Requests of the source that are read at most (before repetition).
+    pub limit: Option<u64>,
+    /// Seed of generators that are not given one.
+    pub seed: u64,
+    /// Believes addresses beyond 2^40 sectors.
+    pub force: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            columns: None,
+            volumes: Vec::new(),
+            remap_dense: false,
+            repeat: 1,
+            time_scale: 1.0,
+            limit: None,
+            seed: 1,
+            force: false,
+        }
+    }
+}
+
+/// The device that the workload will run on, for generators whose span is a share of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Logical capacity in bytes; 0 where there is no device, so that only spans in bytes can be used.
+    pub capacity_bytes: u64,
+    /// Page size in bytes.
+    pub page_bytes: u64,
+}
+
+impl Target {
+    /// No device.
+    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096 };
+}
+
+/// A workload that can be opened again and again, also from several threads. Cloning is cheap.
+#[derive(Clone)]
+pub struct Workload(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    source: Source,
+    options: OpenOptions,
+    target: Target,
+    dense: OnceLock<Result<Arc<DenseMap>, TraceError>>,
+}
+
+/// Opens a workload once. Standard input is streamed where one pass is enough, and kept in a temporary file where it is not
+/// (`repeat`, `remap_dense`, formats with several volumes).
+pub fn open(text: &str, options: &OpenOptions, target: Target) -> Result<BoxReader, TraceError> {
+    let reusable = options.repeat > 1 || options.remap_dense;
+    Workload::build(text, options, target, reusable)?.open()
+}
+
+impl Workload {
+    /// Checks the text and the options. Input that can be read only once (standard input, a pipe) is copied to a temporary
+    /// file first.
+    pub fn new(text: &str, options: &OpenOptions, target: Target) -> Result<Self, TraceError> {
+        Self::build(text, options, target, true)
+    }
+
+    fn build(text: &str, options: &OpenOptions, target: Target, reusable: bool) -> Result<Self, TraceError> {
+        let workload_spec: WorkloadSpec = text.parse()?;
+        check_options(text, options, &workload_spec)?;
+        let name = workload_spec.to_string();
+        let source = match workload_spec {
+            WorkloadSpec::File(path) => Source::file(&path, reusable)?,
+            WorkloadSpec::Stdin => Source::stdin(reusable)?,
+            WorkloadSpec::Generator { name, params } => {
+                let entry = generators::find(&name).expect("the parser found it");
+                let params = Params::check(&entry.info, "", &params).map_err(|error| spec(text, error))?;
+                Source::Generator { entry, params }
+            }
+        };
+        let inner = Inner { name, source, options: options.clone(), target, dense: OnceLock::new() };
+        // Errors of a generator's parameters should come now and not at the first open.
+        if matches!(inner.source, Source::Generator { .. }) {
+            inner.raw()?;
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// What was typed, in a canonical order of keys.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &OpenOptions {
+        &self.0.options
+    }
+
+    /// Opens it from the start.
+    pub fn open(&self) -> Result<BoxReader, TraceError> {
+        if self.0.options.repeat == 1 {
+            return self.0.once();
+        }
+        let inner = Arc::clone(&self.0);
+        Ok(Box::new(Repeat::new(Box::new(move || inner.once()), self.0.options.repeat)?))
+    }
+
+    /// Reads the workload once (one repetition of it) and says what a replay must know before it starts: the span,
+    /// the mix, the touched pages.
+    pub fn scan(&self) -> Result<Scan, TraceError> {
+        Scan::of(self.0.once()?)
+    }
+
+    /// Bytes from address 0 to the largest end of any request, as opened (so after a dense remap). One pass.
+    pub fn span_bytes(&self) -> Result<u64, TraceError> {
+        if self.0.options.remap_dense {
+            return Ok(self.0.dense_map()?.pages() * crate::pages::GRANULE);
+        }
+        let mut span = 0;
+        for record in self.0.once()? {
+            let record = record?;
+            span = span.max(record.offset + record.len);
+        }
+        Ok(span)
+    }
+}
+
+impl fmt::Debug for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workload").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+fn check_options(text: &str, options: &OpenOptions, workload: &WorkloadSpec) -> Result<(), TraceError> {
+    if options.repeat == 0 {
+        return Err(spec(text, "repeat = 0: expected 1 or more"));
+    }
+    if !(options.time_scale > 0.0 && options.time_scale <= 1e9) {
+        return Err(spec(
+            text,
+            format!("time_scale = {}: expected a number above 0, up to 1e9", options.time_scale),
+        ));
+    }
+    let is_generator = matches!(workload, WorkloadSpec::Generator { .. });
+    if is_generator && (options.format.is_some() || options.columns.is_some()) {
+        return Err(spec(
+            text,
+            "format and columns apply to files; this is a generator (a file of that name is ./name)",
+        ));
+    }
+    if options.format.is_some() && options.columns.is_some() {
+        return Err(spec(text, "format and columns exclude each other: the columns are the format"));
+    }
+    formats::requested(options).map(|_| ()).map_err(|message| spec(text, message))
+}
+
+impl Inner {
+    fn settings(&self) -> ReadSettings {
+        ReadSettings {
+            volumes: self.options.volumes.clone(),
+            force: self.options.force,
+            times_made_up: false,
+        }
+    }
+
+    /// The bare source.
+    fn raw(&self) -> Result<BoxReader, TraceError> {
+        if let Source::Generator { entry, params } = &self.source {
+            let context = generators::Context { target: self.target, seed: self.options.seed };
+            return (entry.build)(params, context).map_err(|error| spec(&self.name, error));
+        }
+        let bytes = self.source.open()?;
+        let name = self.source.name();
+        let (head, bytes) = source::head(bytes, &name)?;
+        let (format, params) = formats::choose(&head, &name, &self.options)?;
+        let spool = format.many_volumes && self.options.volumes.is_empty();
+        let bytes: Bytes = if spool { self.source.keep(bytes)? } else { bytes };
+        formats::open(format, &params, &head, bytes, &name, self.settings())
+    }
+
+    fn limited(&self) -> Result<BoxReader, TraceError> {
+        let reader = self.raw()?;
+        Ok(match self.options.limit {
+            Some(limit) => Box::new(Limit::new(reader, limit)),
+            None => reader,
+        })
+    }
+
+    /// Everything but the repetition.
+    fn once(self: &Arc<Self>) -> Result<BoxReader, TraceError> {
+        let reader = self.limited()?;
+        let reader: BoxReader = if self.options.remap_dense {
+            Box::new(Dense::new(reader, self.dense_map()?))
+        } else if matches!(self.source, Source::Generator { .. }) {
+            reader
+        } else {
+            let inner = Arc::clone(self);
+            Box::new(SideBySide::new(reader, &self.name, Box::new(move || inner.ends())))
+        };
+        Ok(if (self.options.time_scale - 1.0).abs() > f64::EPSILON {
+            Box::new(TimeScale::new(reader, self.options.time_scale))
+        } else {
+            reader
+        })
+    }
+
+    /// Largest end of each volume, by one pass.
+    fn ends(&self) -> Result<Ends, TraceError> {
+        let mut ends = Ends::new();
+        for record in self.limited()? {
+            let record = record?;
+            let end = ends.entry(record.volume).or_insert(0);
+            *end = (*end).max(record.offset + record.len);
+        }
+        Ok(ends)
+    }
+
+    /// The dense address space, built by one pass at first use.
+    fn dense_map(&self) -> Result<Arc<DenseMap>, TraceError> {
+        let build = || {
+            let mut set = PageSet::new();
+            for record in self.limited()? {
+                let record = record?;
+                if touches(record.op) {
+                    set.insert(record.volume, record.offset, record.len);
+                }
+            }
+            if set.is_empty() {
+                return Err(io(&self.name, "no read or write to remap: expected at least one"));
+            }
+            Ok(Arc::new(DenseMap::new(set)))
+        };
+        self.dense.get_or_init(build).clone()
+    }
+}

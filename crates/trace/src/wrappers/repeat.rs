@@ -1,0 +1,134 @@
+//! `--repeat N`: the whole workload N times, each time opened anew.
+
+use crate::BoxReader;
+use crate::error::io;
+use crate::gate::TIME_MAX_NS;
+use nandscape_core::{IoRecord, SimTime, TraceError, TraceReader, WorkloadInfo};
+
+/// Opens the workload that is repeated.
+pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader, TraceError> + Send>;
+
+/// Each pass starts one mean gap after the last request of the pass before, so that times keep growing.
+pub(crate) struct Repeat {
+    open: Opener,
+    inner: BoxReader,
+    passes: u64,
+    pass: u64,
+    first: Option<u64>,
+    last: u64,
+    /// Added to the times of this pass.
+    shift: u64,
+    in_pass: u64,
+    /// Counts of the finished passes.
+    done: WorkloadInfo,
+    finished: bool,
+}
+
+impl Repeat {
+    pub(crate) fn new(mut open: Opener, passes: u64) -> Result<Self, TraceError> {
+        let inner = open()?;
+        let done = WorkloadInfo::default();
+        Ok(Self {
+            open,
+            inner,
+            passes,
+            pass: 1,
+            first: None,
+            last: 0,
+            shift: 0,
+            in_pass: 0,
+            done,
+            finished: false,
+        })
+    }
+
+    /// Opens the next pass; `false` after the last.
+    fn advance(&mut self) -> Result<bool, TraceError> {
+        if self.pass >= self.passes || self.in_pass == 0 {
+            return Ok(false);
+        }
+        let info = self.inner.info();
+        self.done.records += info.records;
+        self.done.time_reversals += info.time_reversals;
+        self.done.skipped += info.skipped;
+        let first = self.first.unwrap_or(0);
+        // In `last` and `in_pass` all passes so far are counted, which keeps the mean gap the same.
+        let gap = if self.in_pass > 1 { (self.last - first) / (self.in_pass - 1) } else { 0 };
+        self.shift = (self.last + gap).saturating_sub(first);
+        if self.shift > TIME_MAX_NS {
+            return Err(io(
+                &info.format,
+                format!("pass {} begins later than 100 years: expected fewer repetitions", self.pass + 1),
+            ));
+        }
+        self.inner = (self.open)()?;
+        self.pass += 1;
+        Ok(true)
+    }
+}
+
+impl Iterator for Repeat {
+    type Item = Result<IoRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.finished {
+            match self.inner.next() {
+                Some(Ok(mut record)) => {
+                    let at = record.at.as_ns();
+                    self.first.get_or_insert(at);
+                    self.last = at + self.shift;
+                    record.at = SimTime(self.last);
+                    self.in_pass += 1;
+                    return Some(Ok(record));
+                }
+                Some(Err(error)) => {
+                    self.finished = true;
+                    return Some(Err(error));
+                }
+                None => match self.advance() {
+                    Ok(true) => {}
+                    Ok(false) => self.finished = true,
+                    Err(error) => {
+                        self.finished = true;
+                        return Some(Err(error));
+                    }
+                },
+            }
+        }
+        None
+    }
+}
+
+impl TraceReader for Repeat {
+    fn info(&self) -> WorkloadInfo {
+        let info = self.inner.info();
+        WorkloadInfo {
+            records: info.records + self.done.records,
+            time_reversals: info.time_reversals + self.done.time_reversals,
+            skipped: info.skipped + self.done.skipped,
+            expected_records: info.expected_records.and_then(|n| n.checked_mul(self.passes)),
+            ..info
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrappers::testing::{all, io, list};
+    use nandscape_core::Op;
+
+    #[test]
+    fn times_keep_growing_by_the_mean_gap() {
+        let records = [5u64, 15, 25].map(|at| io(at, Op::Read, 0, at, 1));
+        let repeat = Repeat::new(Box::new(move || Ok(list(&records))), 3).unwrap();
+        let times: Vec<_> = all(repeat).iter().map(|r| r.at.as_ns()).collect();
+        assert_eq!(times, [5, 15, 25, 35, 45, 55, 65, 75, 85]);
+    }
+
+    #[test]
+    fn an_empty_workload_does_not_loop_for_ever() {
+        let repeat = Repeat::new(Box::new(|| Ok(list(&[]))), u64::MAX).unwrap();
+        assert_eq!(all(repeat), []);
+    }
+}

@@ -1,0 +1,142 @@
+//! Several volumes laid side by side in one address space.
+//!
+//! The first volume that is met starts at 0. Only when a second one turns up does the workload get scanned for the largest
+//! end of each, so that a file with one volume costs one pass. The others follow in the order of their numbers, each start
+//! rounded up to 1 MiB.
+
+use crate::BoxReader;
+use nandscape_core::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+use std::collections::BTreeMap;
+
+/// Largest end of each volume of the workload, in bytes.
+pub(crate) type Ends = BTreeMap<u32, u64>;
+/// Scans the workload.
+pub(crate) type Scanner = Box<dyn FnMut() -> Result<Ends, TraceError> + Send>;
+
+const ALIGN: u64 = 1 << 20;
+
+pub(crate) struct SideBySide {
+    inner: BoxReader,
+    source: String,
+    scan: Scanner,
+    first: Option<u32>,
+    last: (u32, u64),
+    bases: Option<BTreeMap<u32, u64>>,
+    finished: bool,
+}
+
+impl SideBySide {
+    pub(crate) fn new(inner: BoxReader, source: &str, scan: Scanner) -> Self {
+        let source = source.to_owned();
+        Self { inner, source, scan, first: None, last: (0, 0), bases: None, finished: false }
+    }
+
+    /// Where a volume starts.
+    #[inline]
+    fn base(&mut self, volume: u32) -> Result<u64, TraceError> {
+        match self.first {
+            Some(_) if self.last.0 == volume => return Ok(self.last.1),
+            Some(first) => {
+                if self.bases.is_none() {
+                    self.bases = Some(lay_out(first, &(self.scan)()?, &self.source)?);
+                }
+                let bases = self.bases.as_ref().expect("set above");
+                let base = *bases.get(&volume).ok_or_else(|| {
+                    crate::error::io(
+                        &self.source,
+                        format!("volume {volume} appeared while the file was being read"),
+                    )
+                })?;
+                self.last = (volume, base);
+            }
+            None => {
+                self.first = Some(volume);
+                self.last = (volume, 0);
+            }
+        }
+        Ok(self.last.1)
+    }
+}
+
+/// The start of every volume.
+pub(crate) fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>, TraceError> {
+    let mut bases = BTreeMap::from([(first, 0)]);
+    let mut next = ends.get(&first).copied().unwrap_or(0);
+    for (&volume, &end) in ends.iter().filter(|(volume, _)| **volume != first) {
+        let base = next.checked_next_multiple_of(ALIGN);
+        next = base.and_then(|base| base.checked_add(end)).ok_or_else(|| {
+            crate::error::io(
+                source,
+                format!("volume {volume} does not fit 2^64 bytes behind the others: expected fewer volumes or --remap dense"),
+            )
+        })?;
+        bases.insert(volume, base.expect("checked with next"));
+    }
+    Ok(bases)
+}
+
+impl Iterator for SideBySide {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let mut record = match self.inner.next()? {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error)),
+        };
+        match self.base(record.volume) {
+            Ok(base) => {
+                if record.op != Op::Flush {
+                    record.offset += base;
+                }
+                record.volume = 0;
+                Some(Ok(record))
+            }
+            Err(error) => {
+                self.finished = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl TraceReader for SideBySide {
+    fn info(&self) -> WorkloadInfo {
+        self.inner.info()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrappers::testing::{all, io, list};
+
+    #[test]
+    fn one_volume_is_never_scanned() {
+        let records = [io(0, Op::Read, 7, 512, 512), io(0, Op::Read, 7, 0, 512)];
+        let side = SideBySide::new(list(&records), "t", Box::new(|| panic!("scanned")));
+        assert_eq!(all(side).iter().map(|r| (r.volume, r.offset)).collect::<Vec<_>>(), [(0, 512), (0, 0)]);
+    }
+
+    #[test]
+    fn volumes_do_not_overlap() {
+        let records = [io(0, Op::Read, 7, 0, 512), io(0, Op::Read, 2, 512, 512), io(0, Op::Read, 9, 1, 1)];
+        let scan = || Ok(Ends::from([(7, 3 << 20), (2, ALIGN + 1), (9, 2)]));
+        let got: Vec<_> =
+            all(SideBySide::new(list(&records), "t", Box::new(scan))).iter().map(|r| r.offset).collect();
+        assert_eq!(got, [0, (3 << 20) + 512, (5 << 20) + 1]);
+    }
+
+    #[test]
+    fn volumes_that_do_not_fit_are_refused() {
+        let records = [io(0, Op::Read, 0, 0, 512), io(0, Op::Read, 1, 512, 512)];
+        let scan = || Ok(Ends::from([(0, u64::MAX - 5), (1, 512)]));
+        let mut side = SideBySide::new(list(&records), "t", Box::new(scan));
+        assert!(side.next().unwrap().is_ok());
+        assert!(side.next().unwrap().unwrap_err().to_string().contains("volume 1 does not fit"));
+        assert!(side.next().is_none());
+    }
+}

@@ -1,0 +1,50 @@
+//! Conversion to any writable format.
+
+use crate::error::{io, spec};
+use crate::formats;
+use nandscape_core::{IoRecord, TraceError, TraceReader};
+use std::io::{BufWriter, Write};
+
+/// Writes requests in one format.
+pub(crate) trait RecordWriter {
+    /// Writes one request. An error of kind `InvalidInput` says that the format has no such request.
+    fn write(&mut self, record: &IoRecord) -> std::io::Result<()>;
+
+    /// Writes what comes after the last request.
+    fn finish(&mut self) -> std::io::Result<()>;
+}
+
+/// A request that a format cannot hold.
+pub(crate) fn unsupported(record: &IoRecord, format: &str, expected: &str) -> std::io::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::InvalidInput,
+        format!(
+            "format {format} cannot hold {} at {} of {} B: expected {expected}",
+            record.op.letter(),
+            record.offset,
+            record.len
+        ),
+    )
+}
+
+/// Writes every request of `reader` to `out` in a format given as `name[:key=value,...]`; returns how many.
+///
+/// Errors of the reader come back as they are. A request that the format cannot hold (a discard in MSR, a start that is not
+/// on a sector in MQSim) is an error that names it, unless the format's `skip=true` leaves such requests out. The caller makes
+/// the file appear atomically: after an error, what was written is not a valid trace.
+pub fn convert(mut reader: impl TraceReader, format: &str, out: &mut dyn Write) -> Result<u64, TraceError> {
+    let (entry, params) = formats::by_call(format).map_err(|message| spec(format, message))?;
+    let make = entry.write.ok_or_else(|| {
+        let writable = formats::FORMATS.iter().filter(|f| f.is_writable()).map(|f| f.info.name);
+        spec(format, format!("cannot be written; writable: {}", writable.collect::<Vec<_>>().join(", ")))
+    })?;
+    let failed = |error: std::io::Error| io("output", error.to_string());
+    let mut writer = make(Box::new(BufWriter::with_capacity(256 << 10, out)), &params);
+    let mut count = 0;
+    for record in reader.by_ref() {
+        writer.write(&record?).map_err(failed)?;
+        count += 1;
+    }
+    writer.finish().map_err(failed)?;
+    Ok(count)
+}
