@@ -11,10 +11,15 @@ mod ring_set;
 mod superblocks;
 
 pub mod hsbm_gcl;
+pub mod page_map;
+pub mod placement;
 pub mod pm_gcc;
 pub mod pm_gcl;
 pub mod registry;
 pub mod sbm_gcl;
+pub mod victim;
+pub mod wear;
 
+pub use page_map::PageMap;
 pub use page_table::PageTable;
 pub use registry::{FtlBuildError, FtlEntry, ftls, infos};

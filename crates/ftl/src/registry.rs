@@ -1,7 +1,7 @@
 //! The list of translation layers. A new one is its own file, its `mod` line and one line here.
 
 use crate::no_device::NoDevice;
-use crate::{hsbm_gcl, pm_gcc, pm_gcl, sbm_gcl};
+use crate::{hsbm_gcl, page_map, pm_gcc, pm_gcl, sbm_gcl};
 use nandscape_core::{FlashDevice, Ftl, GeometryError, Info, ParamError, Params};
 
 /// A translation layer that cannot be built.
@@ -43,6 +43,7 @@ pub fn ftls<D: FlashDevice + Send + 'static>() -> Vec<FtlEntry<D>> {
         FtlEntry { info: &pm_gcc::INFO, build: pm_gcc::build },
         FtlEntry { info: &sbm_gcl::INFO, build: sbm_gcl::build },
         FtlEntry { info: &hsbm_gcl::INFO, build: hsbm_gcl::build },
+        FtlEntry { info: &page_map::INFO, build: page_map::build },
     ]
 }
 

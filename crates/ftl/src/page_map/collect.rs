@@ -1,0 +1,219 @@
+//! Garbage collection, static wear levelling and what is done about blocks that fail.
+
+use super::PageMap;
+use super::domain::{GC, HOST, WEAR};
+use crate::victim::BlockState;
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, SimTime, Token};
+
+const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
+
+impl<D: FlashDevice> PageMap<D> {
+    /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when nothing can be gained and the next
+    /// program would eat into the block that GC itself needs.
+    #[inline(never)]
+    pub(super) fn reclaim(&mut self, domain: usize, needed: u64, at: SimTime) -> Result<(), FtlError> {
+        let mut without_gain = 0u64;
+        while self.domains[domain].free_pages < self.domains[domain].high_pages {
+            let Some(victim) = self.choose(domain, &mut without_gain) else { break };
+            self.collect(domain, victim, Cause::Gc, at)?;
+            self.level_wear(domain, at)?;
+            if self.attention && self.lacks_blocks() {
+                // Going on would spend the last free pages on victims whose erases may fail as well.
+                return Err(self.full(TOO_FEW_BLOCKS, needed));
+            }
+        }
+        if self.domains[domain].free_pages <= u64::from(self.pages_per_block) {
+            return Err(self.full("no block can be collected with a gain", needed));
+        }
+        Ok(())
+    }
+
+    /// The next victim, if collecting can gain anything and there is room for what the victim holds.
+    fn choose(&mut self, domain: usize, without_gain: &mut u64) -> Option<u32> {
+        let this = &mut self.domains[domain];
+        if this.invalid_sealed == 0 {
+            return None;
+        }
+        // Fifo and random may draw full blocks, which is their nature. Long after every block has had its turn they are overruled.
+        let victim = if *without_gain > 4 * u64::from(this.sealed) + 64 {
+            this.emptiest(&self.blocks.infos)
+        } else {
+            this.pick(&self.blocks.infos, self.seq)
+        }?;
+        let valid = self.blocks.infos[victim as usize].valid;
+        *without_gain = if valid == self.pages_per_block { *without_gain + 1 } else { 0 };
+        (u64::from(valid) <= this.free_pages).then_some(victim)
+    }
+
+    /// Background GC in the host's idle time: victims with a gain only, each started where the previous one ended. With a scheduler that does
+    /// not know ends at submission, one victim for each domain and call.
+    pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
+        for domain in 0..self.domains.len() {
+            let mut now = at.max(self.device.idle_from());
+            while now < until && self.domains[domain].free_pages < self.domains[domain].background_pages {
+                let mut without_gain = 0;
+                let victim = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0);
+                let Some(victim) = victim else { break };
+                let erased = self.collect(domain, victim, Cause::Gc, now)?;
+                match self.device.completion(erased) {
+                    Some(end) => now = end,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties a sealed block and erases it. Gives the completion of the erase.
+    fn collect(&mut self, domain: usize, victim: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
+        self.domains[domain].unseal(victim, &mut self.blocks.infos);
+        let moved = match self.empty(domain, victim, cause, at) {
+            Ok(moved) => moved,
+            Err(error) => {
+                // What was moved stays moved; the rest is still mapped here, so the block is a candidate again.
+                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+                return Err(error);
+            }
+        };
+        if cause == Cause::Gc {
+            self.stats.gc_runs += 1;
+        }
+        let issue = Issue::new(at, cause).after(moved);
+        match self.device.erase(BlockId(victim), issue) {
+            Ok(erased) => {
+                let count = self.device.erase_count(BlockId(victim));
+                self.domains[domain].release(victim, count, &mut self.blocks.infos);
+                Ok(erased)
+            }
+            Err(
+                FlashError::WornOut { .. } | FlashError::EraseFailed { .. } | FlashError::BadBlock { .. },
+            ) => {
+                self.retire(domain, victim);
+                Ok(moved)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves the valid pages of a block. Gives the completion of all the programs.
+    fn empty(&mut self, domain: usize, block: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
+        let log = match cause {
+            Cause::Wear => WEAR,
+            _ if self.shared_frontier => HOST,
+            _ => GC,
+        };
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.move_pages(domain, block, log, &mut buffer, Issue::new(at, cause));
+        self.buffer = buffer;
+        result
+    }
+
+    fn move_pages(
+        &mut self,
+        domain: usize,
+        block: u32,
+        log: usize,
+        buffer: &mut [u8],
+        issue: Issue,
+    ) -> Result<Token, FtlError> {
+        let page_bytes = self.page_bytes;
+        let stores_data = !buffer.is_empty();
+        let mut next = block * self.pages_per_block;
+        let end = next + self.pages_per_block;
+        let mut done = Token::NONE;
+        let mut moved = 0;
+        while let Some(page) = self.blocks.next_valid(next, end) {
+            next = page.0 + 1;
+            let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
+            let data = stores_data.then_some(&*buffer);
+            let (target, programmed) =
+                self.append(domain, log, read.oob.lpn, page_bytes, data, issue.after(read.done))?;
+            debug_assert_eq!(self.map.get(read.oob.lpn), page);
+            self.map.redirect(read.oob.lpn, target);
+            self.blocks.clear(page, block);
+            done = self.device.join(done, programmed);
+            moved += 1;
+        }
+        self.stats.map_updates += moved;
+        if issue.cause == Cause::Gc {
+            self.stats.gc_moved_pages += moved;
+        }
+        Ok(done)
+    }
+
+    /// Moves cold data off a little-worn block if the wear policy asks for it.
+    fn level_wear(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+        if !self.levels_wear {
+            return Ok(());
+        }
+        let this = &mut self.domains[domain];
+        let base = this.base;
+        let blocks = &self.blocks.infos[base as usize..(base + this.blocks) as usize];
+        let device = &self.device;
+        let Some(local) = this.wear.pick(blocks, &|block| device.erase_count(BlockId(base + block))) else {
+            return Ok(());
+        };
+        let block = base + local;
+        // GC must find the block it needs for itself after the move.
+        let room = u64::from(self.blocks.infos[block as usize].valid) + u64::from(self.pages_per_block);
+        if this.free_pages > room {
+            self.collect(domain, block, Cause::Wear, at)?;
+        }
+        Ok(())
+    }
+
+    /// The block at the cursor of a log failed a program.
+    pub(super) fn abandon(&mut self, domain: usize, log: usize) {
+        let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
+        self.failed.push((domain, block));
+        self.attention = true;
+    }
+
+    fn retire(&mut self, domain: usize, block: u32) {
+        let count = self.device.erase_count(BlockId(block));
+        let this = &mut self.domains[domain];
+        this.retire(block, count, &mut self.blocks.infos);
+        if this.good_blocks < this.needed_blocks {
+            self.attention = true;
+        }
+    }
+
+    /// Before a write when something is wrong: empties blocks that failed a program, and refuses the write when too few blocks are left.
+    #[cold]
+    pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
+        while let Some((domain, block)) = self.failed.pop() {
+            let moved =
+                if self.domains[domain].free_pages > u64::from(self.blocks.infos[block as usize].valid) {
+                    self.empty(domain, block, Cause::Gc, at)
+                } else {
+                    Err(self.full("a block that failed cannot be emptied", needed))
+                };
+            if let Err(error) = moved {
+                self.failed.push((domain, block));
+                return Err(error);
+            }
+            debug_assert_eq!(self.blocks.infos[block as usize].state, BlockState::Failed);
+            self.retire(domain, block);
+        }
+        if self.lacks_blocks() {
+            return Err(self.full(TOO_FEW_BLOCKS, needed));
+        }
+        self.attention = false;
+        Ok(())
+    }
+
+    fn lacks_blocks(&self) -> bool {
+        self.domains.iter().any(|domain| domain.good_blocks < domain.needed_blocks)
+    }
+
+    pub(super) fn full(&self, reason: &'static str, needed_pages: u64) -> FtlError {
+        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.good_blocks)).sum();
+        FtlError::DeviceFull {
+            reason,
+            needed_pages,
+            free_pages: self.domains.iter().map(|domain| domain.free_pages).sum(),
+            live_pages: self.map.live(),
+            total_pages: good * u64::from(self.pages_per_block),
+        }
+    }
+}

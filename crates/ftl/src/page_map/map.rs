@@ -1,0 +1,175 @@
+//! The forward map and the sectors that hold data.
+
+use nandscape_core::{Lpn, Ppn};
+
+/// Logical pages a live counter covers, so that a trim of a large unmapped range costs next to nothing.
+const CHUNK: u32 = 4096;
+
+/// Logical to physical pages, 4 B an entry, with the number of mapped pages of each chunk.
+#[derive(Debug)]
+pub(super) struct Map {
+    entries: Vec<Ppn>,
+    live_in_chunk: Vec<u16>,
+    live: u64,
+}
+
+impl Map {
+    pub fn new(pages: u32) -> Self {
+        Self {
+            entries: vec![Ppn::NONE; pages as usize],
+            live_in_chunk: vec![0; pages.div_ceil(CHUNK) as usize],
+            live: 0,
+        }
+    }
+
+    /// Mapped pages.
+    pub const fn live(&self) -> u64 {
+        self.live
+    }
+
+    pub const fn entries(&self) -> &[Ppn] {
+        self.entries.as_slice()
+    }
+
+    #[inline]
+    pub fn get(&self, lpn: Lpn) -> Ppn {
+        self.entries[lpn.index()]
+    }
+
+    /// Maps a page; gives where it was.
+    #[inline]
+    pub fn set(&mut self, lpn: Lpn, page: Ppn) -> Ppn {
+        let old = std::mem::replace(&mut self.entries[lpn.index()], page);
+        if old == Ppn::NONE {
+            self.live += 1;
+            self.live_in_chunk[(lpn.0 / CHUNK) as usize] += 1;
+        }
+        old
+    }
+
+    /// Redirects a page that is mapped.
+    #[inline]
+    pub fn redirect(&mut self, lpn: Lpn, page: Ppn) {
+        self.entries[lpn.index()] = page;
+    }
+
+    /// Unmaps a page; gives where it was.
+    pub fn unset(&mut self, lpn: Lpn) -> Ppn {
+        let old = std::mem::replace(&mut self.entries[lpn.index()], Ppn::NONE);
+        if old != Ppn::NONE {
+            self.live -= 1;
+            self.live_in_chunk[(lpn.0 / CHUNK) as usize] -= 1;
+        }
+        old
+    }
+
+    /// The first mapped page at or after `from` and before `end`.
+    pub fn next_mapped(&self, from: u32, end: u32) -> Option<Lpn> {
+        let mut at = from;
+        while at < end {
+            let chunk = at / CHUNK;
+            let chunk_end = end.min((chunk + 1).saturating_mul(CHUNK));
+            if self.live_in_chunk[chunk as usize] > 0 {
+                let pages = &self.entries[at as usize..chunk_end as usize];
+                if let Some(offset) = pages.iter().position(|page| page.is_some()) {
+                    return Some(Lpn(at + offset as u32));
+                }
+            }
+            at = chunk_end;
+        }
+        None
+    }
+
+    pub const fn bytes(&self) -> u64 {
+        (self.entries.len() * size_of::<Ppn>() + self.live_in_chunk.len() * size_of::<u16>()) as u64
+    }
+}
+
+/// Which sectors of each logical page hold data: one bit a sector, in groups of 2^n bits so that a page never straddles two words. Empty
+/// for devices whose page is one sector.
+#[derive(Debug)]
+pub(super) struct Sectors {
+    words: Vec<u64>,
+    /// log2 of the bits of a group.
+    shift: u32,
+    per_page: u32,
+}
+
+impl Sectors {
+    pub fn new(pages: u32, sectors_per_page: u32) -> Self {
+        let shift = sectors_per_page.next_power_of_two().trailing_zeros();
+        let words = if sectors_per_page == 1 { 0 } else { (u64::from(pages) << shift).div_ceil(64) };
+        Self { words: vec![0; words as usize], shift, per_page: sectors_per_page }
+    }
+
+    /// The mask of a whole page.
+    #[inline]
+    pub const fn whole(&self) -> u64 {
+        u64::MAX >> (64 - self.per_page)
+    }
+
+    #[inline]
+    fn place(&self, lpn: Lpn) -> (usize, u32) {
+        let bit = u64::from(lpn.0) << self.shift;
+        ((bit / 64) as usize, (bit % 64) as u32)
+    }
+
+    /// The sectors of a page that hold data. A page of one sector has it exactly when it is mapped.
+    #[inline]
+    pub fn get(&self, lpn: Lpn, is_mapped: bool) -> u64 {
+        if self.per_page == 1 {
+            return u64::from(is_mapped);
+        }
+        let (word, shift) = self.place(lpn);
+        (self.words[word] >> shift) & self.whole()
+    }
+
+    #[inline]
+    pub fn set(&mut self, lpn: Lpn, mask: u64) {
+        if self.per_page > 1 {
+            let (word, shift) = self.place(lpn);
+            self.words[word] = self.words[word] & !(self.whole() << shift) | mask << shift;
+        }
+    }
+
+    pub const fn bytes(&self) -> u64 {
+        (self.words.len() * size_of::<u64>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_mapped_page_is_found_across_empty_chunks() {
+        let mut map = Map::new(5 * CHUNK + 7);
+        assert_eq!(map.next_mapped(0, 5 * CHUNK + 7), None);
+        map.set(Lpn(4 * CHUNK + 3), Ppn(1));
+        map.set(Lpn(5 * CHUNK + 6), Ppn(2));
+        assert_eq!(map.next_mapped(0, 5 * CHUNK + 7), Some(Lpn(4 * CHUNK + 3)));
+        assert_eq!(map.next_mapped(4 * CHUNK + 4, 5 * CHUNK + 7), Some(Lpn(5 * CHUNK + 6)));
+        assert_eq!(map.next_mapped(4 * CHUNK + 4, 5 * CHUNK + 6), None);
+        assert_eq!(map.unset(Lpn(4 * CHUNK + 3)), Ppn(1));
+        assert_eq!(map.unset(Lpn(4 * CHUNK + 3)), Ppn::NONE);
+        assert_eq!(map.live(), 1);
+    }
+
+    #[test]
+    fn sector_masks_of_neighbours_do_not_touch() {
+        for per_page in [1, 2, 3, 4, 8, 33, 64] {
+            let mut sectors = Sectors::new(100, per_page);
+            if per_page == 1 {
+                assert_eq!((sectors.get(Lpn(3), true), sectors.get(Lpn(3), false)), (1, 0));
+                continue;
+            }
+            for lpn in 0..100 {
+                sectors.set(Lpn(lpn), sectors.whole());
+            }
+            sectors.set(Lpn(41), 2);
+            assert_eq!(sectors.get(Lpn(40), true), sectors.whole());
+            assert_eq!(sectors.get(Lpn(41), true), 2);
+            assert_eq!(sectors.get(Lpn(42), true), sectors.whole());
+        }
+    }
+}

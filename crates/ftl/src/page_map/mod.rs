@@ -1,0 +1,404 @@
+//! `page-map`: the conventional SSD. One map entry for each page, an append-only log with over-provisioning, garbage collection.
+//!
+//! Invariants:
+//! * a page is valid exactly when the map points to it; `valid` of a block is the number of its valid pages;
+//! * victims are sealed blocks only; an open block becomes one when its last page is programmed;
+//! * after each host write the domain can still program more pages than a block holds, so GC always has room for a victim;
+//! * GC runs while the *pages* that can be programmed, in free and open blocks together, are fewer than those of `open + gc_low` blocks
+//!   (less half a block, the mean error of counting in whole blocks). Programmed pages are therefore constant in steady state
+//!   however many blocks happen to be open, and `Cost::reserve_blocks = open + gc_low` gives the effective spare
+//!   factor of the closed forms exactly.
+//!
+//! Memory: 4 B a logical page for the map and one bit a physical page, a bit a sector where pages have several, and some 30 B a
+//! block. The inverse map is the medium's OOB, read with each page that is moved.
+
+mod blocks;
+mod collect;
+mod config;
+mod domain;
+mod map;
+mod partial;
+mod pool;
+
+pub use config::INFO;
+
+use crate::placement::{Placement, Stripe};
+use crate::registry::BuildResult;
+use crate::victim::{BlockState, VictimSetup};
+use blocks::Blocks;
+use config::{Config, Watermarks};
+use domain::{Domain, DomainShape, HOST};
+use map::{Map, Sectors};
+use nandscape_core::addr::PageSpan;
+use nandscape_core::{
+    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Oob,
+    ParamError, Params, Ppn, SimTime, Token,
+};
+
+/// The page-mapped translation layer over a device.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options of the configuration, and one alarm")]
+pub struct PageMap<D> {
+    device: D,
+    map: Map,
+    sectors: Sectors,
+    blocks: Blocks,
+    domains: Vec<Domain>,
+    placement: Placement,
+    unmapped_stripe: Option<Stripe>,
+    page_bytes: u32,
+    pages_per_block: u32,
+    capacity_bytes: u64,
+    logical_pages: u64,
+    /// Pages programmed so far: sequence number of the next and clock of the policies.
+    seq: u64,
+    stats: FtlStats,
+    shared_frontier: bool,
+    levels_wear: bool,
+    background_gc: bool,
+    rmw: bool,
+    /// Something is wrong: see [`PageMap::attend`].
+    attention: bool,
+    /// Blocks that failed a program and still hold data.
+    failed: Vec<(usize, u32)>,
+    reserve_blocks: u64,
+    /// One page; empty where the device stores no data.
+    buffer: Vec<u8>,
+}
+
+impl<D: FlashDevice> PageMap<D> {
+    /// A layer over an erased device.
+    ///
+    /// Errors name the key: a capacity that leaves too few spare blocks for the open blocks and the watermark, watermarks out of order,
+    /// `rmw = false` on a device that stores data.
+    pub fn new(device: D, params: &Params) -> Result<Self, ParamError> {
+        let geometry = *device.geometry();
+        let good_blocks =
+            (0..geometry.blocks()).filter(|block| !device.is_bad(BlockId(*block))).count() as u64;
+        let config = Config::new(params, &geometry, good_blocks)?;
+        let stores_data = device.capabilities().stores_data;
+        if stores_data && !config.rmw {
+            return Err(params.error("rmw", "true on a device that stores data"));
+        }
+        let domains = build_domains(&device, params, &config)?;
+        let reserve = |domain: &Domain| {
+            let block = u64::from(geometry.pages_per_block);
+            (domain.low_pages + domain.high_pages).div_ceil(2 * block)
+        };
+        let mut this = Self {
+            map: Map::new(config.logical_pages),
+            sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
+            blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
+            reserve_blocks: domains.iter().map(reserve).sum(),
+            levels_wear: domains.iter().any(|domain| domain.wear.migrates()),
+            domains,
+            placement: config.placement,
+            unmapped_stripe: config.unmapped_stripe,
+            page_bytes: geometry.page_bytes,
+            pages_per_block: geometry.pages_per_block,
+            capacity_bytes: u64::from(config.logical_pages) * u64::from(geometry.page_bytes),
+            logical_pages: u64::from(config.logical_pages),
+            seq: 0,
+            stats: FtlStats::default(),
+            shared_frontier: config.shared_frontier,
+            background_gc: config.background_gc,
+            rmw: config.rmw,
+            attention: false,
+            failed: Vec::new(),
+            buffer: if stores_data { vec![0; geometry.page_bytes as usize] } else { Vec::new() },
+            device,
+        };
+        for block in 0..geometry.blocks() {
+            if this.device.is_bad(BlockId(block)) {
+                this.blocks.infos[block as usize].state = BlockState::Bad;
+            }
+        }
+        Ok(this)
+    }
+
+    fn check_range(&self, extent: Extent) -> Result<(), FtlError> {
+        if extent.end() > self.capacity_bytes {
+            return Err(FtlError::OutOfRange { extent, capacity_bytes: self.capacity_bytes });
+        }
+        Ok(())
+    }
+
+    /// Writes one page or a part of it.
+    #[inline]
+    fn write_span(
+        &mut self,
+        span: PageSpan,
+        data: Option<&[u8]>,
+        needed: u64,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let domain = self.placement.domain(span.lpn);
+        if self.domains[domain].free_pages < self.domains[domain].low_pages {
+            self.reclaim(domain, needed, at)?;
+        }
+        if !span.is_whole(self.page_bytes) {
+            return self.write_partial(domain, span, data, at);
+        }
+        let issue = Issue::new(at, Cause::Host);
+        let (page, done) = self.append(domain, HOST, span.lpn, self.page_bytes, data, issue)?;
+        self.sectors.set(span.lpn, self.sectors.whole());
+        self.remap(domain, span.lpn, page);
+        Ok(done)
+    }
+
+    /// Points a logical page to a new place and drops the old one.
+    #[inline]
+    fn remap(&mut self, domain: usize, lpn: Lpn, page: Ppn) {
+        let old = self.map.set(lpn, page);
+        self.stats.map_updates += 1;
+        if old.is_some() {
+            self.invalidate(domain, old);
+        }
+    }
+
+    #[inline]
+    fn invalidate(&mut self, domain: usize, page: Ppn) {
+        let block = self.blocks.block_of(page);
+        let info = self.blocks.clear(page, block);
+        if info.state == BlockState::Sealed {
+            let domain = &mut self.domains[domain];
+            domain.invalid_sealed += 1;
+            domain.victim.invalidated(block - domain.base, info.valid, self.seq);
+        }
+    }
+
+    /// Programs the next page of a log. The caller maps it.
+    #[inline]
+    fn append(
+        &mut self,
+        domain: usize,
+        log: usize,
+        lpn: Lpn,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<(Ppn, Token), FtlError> {
+        loop {
+            let this = &mut self.domains[domain];
+            let Some((log, frontier)) = this.frontier(log, &mut self.blocks.infos) else {
+                return Err(self.full("every block of the domain is full", 1));
+            };
+            let page = Ppn(frontier.next);
+            match self.device.program(page, Oob { lpn, seq: self.seq }, transfer, data, issue) {
+                Ok(done) => {
+                    self.seq += 1;
+                    self.blocks.set(page, frontier.block);
+                    this.programmed(log, &mut self.blocks.infos, self.seq);
+                    return Ok((page, done));
+                }
+                Err(FlashError::ProgramFailed { .. } | FlashError::BadBlock { .. }) => {
+                    self.abandon(domain, log);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Unmaps pages. Unmapped stretches are skipped a chunk at a time.
+    fn unmap(&mut self, first: u32, count: u32) {
+        let end = first + count;
+        let mut at = first;
+        while let Some(lpn) = self.map.next_mapped(at, end) {
+            let old = self.map.unset(lpn);
+            self.sectors.set(lpn, 0);
+            self.invalidate(self.placement.domain(lpn), old);
+            at = lpn.0 + 1;
+        }
+    }
+
+    /// The place that static striping gives an unmapped page, for the time its read takes.
+    fn static_place(&self, stripe: &Stripe, lpn: Lpn) -> Ppn {
+        let geometry = self.device.geometry();
+        let pages_per_plane = geometry.blocks_per_plane * geometry.pages_per_block;
+        Ppn(stripe.plane(lpn) * pages_per_plane + lpn.0 / geometry.planes() % pages_per_plane)
+    }
+}
+
+/// Registry function.
+pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
+    Ok(Box::new(PageMap::new(device, params)?))
+}
+
+/// The collection domains with their watermarks: one for the device, or one for each plane.
+fn build_domains<D: FlashDevice>(
+    device: &D,
+    params: &Params,
+    config: &Config,
+) -> Result<Vec<Domain>, ParamError> {
+    let geometry = *device.geometry();
+    let pages_per_block = geometry.pages_per_block;
+    let (count, lanes, blocks_per_lane, planes_per_lane, logical) = match &config.placement {
+        Placement::Dynamic => {
+            let logical = u64::from(config.logical_pages);
+            (1, geometry.units(), geometry.blocks_per_unit(), geometry.planes_per_die, logical)
+        }
+        Placement::Static(stripe) => {
+            let logical = stripe.pages_on_fullest_plane(u64::from(config.logical_pages));
+            (geometry.planes(), 1, geometry.blocks_per_plane, 1, logical)
+        }
+    };
+    let blocks = lanes * blocks_per_lane;
+    let marks = Watermarks::new(params, blocks)?;
+    let gc_slots = if config.shared_frontier { 0 } else { config.frontiers };
+    let erase_count = |block: u32| device.erase_count(BlockId(block));
+    let is_good = |block: u32| !device.is_bad(BlockId(block));
+    (0..count)
+        .map(|index| {
+            let base = index * blocks;
+            let victim = (config.victim.build)(&VictimSetup { blocks, pages_per_block, domain: index, params });
+            let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
+            let wear = (config.wear.build)(params, &mut counts);
+            let slots = [config.frontiers, gc_slots, u32::from(wear.migrates())];
+            let shape =
+                DomainShape { base, lanes, blocks_per_lane, planes_per_lane, pages_per_block, slots };
+            let mut domain = Domain::new(&shape, victim, wear, is_good, erase_count);
+            let block = u64::from(pages_per_block);
+            let open = u64::from(domain.frontiers());
+            let pages = |blocks: u32| (open + u64::from(blocks)) * block - block / 2;
+            domain.low_pages = pages(marks.low);
+            domain.high_pages = pages(marks.high);
+            domain.background_pages = pages(marks.background);
+            let needed = logical.div_ceil(block) + open + u64::from(marks.high);
+            if needed > u64::from(domain.good_blocks) {
+                let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
+                return Err(params.error(
+                    key,
+                    format!(
+                        "a capacity that needs at most the {} good blocks of {}; it needs {needed}: {} for data, {open} open \
+                         and {} kept free",
+                        domain.good_blocks,
+                        if count == 1 { "the device".to_owned() } else { format!("plane {index}") },
+                        logical.div_ceil(block),
+                        marks.high
+                    ),
+                ));
+            }
+            domain.needed_blocks = (logical.div_ceil(block) + open + u64::from(marks.low)) as u32;
+            Ok(domain)
+        })
+        .collect()
+}
+
+impl<D: FlashDevice> Ftl for PageMap<D> {
+    fn logical_pages(&self) -> u64 {
+        self.logical_pages
+    }
+
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        self.read_spans(extent, data, at)
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        _: Hint,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let needed = extent.page_count(self.page_bytes);
+        if self.attention && needed > 0 {
+            self.attend(needed, at)?;
+        }
+        let mut done = Token::NONE;
+        for span in extent.pages(self.page_bytes) {
+            let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
+            let written = self.write_span(span, part, needed, at)?;
+            done = self.device.join(done, written);
+        }
+        Ok(done)
+    }
+
+    fn trim(&mut self, extent: Extent, _: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let (first, count) = extent.whole_pages(self.page_bytes);
+        if count > 0 {
+            self.unmap(first as u32, count as u32);
+        }
+        Ok(Token::NONE)
+    }
+
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let done = if self.buffer.is_empty() { Token::NONE } else { self.zero_ends(extent, at)? };
+        self.trim(extent, at)?;
+        Ok(done)
+    }
+
+    fn flush(&mut self, _: SimTime) -> Result<Token, FtlError> {
+        // Nothing is held back: every acknowledged write has been programmed, and its OOB with it.
+        Ok(Token::NONE)
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
+        if self.background_gc { self.collect_in_background(at, until) } else { Ok(()) }
+    }
+
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.map.entries().get(lpn.index()).copied().filter(|page| page.is_some())
+    }
+
+    fn stats(&self) -> FtlStats {
+        FtlStats { map_update_bytes: self.stats.map_updates * 8, live_pages: self.map.live(), ..self.stats }
+    }
+
+    fn reset_stats(&mut self) {
+        self.stats = FtlStats::default();
+    }
+
+    fn cost(&self) -> Cost {
+        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.good_blocks)).sum();
+        let map_table_bytes = self.logical_pages * size_of::<Ppn>() as u64;
+        // Bucket lists of the victim policy and free pools.
+        let policy_bytes = self.blocks.infos.len() as u64 * 12;
+        Cost {
+            map_table_bytes,
+            dram_bytes: self.map.bytes() + self.sectors.bytes() + self.blocks.bytes() + policy_bytes,
+            usable_bytes: self.capacity_bytes,
+            total_blocks: good,
+            reserve_blocks: self.reserve_blocks,
+            pages_per_block: u64::from(self.pages_per_block),
+            logical_pages: self.logical_pages,
+        }
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        &self.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.device
+    }
+
+    fn check_invariants(&self) {
+        let mut valid = vec![0; self.blocks.infos.len()];
+        let mut live = 0;
+        for (lpn, page) in self.map.entries().iter().enumerate() {
+            let lpn = Lpn(lpn as u32);
+            assert_eq!(self.sectors.get(lpn, page.is_some()) != 0, page.is_some(), "{lpn:?} at {page:?}");
+            if page.is_some() {
+                assert!(self.blocks.is_valid(*page), "{lpn:?} at {page:?}, which is not valid");
+                assert!(self.device.is_programmed(*page), "{lpn:?} at {page:?}, which is erased");
+                valid[self.blocks.block_of(*page) as usize] += 1;
+                live += 1;
+            }
+        }
+        assert_eq!(self.map.live(), live, "live pages");
+        for (block, info) in self.blocks.infos.iter().enumerate() {
+            assert_eq!(info.valid, valid[block], "valid pages of block {block}");
+            let first = block as u32 * self.pages_per_block;
+            let bits = (first..first + self.pages_per_block).filter(|p| self.blocks.is_valid(Ppn(*p)));
+            assert_eq!(bits.count() as u32, info.valid, "valid bits of block {block}");
+        }
+        for domain in &self.domains {
+            domain.check(&self.blocks.infos, |block| self.device.write_pointer(BlockId(block)));
+        }
+    }
+}

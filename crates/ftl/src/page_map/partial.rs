@@ -1,0 +1,155 @@
+//! Reads, and writes of parts of a page.
+
+use super::PageMap;
+use super::domain::HOST;
+use nandscape_core::addr::PageSpan;
+use nandscape_core::{Cause, Extent, FlashDevice, FtlError, Issue, SimTime, Token};
+
+impl<D: FlashDevice> PageMap<D> {
+    /// Reads every page the extent touches; unmapped ones read as zeroes.
+    pub(super) fn read_spans(
+        &mut self,
+        extent: Extent,
+        mut data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let issue = Issue::new(at, Cause::Host);
+        let mut done = Token::NONE;
+        for span in extent.pages(self.page_bytes) {
+            let page = self.map.get(span.lpn);
+            let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
+            let read = if page.is_some() {
+                match part {
+                    Some(part) if !self.buffer.is_empty() && !span.is_whole(self.page_bytes) => {
+                        let read = self.device.read(page, span.len, Some(&mut self.buffer), issue)?;
+                        part.copy_from_slice(&self.buffer[span.start as usize..][..span.len as usize]);
+                        read.done
+                    }
+                    Some(part) if !self.buffer.is_empty() => {
+                        self.device.read(page, span.len, Some(part), issue)?.done
+                    }
+                    _ => self.device.read(page, span.len, None, issue)?.done,
+                }
+            } else {
+                if let Some(part) = part {
+                    part.fill(0);
+                }
+                match &self.unmapped_stripe {
+                    Some(stripe) => {
+                        let place = self.static_place(stripe, span.lpn);
+                        self.device.read_unmapped(place, span.len, issue)?
+                    }
+                    None => Token::NONE,
+                }
+            };
+            done = self.device.join(done, read);
+        }
+        Ok(done)
+    }
+
+    /// Writes a part of a page, for which the domain has room. Reads the page first where a sector that is not wholly overwritten holds data.
+    #[inline(never)]
+    pub(super) fn write_partial(
+        &mut self,
+        domain: usize,
+        span: PageSpan,
+        data: Option<&[u8]>,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.write_merged(domain, span, data, &mut buffer, at);
+        self.buffer = buffer;
+        result
+    }
+
+    fn write_merged(
+        &mut self,
+        domain: usize,
+        span: PageSpan,
+        data: Option<&[u8]>,
+        buffer: &mut [u8],
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let sector_bytes = self.device.geometry().sector_bytes;
+        let old = self.map.get(span.lpn);
+        let held = self.sectors.get(span.lpn, old.is_some());
+        let (touched, covered) = sector_masks(span, sector_bytes);
+        let kept = held & !covered;
+        let mut transfer = span.len;
+        let mut issue = Issue::new(at, Cause::Host);
+        let stores_data = !buffer.is_empty();
+        if kept != 0 && self.rmw {
+            let kept_bytes = kept.count_ones() * sector_bytes;
+            let read = self.device.read(old, kept_bytes, stores_data.then_some(&mut *buffer), issue)?;
+            issue = issue.after(read.done);
+            transfer = (transfer + kept_bytes).min(self.page_bytes);
+        } else {
+            buffer.fill(0);
+        }
+        if stores_data {
+            let part = &mut buffer[span.start as usize..][..span.len as usize];
+            match data {
+                Some(data) => part.copy_from_slice(data),
+                None => part.fill(0),
+            }
+        }
+        let data = stores_data.then_some(&*buffer);
+        let (page, done) = self.append(domain, HOST, span.lpn, transfer, data, issue)?;
+        self.sectors.set(span.lpn, held | touched);
+        self.remap(domain, span.lpn, page);
+        Ok(done)
+    }
+
+    /// Writes zeroes over the partly covered ends of an extent where they hold data.
+    pub(super) fn zero_ends(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+        let ends = |this: &Self| {
+            let page_bytes = this.page_bytes;
+            let mut spans = extent.pages(page_bytes);
+            let first = spans.next();
+            // The last page is found by its own extent, not by walking over all of those between.
+            let last_start = extent.end().saturating_sub(1) / u64::from(page_bytes) * u64::from(page_bytes);
+            let last = (last_start > extent.offset)
+                .then(|| Extent::new(last_start, extent.end() - last_start).pages(page_bytes).next())
+                .flatten();
+            [first, last]
+        };
+        let mut done = Token::NONE;
+        for span in ends(self).into_iter().flatten() {
+            if !span.is_whole(self.page_bytes) && self.map.get(span.lpn).is_some() {
+                if self.attention {
+                    self.attend(1, at)?;
+                }
+                let written = self.write_span(span, None, 1, at)?;
+                done = self.device.join(done, written);
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// The sectors a span touches, and those it covers from end to end.
+fn sector_masks(span: PageSpan, sector_bytes: u32) -> (u64, u64) {
+    let end = span.start + span.len;
+    let mask = |first: u32, end: u32| {
+        if first >= end { 0 } else { (u64::MAX >> (64 - (end - first))) << first }
+    };
+    let touched = mask(span.start / sector_bytes, end.div_ceil(sector_bytes));
+    let covered = mask(span.start.div_ceil(sector_bytes), end / sector_bytes);
+    (touched, covered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::Lpn;
+
+    #[test]
+    fn masks_tell_touched_from_covered_sectors() {
+        let span = |start, len| PageSpan { lpn: Lpn(0), start, len, at: 0 };
+        assert_eq!(sector_masks(span(0, 4096), 512), (0xff, 0xff));
+        assert_eq!(sector_masks(span(100, 512), 512), (0b11, 0));
+        assert_eq!(sector_masks(span(512, 1000), 512), (0b110, 0b10));
+        assert_eq!(sector_masks(span(0, 100), 4096), (1, 0));
+        assert_eq!(sector_masks(span(0, 32768), 512), (u64::MAX, u64::MAX));
+    }
+}

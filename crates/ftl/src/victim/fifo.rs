@@ -1,0 +1,44 @@
+//! Oldest first.
+
+use super::lists::BlockLists;
+use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
+use nandscape_core::Info;
+
+/// Registry entry.
+pub const ENTRY: VictimEntry = VictimEntry {
+    info: Info {
+        name: "fifo",
+        summary: "the block that was filled first, whatever it holds",
+        source: "Desnoyers, SYSTOR 2012, section 3 (there called LRU)",
+        params: &[],
+    },
+    build: |setup| Box::new(Fifo::new(setup)),
+};
+
+/// First sealed, first taken.
+#[derive(Debug)]
+struct Fifo {
+    queue: BlockLists,
+}
+
+impl Fifo {
+    fn new(setup: &VictimSetup<'_>) -> Self {
+        Self { queue: BlockLists::new(setup.blocks, 1) }
+    }
+}
+
+impl VictimPolicy for Fifo {
+    fn sealed(&mut self, block: u32, _: u32, _: u64) {
+        self.queue.append(0, block);
+    }
+
+    fn invalidated(&mut self, _: u32, _: u32, _: u64) {}
+
+    fn removed(&mut self, block: u32) {
+        self.queue.unlink(block);
+    }
+
+    fn pick(&mut self, _: &VictimFacts<'_>) -> Option<u32> {
+        self.queue.first(0)
+    }
+}

@@ -1,0 +1,16 @@
+//! Any block.
+
+use super::VictimEntry;
+use super::d_choices::{DChoices, SEED};
+use nandscape_core::Info;
+
+/// Registry entry.
+pub const ENTRY: VictimEntry = VictimEntry {
+    info: Info {
+        name: "random",
+        summary: "any full block, with equal chance",
+        source: "Van Houdt, SIGMETRICS 2013, d = 1",
+        params: &[SEED],
+    },
+    build: |setup| Box::new(DChoices::new(setup, 1)),
+};
