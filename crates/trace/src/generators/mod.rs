@@ -2,6 +2,10 @@
 
 pub mod common;
 pub mod hotcold;
+pub mod lammps;
+mod listed;
+pub mod macdrp;
+pub mod mqsim_t;
 pub mod sequential;
 pub mod uniform;
 pub mod zipf;
@@ -24,7 +28,15 @@ pub(crate) struct Context {
 }
 
 /// Every generator, in the order of the documentation.
-pub static GENERATORS: &[Generator] = &[uniform::ENTRY, zipf::ENTRY, hotcold::ENTRY, sequential::ENTRY];
+pub static GENERATORS: &[Generator] = &[
+    uniform::ENTRY,
+    zipf::ENTRY,
+    hotcold::ENTRY,
+    sequential::ENTRY,
+    lammps::ENTRY,
+    macdrp::ENTRY,
+    mqsim_t::ENTRY,
+];
 
 /// A generator by name.
 pub fn find(name: &str) -> Option<&'static Generator> {

@@ -1,0 +1,176 @@
+//! The fixed traces of the side-by-side runs against MQSim: addresses from a 64-bit xorshift (shifts 13, 7, 17), one draw an
+//! address, address = draw mod slots; with reads, a second draw decides: (draw >> 20) mod 10 below `reads` is a read.
+//!
+//! `preset` T1, T2 or T3 gives the three published ones (seed 88172645463325252, start at 1000 ns); any key given beside it
+//! wins.
+
+use super::Generator;
+use nandscape_core::{
+    Info, IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+};
+
+/// Registry entry.
+pub const ENTRY: Generator = Generator {
+    info: Info {
+        name: "mqsim-t",
+        summary: "fixed random traces for comparisons with MQSim (xorshift addresses, constant gap)",
+        source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; side-by-side protocol, traces T1 to T3",
+        params: &[
+            Param {
+                name: "preset",
+                summary: "T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k",
+                kind: ParamKind::Choice { of: &["t1", "t2", "t3"] },
+                default: "t1",
+            },
+            Param {
+                name: "slots",
+                summary: "places that a request may start at",
+                kind: ParamKind::Int { min: 1, max: 1 << 40 },
+                default: "",
+            },
+            Param {
+                name: "bs",
+                summary: "bytes of a request and of a slot",
+                kind: ParamKind::Size { min: 512, max: 1 << 24 },
+                default: "",
+            },
+            Param { name: "count", summary: "requests", kind: ParamKind::Count, default: "" },
+            Param {
+                name: "reads",
+                summary: "reads in ten requests; at 0 no second draw is made",
+                kind: ParamKind::Int { min: 0, max: 10 },
+                default: "",
+            },
+            Param { name: "gap", summary: "time between arrivals", kind: ParamKind::Time, default: "" },
+            Param {
+                name: "start",
+                summary: "arrival of the first request",
+                kind: ParamKind::Time,
+                default: "1us",
+            },
+            Param {
+                name: "seed",
+                summary: "state of the xorshift before the first draw",
+                kind: ParamKind::Int { min: 1, max: u64::MAX },
+                default: "88172645463325252",
+            },
+        ],
+    },
+    build: |params, _| Ok(Box::new(build(params)?)),
+};
+
+/// slots, bytes, requests, reads in ten, gap in ns.
+const PRESETS: [(&str, [u64; 5]); 3] = [
+    ("t1", [228_170_112 / 32, 16 << 10, 1_000_000, 0, 50_000]),
+    ("t2", [228_170_112 / 8, 4 << 10, 1_000_000, 7, 25_000]),
+    ("t3", [48_318_368 / 32, 16 << 10, 4_000_000, 0, 100_000]),
+];
+
+fn build(params: &Params) -> Result<MqsimT, ParamError> {
+    let name = params.text("preset");
+    let [slots, bs, count, reads, gap_ns] = PRESETS
+        .iter()
+        .find(|(preset, _)| *preset == name)
+        .map(|(_, values)| *values)
+        .expect("a checked choice");
+    let given = |key: &str, typed: u64, preset: u64| if params.get(key).is_some() { typed } else { preset };
+    let int = |key| params.get(key).map_or(0, |_| params.int(key));
+    let slots = given("slots", int("slots"), slots);
+    let bs = given("bs", params.get("bs").map_or(0, |_| params.size("bs")), bs);
+    let count = given("count", params.get("count").map_or(0, |_| params.count("count")), count);
+    let reads = given("reads", int("reads"), reads);
+    let gap_ns = given("gap", params.get("gap").map_or(0, |_| params.time_ns("gap")), gap_ns);
+    if slots.checked_mul(bs).is_none_or(|end| end > crate::gate::OFFSET_MAX) {
+        return Err(params.error("slots", "slots x bs below 2^49 B"));
+    }
+    let start_ns = params.time_ns("start");
+    let end = gap_ns.checked_mul(count).and_then(|ns| ns.checked_add(start_ns));
+    if end.is_none_or(|end| end > crate::gate::TIME_MAX_NS) {
+        return Err(params.error("gap", "count x gap below 100 years"));
+    }
+    Ok(MqsimT { state: params.int("seed"), slots, bs, count, reads, gap_ns, now_ns: start_ns, done: 0 })
+}
+
+struct MqsimT {
+    state: u64,
+    slots: u64,
+    bs: u64,
+    count: u64,
+    reads: u64,
+    gap_ns: u64,
+    now_ns: u64,
+    done: u64,
+}
+
+impl MqsimT {
+    #[inline]
+    fn draw(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+}
+
+impl Iterator for MqsimT {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done == self.count {
+            return None;
+        }
+        let slot = self.draw() % self.slots;
+        let is_read = self.reads > 0 && (self.draw() >> 20) % 10 < self.reads;
+        let at = SimTime(self.now_ns);
+        self.now_ns += self.gap_ns;
+        self.done += 1;
+        let op = if is_read { Op::Read } else { Op::Write };
+        Some(Ok(IoRecord { at, offset: slot * self.bs, len: self.bs, volume: 0, hint: 0, op }))
+    }
+}
+
+impl TraceReader for MqsimT {
+    fn info(&self) -> WorkloadInfo {
+        WorkloadInfo {
+            format: "mqsim-t".to_owned(),
+            has_real_times: self.gap_ns > 0,
+            records: self.done,
+            expected_records: Some(self.count),
+            ..WorkloadInfo::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OpenOptions, Target, open};
+
+    fn load(text: &str) -> Vec<IoRecord> {
+        open(text, &OpenOptions::default(), Target::NONE).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn the_generator_is_the_published_one() {
+        // First outputs of xorshift64 (13, 7, 17) from this seed, as in Marsaglia's paper and everywhere since.
+        let first = load("mqsim-t:count=2,slots=1099511627776,bs=512,start=5ns,gap=7ns");
+        let draws = [8_748_534_153_485_358_512u64, 3_040_900_993_826_735_515];
+        for (record, draw) in first.iter().zip(draws) {
+            assert_eq!(record.offset, draw % (1 << 40) * 512);
+        }
+        assert_eq!(first.iter().map(|r| r.at.as_ns()).collect::<Vec<_>>(), [5, 12]);
+    }
+
+    #[test]
+    fn the_presets_have_the_published_size_and_mix() {
+        let t2 = load("mqsim-t:preset=t2");
+        assert_eq!((t2.len(), t2[0].at.as_ns(), t2[1].at.as_ns()), (1_000_000, 1000, 26_000));
+        // MQSim reports 299,675 page programs for T2, one for each write.
+        assert_eq!(t2.iter().filter(|r| r.op == Op::Write).count(), 299_675);
+        assert!(t2.iter().all(|r| r.len == 4096 && r.offset + r.len <= 228_170_112 * 512));
+        let t1 = load("mqsim-t:count=1000");
+        assert!(t1.iter().all(|r| r.op == Op::Write && r.len == 16_384 && r.offset % 16_384 == 0));
+        assert_eq!(t1[999].at.as_ns(), 1000 + 999 * 50_000);
+    }
+}
