@@ -35,7 +35,7 @@ use slab::{Kind, List, NIL, Slab, Stage};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Set in the key of a program's or erase's request for a bus, so that reads sort before.
+/// Set in the key by which waiting programs and erases are compared, so that reads sort before.
 const WRITE_CLASS: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
@@ -44,8 +44,8 @@ struct Die {
     busy: bool,
     /// Listed in `dirty_dies`.
     dirty: bool,
-    /// Key of its latest request in the channel's `requests`, 0 for none.
-    request: u64,
+    /// Listed in the channel's `waiting`.
+    waiting: bool,
     reads: List,
     writes: List,
 }
@@ -57,9 +57,8 @@ struct Channel {
     dirty: bool,
     /// Reads whose data waits in the page register.
     data_ready: List,
-    /// Idle dies that want the bus, by key (class and submission number). An entry is void if the die is busy or has another
-    /// operation at its head by then.
-    requests: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Dies that wanted the bus for what they would run next, in no order. Some may have started something without it since.
+    waiting: Vec<u32>,
 }
 
 /// Parallel timing with reads before programs and erases. Tokens are slab slots with a generation.
@@ -290,7 +289,7 @@ impl ReadFirst {
         self.schedule(slot, self.now_ns + span);
     }
 
-    /// What a die would run next, and its key among the requests for a bus.
+    /// What an idle die would run next, and its key among those that wait for the bus.
     #[inline]
     fn candidate(&self, unit: u32) -> Option<(u32, u64)> {
         let die = &self.dies[unit as usize];
@@ -318,7 +317,7 @@ impl ReadFirst {
         self.queue_ready();
         while let Some(unit) = self.dirty_dies.pop() {
             self.dies[unit as usize].dirty = false;
-            let Some((slot, key)) = self.candidate(unit) else { continue };
+            let Some((slot, _)) = self.candidate(unit) else { continue };
             if self.timing.command_ns == 0 && self.slab[slot].kind != Kind::Program {
                 self.hold_die(unit);
                 self.start_array(slot);
@@ -326,9 +325,9 @@ impl ReadFirst {
             }
             let die = &mut self.dies[unit as usize];
             let channel = die.channel;
-            if die.request != key {
-                die.request = key;
-                self.channels[channel as usize].requests.push(Reverse((key, unit)));
+            if !die.waiting {
+                die.waiting = true;
+                self.channels[channel as usize].waiting.push(unit);
             }
             self.mark_channel(channel);
         }
@@ -351,23 +350,38 @@ impl ReadFirst {
             self.schedule(slot, end);
             return;
         }
-        while let Some(Reverse((key, unit))) = self.channels[channel as usize].requests.pop() {
-            let die = &mut self.dies[unit as usize];
-            if die.request == key {
-                die.request = 0;
-            }
-            let Some((slot, current)) = self.candidate(unit) else { continue };
-            if current != key {
-                continue;
-            }
+        if let Some((unit, slot)) = self.first_waiting(channel) {
             self.hold_die(unit);
             self.channels[channel as usize].busy = true;
             let op = &mut self.slab[slot];
             op.stage = Stage::Command;
             let data_ns = if op.kind == Kind::Program { op.transfer_ns } else { 0 };
             self.schedule(slot, self.now_ns + self.timing.command_ns + data_ns);
-            return;
         }
+    }
+
+    /// The waiting die that is due, with its operation. A scan, since few dies of a channel wait at a time and what they would run may have
+    /// changed.
+    fn first_waiting(&mut self, channel: u32) -> Option<(u32, u32)> {
+        let mut best: Option<(u64, u32, usize)> = None;
+        let mut index = 0;
+        while let Some(&unit) = self.channels[channel as usize].waiting.get(index) {
+            let Some((slot, key)) = self.candidate(unit) else {
+                self.stop_waiting(channel, index);
+                continue;
+            };
+            if best.is_none_or(|(least, ..)| key < least) {
+                best = Some((key, slot, index));
+            }
+            index += 1;
+        }
+        best.map(|(_, slot, index)| (self.stop_waiting(channel, index), slot))
+    }
+
+    fn stop_waiting(&mut self, channel: u32, index: usize) -> u32 {
+        let unit = self.channels[channel as usize].waiting.swap_remove(index);
+        self.dies[unit as usize].waiting = false;
+        unit
     }
 
     /// Gives out what completed at the present, in submission order.
@@ -386,12 +400,11 @@ impl Scheduler for ReadFirst {
             channel: unit % geometry.channels,
             busy: false,
             dirty: false,
-            request: 0,
+            waiting: false,
             reads: List::EMPTY,
             writes: List::EMPTY,
         };
-        let channel =
-            Channel { busy: false, dirty: false, data_ready: List::EMPTY, requests: BinaryHeap::new() };
+        let channel = Channel { busy: false, dirty: false, data_ready: List::EMPTY, waiting: Vec::new() };
         Self {
             timing: *timing,
             page_bytes: geometry.page_bytes,
@@ -526,7 +539,7 @@ impl Scheduler for ReadFirst {
                 channel: die.channel,
                 busy: false,
                 dirty: false,
-                request: 0,
+                waiting: false,
                 reads: List::EMPTY,
                 writes: List::EMPTY,
             };
@@ -535,7 +548,7 @@ impl Scheduler for ReadFirst {
             channel.busy = false;
             channel.dirty = false;
             channel.data_ready = List::EMPTY;
-            channel.requests.clear();
+            channel.waiting.clear();
         }
         self.ready.clear();
         self.dirty_dies.clear();
