@@ -1,0 +1,531 @@
+//! Configuration: what was typed ([`Typed`]), then what is meant ([`StackConfig`]).
+//!
+//! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
+//! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
+
+use crate::presets::PRESETS;
+use nandscape_core::registry::{self, ParamKind};
+use nandscape_core::{
+    BlockId, Capabilities, Geometry, GeometryError, Info, Param, ParamError, Params, units,
+};
+use nandscape_media::{BadBlocks, NandOptions, Timing};
+use nandscape_sim::precondition::PreconditionError;
+use nandscape_sim::{Pacing, Precondition};
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A configuration that is wrong. The message names file, key, value and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{path}: {message}")]
+    Io {
+        /// File.
+        path: String,
+        /// What the operating system said.
+        message: String,
+    },
+    /// The text is not TOML.
+    #[error("{path}: {message}")]
+    Syntax {
+        /// File or flag.
+        path: String,
+        /// With line and column.
+        message: String,
+    },
+    /// A table or value has the wrong shape.
+    #[error("{key}: {message}")]
+    Shape {
+        /// Dotted key.
+        key: String,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// A key or value is wrong.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The device cannot be.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The preconditioning cannot be read.
+    #[error(transparent)]
+    Precondition(#[from] PreconditionError),
+    /// A translation layer refuses its parameters or the device.
+    #[error("{0}")]
+    Build(String),
+}
+
+const U32: u64 = u32::MAX as u64;
+
+const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
+    Param { name, summary, kind, default }
+}
+
+const fn size(max: u64) -> ParamKind {
+    ParamKind::Size { min: 1, max }
+}
+
+const fn int(min: u64, max: u64) -> ParamKind {
+    ParamKind::Int { min, max }
+}
+
+/// Keys of `[device]`.
+pub static DEVICE: Info = Info {
+    name: "device",
+    summary: "shape and rules of the flash",
+    source: "design: configuration keys",
+    params: &[
+        param("channels", "channel buses", int(1, 4096), "8"),
+        param("dies_per_channel", "dies (LUNs) on each channel", int(1, 4096), "4"),
+        param("planes_per_die", "planes in each die", int(1, 64), "2"),
+        param("blocks_per_plane", "erase blocks in each plane", int(1, 1 << 24), "512"),
+        param("pages_per_block", "pages in each block", int(1, 1 << 16), "256"),
+        param("page", "data bytes of a page", size(1 << 24), "16KiB"),
+        param("sector", "smallest unit of validity and transfer inside a page", size(1 << 24), "4KiB"),
+        param("oob", "spare bytes of a page", ParamKind::Size { min: 0, max: 1 << 20 }, "128B"),
+        param("endurance", "erases a block survives, or 'endless'", ParamKind::Text, "3000"),
+        param(
+            "bad_blocks",
+            "factory bad blocks: a share such as 0.5%, or block numbers such as 3,17",
+            ParamKind::Text,
+            "",
+        ),
+        param("bad_blocks_seed", "seed of the draw when bad_blocks is a share", int(0, u64::MAX), "1"),
+        param(
+            "out_of_order_program",
+            "pages of a block may be programmed in any order (the superblock strategies need it)",
+            ParamKind::Bool,
+            "false",
+        ),
+        param(
+            "partial_transfer",
+            "only the covered bytes of a page cross the bus, not the whole page",
+            ParamKind::Bool,
+            "false",
+        ),
+    ],
+};
+
+/// Keys of `[device.timing]`.
+pub static TIMING: Info = Info {
+    name: "device.timing",
+    summary: "latencies and scheduling",
+    source: "design: timing",
+    params: &[
+        param(
+            "mode",
+            "serial: one page operation at a time, transfers included; parallel: dies and buses are resources",
+            ParamKind::Choice { of: &["serial", "parallel"] },
+            "parallel",
+        ),
+        param(
+            "scheduler",
+            "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads overtake",
+            ParamKind::Choice { of: &["fifo", "read-first"] },
+            "fifo",
+        ),
+        param("read", "array read of a page", ParamKind::Time, "60us"),
+        param("program", "array program of a page", ParamKind::Time, "700us"),
+        param("erase", "block erase", ParamKind::Time, "3ms"),
+        param("channel_bytes_per_s", "bytes per second of one channel bus", size(1 << 50), "800MB"),
+        param("command", "command overhead of each operation on the channel bus", ParamKind::Time, "0ns"),
+    ],
+};
+
+/// Keys of `[workload]`.
+pub static WORKLOAD: Info = Info {
+    name: "workload",
+    summary: "how the workload is read and paced",
+    source: "design: command line",
+    params: &[
+        param(
+            "depth",
+            "requests outstanding (closed loop); 0 follows the time stamps; absent: the stamps if real, else 32",
+            int(0, 1 << 20),
+            "",
+        ),
+        param(
+            "precondition",
+            "writes before the counted part, such as fill+uniform:2x",
+            ParamKind::Text,
+            "none",
+        ),
+        param("seed", "seed of generators and preconditioning", int(0, u64::MAX), "42"),
+        param("format", "trace format, instead of detection", ParamKind::Text, ""),
+        param("columns", "column map of an odd CSV", ParamKind::Text, ""),
+        param("volumes", "only these volumes, separated by ';', such as 0;3 or hm_0", ParamKind::Text, ""),
+        param(
+            "remap",
+            "dense: touched 4 KiB pages moved together in order",
+            ParamKind::Choice { of: &["none", "dense"] },
+            "none",
+        ),
+        param("repeat", "replay the workload so many times", int(1, U32), "1"),
+        param(
+            "time_scale",
+            "multiplies the gaps between requests",
+            ParamKind::Float { min: 0.0, max: 1e9 },
+            "1",
+        ),
+        param("limit", "only the first so many requests", ParamKind::Count, ""),
+    ],
+};
+
+/// Configuration as typed: nested tables.
+#[derive(Clone, Debug, Default)]
+pub struct Typed {
+    table: toml::Table,
+}
+
+impl Typed {
+    /// The default device and translation layer, without any key.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lays a TOML text over what is there. `path` names it in errors. A `device.preset` key of the text is laid down first.
+    pub fn merge_text(&mut self, path: &str, text: &str) -> Result<(), ConfigError> {
+        let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| ConfigError::Syntax {
+            path: path.to_owned(),
+            message: e.to_string().trim_end().to_owned(),
+        })?;
+        if let Some(toml::Value::Table(device)) = table.get_mut("device")
+            && let Some(preset) = device.remove("preset")
+        {
+            let name = preset.as_str().ok_or_else(|| ConfigError::Shape {
+                key: "device.preset".into(),
+                message: "expected the name of a preset".into(),
+            })?;
+            self.merge_preset(name)?;
+        }
+        merge(&mut self.table, table);
+        Ok(())
+    }
+
+    /// Lays a file over what is there.
+    pub fn merge_file(&mut self, path: &str) -> Result<(), ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| ConfigError::Io { path: path.to_owned(), message: e.to_string() })?;
+        self.merge_text(path, &text)
+    }
+
+    /// Lays a preset over what is there.
+    pub fn merge_preset(&mut self, name: &str) -> Result<(), ConfigError> {
+        let preset = PRESETS
+            .iter()
+            .find(|p| p.info.name == name)
+            .ok_or_else(|| registry::unknown_name("device", name, PRESETS.iter().map(|p| &p.info)))?;
+        self.merge_text(name, preset.toml)
+    }
+
+    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+        let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
+        let shape = |message: &str| ConfigError::Shape { key: key.to_owned(), message: message.to_owned() };
+        let mut parts: Vec<&str> = key.split('.').collect();
+        let last = parts.pop().filter(|last| !last.is_empty()).ok_or_else(|| shape("empty key"))?;
+        if parts.is_empty() {
+            return Err(shape("expected a dotted key such as ftl.op, device.channels or workload.depth"));
+        }
+        let mut table = &mut self.table;
+        for part in parts {
+            let entry = table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            table = entry.as_table_mut().ok_or_else(|| shape("is not a table"))?;
+        }
+        table.insert(last.to_owned(), toml::Value::String(value.to_owned()));
+        Ok(())
+    }
+
+    /// Sets `key=value`.
+    pub fn set_pair(&mut self, pair: &str) -> Result<(), ConfigError> {
+        let (key, value) = pair.split_once('=').ok_or_else(|| ConfigError::Shape {
+            key: pair.to_owned(),
+            message: "expected key=value, such as ftl.op=0.07".into(),
+        })?;
+        self.set(key.trim(), value.trim())
+    }
+
+    /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they belong to a kind.
+    pub fn set_ftl(&mut self, kind: &str) -> Result<(), ConfigError> {
+        if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")
+            && ftl.get("kind").and_then(toml::Value::as_str).is_some_and(|old| old != kind)
+        {
+            ftl.clear();
+        }
+        self.set("ftl.kind", kind)
+    }
+
+    /// Takes the whole device of another configuration in place of this one's.
+    pub fn replace_device(&mut self, other: &Self) {
+        match other.table.get("device") {
+            Some(device) => self.table.insert("device".into(), device.clone()),
+            None => self.table.remove("device"),
+        };
+    }
+
+    /// Checks everything.
+    pub fn check(&self) -> Result<StackConfig, ConfigError> {
+        StackConfig::check(&self.table)
+    }
+}
+
+fn merge(below: &mut toml::Table, above: toml::Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => {
+                // A new kind of translation layer starts from its own defaults.
+                let is_other_kind = match (below.get("kind"), above.get("kind")) {
+                    (Some(old), Some(new)) => old != new,
+                    _ => false,
+                };
+                if is_other_kind {
+                    below.clear();
+                }
+                merge(below, above);
+            }
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The text of a scalar, as a person would type it.
+fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigError> {
+    Ok(match value {
+        toml::Value::String(s) => s.clone(),
+        toml::Value::Integer(i) => i.to_string(),
+        toml::Value::Float(f) => f.to_string(),
+        toml::Value::Boolean(b) => b.to_string(),
+        toml::Value::Array(items) => {
+            items.iter().map(|v| text_of(key, v)).collect::<Result<Vec<_>, _>>()?.join(",")
+        }
+        toml::Value::Table(_) | toml::Value::Datetime(_) => {
+            return Err(ConfigError::Shape {
+                key: key.to_owned(),
+                message: "expected a string, number, boolean or list".into(),
+            });
+        }
+    })
+}
+
+fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
+    table.iter().map(|(k, v)| Ok((k.clone(), text_of(&format!("{prefix}{k}"), v)?))).collect()
+}
+
+fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Result<toml::Table, ConfigError> {
+    match table.remove(key) {
+        None => Ok(toml::Table::new()),
+        Some(toml::Value::Table(inner)) => Ok(inner),
+        Some(_) => Err(ConfigError::Shape { key: dotted.to_owned(), message: "expected a table".into() }),
+    }
+}
+
+/// How virtual time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingMode {
+    /// One operation at a time.
+    Serial,
+    /// Dies and buses are resources; first come first served.
+    Fifo,
+    /// Dies and buses are resources; event-driven, reads first.
+    ReadFirst,
+}
+
+/// A checked configuration: every key known, every value in range.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    /// Shape of the device.
+    pub geometry: Geometry,
+    /// Rules of the medium.
+    pub nand: NandOptions,
+    /// Latencies.
+    pub timing: Timing,
+    /// How time passes.
+    pub mode: TimingMode,
+    /// Name of the translation layer.
+    pub ftl: &'static str,
+    /// Its parameters.
+    pub ftl_params: Params,
+    /// Queue depth: `None` follows the workload's own rule.
+    pub depth: Option<u32>,
+    /// Writes before the counted part.
+    pub precondition: Precondition,
+    /// Seed.
+    pub seed: u64,
+    /// How the workload is read.
+    pub workload: Params,
+    device: Params,
+    timing_params: Params,
+}
+
+impl StackConfig {
+    fn check(typed: &toml::Table) -> Result<Self, ConfigError> {
+        let mut table = typed.clone();
+        let mut device = take_table(&mut table, "device", "device")?;
+        let timing = take_table(&mut device, "timing", "device.timing")?;
+        let mut ftl = take_table(&mut table, "ftl", "ftl")?;
+        let workload = take_table(&mut table, "workload", "workload")?;
+        if let Some(key) = table.keys().next() {
+            return Err(ConfigError::Shape {
+                key: key.clone(),
+                message: "unknown table; known: device, device.timing, ftl, workload".into(),
+            });
+        }
+        let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
+        let timing_params = Params::check(&TIMING, "device.timing.", &flat("device.timing.", &timing)?)?;
+        let workload = Params::check(&WORKLOAD, "workload.", &flat("workload.", &workload)?)?;
+        let kind = match ftl.remove("kind") {
+            None => "page-map".to_owned(),
+            Some(kind) => text_of("ftl.kind", &kind)?,
+        };
+        let infos = nandscape_ftl::registry::infos();
+        let info = infos
+            .iter()
+            .find(|info| info.name == kind)
+            .ok_or_else(|| registry::unknown_name("ftl", &kind, infos.iter().copied()))?;
+        let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
+        Ok(Self {
+            geometry: geometry(&device)?,
+            nand: nand_options(&device)?,
+            timing: timing_of(&timing_params)?,
+            mode: mode_of(&timing_params),
+            ftl: info.name,
+            ftl_params,
+            depth: workload.get("depth").map(|_| workload.int32("depth")),
+            precondition: Precondition::parse(workload.text("precondition"))?,
+            seed: workload.int("seed"),
+            workload,
+            device,
+            timing_params,
+        })
+    }
+
+    /// How requests are paced: the configured depth, else time stamps where they are real, else depth 32.
+    pub fn pacing(&self, has_real_times: bool) -> Pacing {
+        match self.depth {
+            Some(0) => Pacing::Open,
+            Some(depth) => Pacing::Closed { depth },
+            None if has_real_times => Pacing::Open,
+            None => Pacing::Closed { depth: 32 },
+        }
+    }
+
+    /// The whole configuration as TOML that can be read back.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.to_table()).expect("a table of scalars is valid TOML")
+    }
+
+    /// The whole configuration as nested JSON tables.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self.to_table()).expect("a table of scalars is valid JSON")
+    }
+
+    /// Hash of the device and the translation layer, in hexadecimal: equal for equal stacks, whatever was typed.
+    pub fn hash(&self) -> String {
+        format!("{:016x}", xxh3_64(self.to_toml().as_bytes()))
+    }
+
+    fn to_table(&self) -> toml::Table {
+        let mut device = table_of(&DEVICE, &self.device);
+        device.insert("timing".into(), table_of(&TIMING, &self.timing_params).into());
+        let mut ftl = toml::Table::new();
+        ftl.insert("kind".into(), self.ftl.into());
+        let infos = nandscape_ftl::registry::infos();
+        let info = infos.iter().find(|info| info.name == self.ftl).expect("checked");
+        ftl.extend(table_of(info, &self.ftl_params));
+        let mut table = toml::Table::new();
+        table.insert("device".into(), device.into());
+        table.insert("ftl".into(), ftl.into());
+        table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
+        table
+    }
+}
+
+fn table_of(info: &Info, params: &Params) -> toml::Table {
+    let typed = |param: &Param, text: &str| match param.kind {
+        ParamKind::Int { .. } => text.parse::<i64>().map_or_else(|_| text.into(), toml::Value::Integer),
+        ParamKind::Float { .. } => text.parse::<f64>().map_or_else(|_| text.into(), toml::Value::Float),
+        ParamKind::Bool => toml::Value::Boolean(text == "true"),
+        _ => text.into(),
+    };
+    info.params
+        .iter()
+        .filter_map(|p| params.get(p.name).map(|text| (p.name.to_owned(), typed(p, text))))
+        .collect()
+}
+
+fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
+    let bytes = |name: &str| device.size(name) as u32;
+    Ok(Geometry {
+        channels: device.int32("channels"),
+        dies_per_channel: device.int32("dies_per_channel"),
+        planes_per_die: device.int32("planes_per_die"),
+        blocks_per_plane: device.int32("blocks_per_plane"),
+        pages_per_block: device.int32("pages_per_block"),
+        page_bytes: bytes("page"),
+        sector_bytes: bytes("sector"),
+        oob_bytes: bytes("oob"),
+    }
+    .checked()?)
+}
+
+fn nand_options(device: &Params) -> Result<NandOptions, ConfigError> {
+    let endurance = match device.text("endurance") {
+        "endless" => None,
+        text => Some(
+            text.parse::<u32>()
+                .ok()
+                .filter(|n| *n > 0)
+                .ok_or_else(|| device.error("endurance", "a number of erases from 1, or 'endless'"))?,
+        ),
+    };
+    Ok(NandOptions {
+        endurance,
+        bad_blocks: bad_blocks(device)?,
+        capabilities: Capabilities {
+            out_of_order_program: device.flag("out_of_order_program"),
+            stores_data: false,
+            partial_transfer: device.flag("partial_transfer"),
+        },
+        count_programs: false,
+    })
+}
+
+fn bad_blocks(device: &Params) -> Result<BadBlocks, ConfigError> {
+    let Some(text) = device.get("bad_blocks").filter(|t| !t.is_empty()) else {
+        return Ok(BadBlocks::None);
+    };
+    let error = || device.error("bad_blocks", "a share such as 0.5%, or block numbers such as 3,17");
+    if text.ends_with('%') {
+        let share = units::parse_share(text).ok().filter(|s| *s < 1.0).ok_or_else(error)?;
+        return Ok(BadBlocks::Share { share, seed: device.int("bad_blocks_seed") });
+    }
+    let list = text.split(',').map(|n| n.trim().parse().map(BlockId)).collect::<Result<Vec<_>, _>>();
+    Ok(BadBlocks::List(list.map_err(|_| error())?))
+}
+
+fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
+    /// Longer than any real operation, short enough that sums stay far below 2^64 ns.
+    const LONGEST_NS: u64 = 3_600_000_000_000;
+    let time = |name: &str| {
+        let ns = timing.time_ns(name);
+        if ns > LONGEST_NS { Err(timing.error(name, "at most one hour")) } else { Ok(ns) }
+    };
+    Ok(Timing {
+        read_ns: time("read")?,
+        program_ns: time("program")?,
+        erase_ns: time("erase")?,
+        channel_bytes_per_s: timing.size("channel_bytes_per_s"),
+        command_ns: time("command")?,
+    })
+}
+
+fn mode_of(timing: &Params) -> TimingMode {
+    match (timing.text("mode"), timing.text("scheduler")) {
+        ("serial", _) => TimingMode::Serial,
+        (_, "read-first") => TimingMode::ReadFirst,
+        _ => TimingMode::Fifo,
+    }
+}

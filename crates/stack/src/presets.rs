@@ -1,0 +1,49 @@
+//! Device descriptions that ship with nandscape. A preset is an ordinary configuration file.
+
+use nandscape_core::Info;
+
+/// A shipped configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Name, summary and source.
+    pub info: Info,
+    /// The file.
+    pub toml: &'static str,
+}
+
+const fn preset(
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    toml: &'static str,
+) -> Preset {
+    Preset { info: Info { name, summary, source, params: &[] }, toml }
+}
+
+/// Every preset.
+pub static PRESETS: &[Preset] = &[
+    preset(
+        "generic-tlc",
+        "128 GiB TLC drive, 8 channels x 4 dies x 2 planes, 16 KiB pages, parallel timing",
+        "typical data-sheet values",
+        include_str!("../presets/generic-tlc.toml"),
+    ),
+    preset(
+        "thesis",
+        "512 MiB open-channel SSD, one page operation at a time, depth 1",
+        "thesis tables 3.1 and 4.1 (S4-08, S4-09, S4-42)",
+        include_str!("../presets/thesis.toml"),
+    ),
+    preset(
+        "thesis-parallel",
+        "the same 512 MiB device with its 32 dies in parallel, depth 32",
+        "thesis table 4.1, own bus",
+        include_str!("../presets/thesis-parallel.toml"),
+    ),
+    preset(
+        "mqsim-g1",
+        "128 GiB device of the MQSim comparison: static allocation, read-first scheduler",
+        "MQSim (FAST 2018), shipped configuration",
+        include_str!("../presets/mqsim-g1.toml"),
+    ),
+];

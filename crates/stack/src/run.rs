@@ -1,0 +1,233 @@
+//! Replays: one configuration, or several compared.
+
+use crate::build::{BuildOptions, build};
+use crate::config::{ConfigError, StackConfig};
+use nandscape_core::{Namespace, TraceError, TraceReader, units};
+use nandscape_report::Run;
+use nandscape_sim::{Progress, ReplayError, ReplayOptions};
+use nandscape_trace::{OpenOptions, Target, Workload};
+use rayon::prelude::*;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// A run that gave no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The workload is wrong.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The replay could not run.
+    #[error("{label}: {error}")]
+    Replay {
+        /// Which run.
+        label: String,
+        /// Why.
+        error: ReplayError,
+    },
+    /// The workload does not fit.
+    #[error(
+        "workload '{workload}' reaches byte {end} ({end_text}), but {ftl} offers only {capacity} bytes ({capacity_text}) on this device; \
+         use a larger device, a lower ftl.op, or --remap dense"
+    )]
+    TooLarge {
+        /// Which workload.
+        workload: String,
+        /// One past its last byte.
+        end: u64,
+        /// The same for people.
+        end_text: String,
+        /// Which translation layer.
+        ftl: String,
+        /// Its logical capacity.
+        capacity: u64,
+        /// The same for people.
+        capacity_text: String,
+    },
+    /// Threads could not be started.
+    #[error("cannot start {jobs} jobs: {message}")]
+    Threads {
+        /// How many.
+        jobs: usize,
+        /// Why.
+        message: String,
+    },
+    /// Stopped from outside before there was a result.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What to keep of a run, and how to follow it. Nothing here changes what is counted.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// Set from outside to stop early with a partial result.
+    pub stop: Option<&'a AtomicBool>,
+    /// Collect the series.
+    pub with_series: bool,
+    /// Erase count of every block in the result.
+    pub with_detail: bool,
+    /// Count programs per page where the device is small enough ([`PROGRAM_COUNT_PAGES`]).
+    pub count_programs: bool,
+    /// Called now and then with the label of the run.
+    pub progress: &'a (dyn Fn(&str, Progress) + Sync),
+}
+
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        Self {
+            stop: None,
+            with_series: false,
+            with_detail: false,
+            count_programs: false,
+            progress: &|_, _| {},
+        }
+    }
+}
+
+/// Above so many pages programs per page are not counted: the map of them could not be shown anyway.
+pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
+
+/// How to compare.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompareOptions {
+    /// Runs at the same time; `None` for one per core.
+    pub jobs: Option<usize>,
+}
+
+/// Replays one workload on one configuration.
+pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
+    let build_options = build_options(config, options);
+    let mut namespace = build(config, build_options)?;
+    let target =
+        Target { capacity_bytes: namespace.capacity_bytes(), page_bytes: u64::from(namespace.page_bytes()) };
+    let mut reader = nandscape_trace::open(workload, &open_options(config), target)?;
+    replay_on(&mut *namespace, config, workload, &mut *reader, config.ftl, options)
+}
+
+/// Replays every workload on every configuration. Runs come in the order workload by workload.
+///
+/// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it is refused by name.
+pub fn compare(
+    configs: &[StackConfig],
+    workloads: &[String],
+    compare: CompareOptions,
+    options: &RunOptions<'_>,
+) -> Result<Vec<Run>, RunError> {
+    let mut capacities = Vec::new();
+    for config in configs {
+        // Only the capacity is wanted; maps of large devices are given back at once.
+        let namespace = build(config, BuildOptions::default())?;
+        capacities.push((config.ftl, namespace.capacity_bytes(), namespace.page_bytes()));
+    }
+    let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
+    let Some(&(ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
+    let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes) };
+    let mut points = Vec::new();
+    for workload in workloads {
+        // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
+        let source = Workload::new(workload, &open_options(&configs[0]), target)?;
+        let end = source.span_bytes()?;
+        if end > capacity_bytes {
+            return Err(RunError::TooLarge {
+                workload: workload.clone(),
+                end,
+                end_text: units::format_bytes(end),
+                ftl: ftl.to_owned(),
+                capacity: capacity_bytes,
+                capacity_text: units::format_bytes(capacity_bytes),
+            });
+        }
+        for config in configs {
+            let label = if workloads.len() == 1 {
+                config.ftl.to_owned()
+            } else {
+                format!("{} | {workload}", config.ftl)
+            };
+            points.push((config, workload, source.clone(), label));
+        }
+    }
+    let jobs = compare.jobs.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| RunError::Threads { jobs, message: e.to_string() })?;
+    pool.install(|| {
+        points
+            .par_iter()
+            .map(|(config, workload, source, label)| {
+                let mut namespace = build(config, build_options(config, options))?;
+                let mut reader = source.open()?;
+                replay_on(&mut *namespace, config, workload, &mut *reader, label, options)
+            })
+            .collect()
+    })
+}
+
+fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {
+    BuildOptions { count_programs: options.count_programs && config.geometry.pages() <= PROGRAM_COUNT_PAGES }
+}
+
+/// How the configuration reads its workload.
+pub fn open_options(config: &StackConfig) -> OpenOptions {
+    let keys = &config.workload;
+    OpenOptions {
+        format: keys.get("format").map(str::to_owned),
+        columns: keys.get("columns").map(str::to_owned),
+        volumes: keys
+            .get("volumes")
+            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
+            .unwrap_or_default(),
+        remap_dense: keys.text("remap") == "dense",
+        repeat: keys.int("repeat"),
+        time_scale: keys.float("time_scale"),
+        limit: keys.get("limit").map(|_| keys.count("limit")),
+        seed: config.seed,
+        ..OpenOptions::default()
+    }
+}
+
+fn replay_on(
+    namespace: &mut dyn Namespace,
+    config: &StackConfig,
+    workload: &str,
+    reader: &mut dyn TraceReader,
+    label: &str,
+    options: &RunOptions<'_>,
+) -> Result<Run, RunError> {
+    let replay_options = ReplayOptions {
+        pacing: config.pacing(reader.info().has_real_times),
+        precondition: &config.precondition,
+        seed: config.seed,
+        with_series: options.with_series,
+        with_detail: options.with_detail,
+        stop: options.stop,
+    };
+    let mut started = Instant::now();
+    let outcome = nandscape_sim::replay(
+        namespace,
+        reader,
+        workload,
+        &replay_options,
+        &mut || started = Instant::now(),
+        &mut |progress| (options.progress)(label, progress),
+    )
+    .map_err(|error| match error {
+        ReplayError::Trace(error) => RunError::Trace(error),
+        error => RunError::Replay { label: label.to_owned(), error },
+    })?;
+    let wall_s = started.elapsed().as_secs_f64();
+    let mut result = outcome.result;
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
+    result.config_hash = config.hash();
+    result.config = config.to_json();
+    result.set_wall(wall_s);
+    if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
+        result.notes.push(format!(
+            "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"
+        ));
+    }
+    Ok(Run { label: label.to_owned(), result, series: outcome.series })
+}
