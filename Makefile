@@ -1,3 +1,24 @@
-.PHONY: test
+# make demo   build and compare all five translation layers on the shipped LAMMPS trace; table and HTML report
+# make test   the whole check: format, lints, tests, documents, differential tests, browser test
+# make bench  benches of our own code, interleaved with a bare loop
+# make man    man pages and completions into target/man
+
+CARGO ?= cargo
+REPORT ?= reports/demo.html
+
+.PHONY: demo test bench man
+
+demo:
+	$(CARGO) build --release --locked --package nandscape-cli
+	@mkdir -p $(dir $(REPORT))
+	target/release/nandscape compare traces/lammps.block.csv.zst --remap dense --device thesis --report $(REPORT)
+	@echo "report: $(abspath $(REPORT))"
+
 test:
-	cargo test --workspace
+	tests/run
+
+bench:
+	$(CARGO) bench --locked --package nandscape-bench
+
+man:
+	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man
