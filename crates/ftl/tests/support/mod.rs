@@ -70,6 +70,7 @@ pub fn parse(line: &str) -> Option<(Op, Extent)> {
 /// Host counters, kept above the layer, so that a request that fails is counted.
 #[derive(Default)]
 pub struct Host {
+    pub requests: u64,
     pub writes: u64,
     pub reads: u64,
     pub write_bytes: u64,
@@ -85,6 +86,7 @@ pub fn replay(ftl: &mut dyn Ftl, csv: &str) -> Host {
     for line in csv.lines().skip(1) {
         let (op, extent) = parse(line).unwrap_or_else(|| panic!("not a record: {line}"));
         let at = host.end;
+        host.requests += 1;
         let result = match op {
             Op::Read => {
                 host.reads += 1;
