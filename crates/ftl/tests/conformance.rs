@@ -1,0 +1,99 @@
+//! Every registered layer, with its defaults and every variation of its choices, against a plain array of bytes.
+
+use nandscape_core::{Info, ParamKind, Params};
+use nandscape_ftl::{FtlEntry, ftls};
+use nandscape_media::{Fifo, ReadFirst, Scheduler, Serial};
+use nandscape_testkit::conformance::{Device, Seen, run, shapes, steps};
+use std::collections::BTreeMap;
+
+type Typed = BTreeMap<String, String>;
+
+/// The defaults, then each other value of each choice on its own.
+fn variants(info: &Info) -> Vec<Typed> {
+    let mut list = vec![Typed::new()];
+    for param in info.params {
+        let values: &[&str] = match param.kind {
+            ParamKind::Choice { of } => of,
+            ParamKind::Bool => &["true", "false"],
+            _ => continue,
+        };
+        let others = values.iter().filter(|value| **value != param.default);
+        list.extend(others.map(|value| Typed::from([(param.name.to_owned(), (*value).to_owned())])));
+    }
+    list.extend(numbers(info.name));
+    list
+}
+
+/// Numbers have no list of values to try; these are the ones that change what a layer does.
+fn numbers(name: &str) -> Vec<Typed> {
+    let sets: &[&[(&str, &str)]] = match name {
+        "sbm-gcl" => &[&[("pn", "2")], &[("bn", "2")], &[("pn", "2"), ("bn", "4"), ("full", "in-place")]],
+        "hsbm-gcl" => &[
+            &[("logs", "1")],
+            &[("logs", "3"), ("pn", "2"), ("identity", "covering")],
+            &[("logs", "2"), ("bn", "2"), ("log_victim", "lru")],
+        ],
+        _ => &[],
+    };
+    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    sets.iter().map(|set| set.iter().map(own).collect()).collect()
+}
+
+/// Runs one layer under one scheduler; gives what was seen with each variant that some shape accepted.
+fn conforms<S: Scheduler + Send + 'static>(entry: &FtlEntry<Device<S>>, seeds: u64) -> Seen {
+    let mut total = Seen::default();
+    for typed in variants(entry.info) {
+        let params = Params::check(entry.info, "ftl.", &typed).expect("values from the list");
+        let build = |device: Device<S>| (entry.build)(device, &params).map_err(|error| error.to_string());
+        for shape in shapes() {
+            let can_build = |ordered| build(nandscape_testkit::conformance::device(&shape, ordered)).is_ok();
+            if !can_build(true) {
+                continue;
+            }
+            for seed in 0..seeds {
+                let steps = steps(seed, 300, shape.geometry.page_bytes);
+                match run(&shape, &steps, &build) {
+                    Ok(seen) => total.add(seen),
+                    Err(error) => panic!("{} with {typed:?}, seed {seed}: {error}", entry.info.name),
+                }
+            }
+        }
+    }
+    assert!(total.requests > 0, "{}: no shape was accepted", entry.info.name);
+    assert!(total.erases > 0 && total.moved > 0, "{}: collected nothing: {total:?}", entry.info.name);
+    total
+}
+
+fn all<S: Scheduler + Send + 'static>(seeds: u64) {
+    let entries = ftls::<Device<S>>();
+    assert!(entries.len() >= 5);
+    for entry in &entries {
+        conforms(entry, seeds);
+    }
+}
+
+#[test]
+fn every_layer_keeps_bytes_under_serial_timing() {
+    all::<Serial>(8);
+}
+
+#[test]
+fn every_layer_keeps_bytes_under_fifo_timing() {
+    all::<Fifo>(4);
+}
+
+#[test]
+fn every_layer_keeps_bytes_under_event_driven_timing() {
+    all::<ReadFirst>(4);
+}
+
+#[test]
+fn a_full_device_is_met_and_survived() {
+    // The thesis strategies have no spare space, so random traffic over the whole capacity must meet a full device.
+    for entry in ftls::<Device<Serial>>().iter().filter(|entry| entry.info.name.ends_with("-gcl")) {
+        if entry.info.name == "sbm-gcl" {
+            continue; // rewrites in place instead
+        }
+        assert!(conforms(entry, 8).full > 0, "{} never was full", entry.info.name);
+    }
+}
