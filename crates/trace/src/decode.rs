@@ -77,6 +77,9 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    type Packer = fn(&[u8]) -> Vec<u8>;
+    const PACKERS: [Packer; 3] = [gzip, |text| zstd::encode_all(text, 1).unwrap(), xz];
+
     fn xz(text: &[u8]) -> Vec<u8> {
         let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
         encoder.write_all(text).unwrap();
@@ -85,8 +88,7 @@ mod tests {
 
     #[test]
     fn every_member_frame_and_stream_is_read() {
-        let packers: [fn(&[u8]) -> Vec<u8>; 3] = [gzip, |t| zstd::encode_all(t, 1).unwrap(), xz];
-        for pack in packers {
+        for pack in PACKERS {
             let twice = [pack(b"first "), pack(b"second")].concat();
             assert_eq!(unpack(twice).unwrap(), b"first second");
         }
@@ -98,8 +100,7 @@ mod tests {
     fn cut_off_streams_say_so() {
         let text: Vec<u8> =
             (0..50_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-        let packers: [fn(&[u8]) -> Vec<u8>; 3] = [gzip, |t| zstd::encode_all(t, 1).unwrap(), xz];
-        for pack in packers {
+        for pack in PACKERS {
             let whole = pack(&text);
             for cut in [whole.len() / 2, whole.len() - 1, 8] {
                 let error = unpack(whole[..cut].to_vec()).unwrap_err().to_string();

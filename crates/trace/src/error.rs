@@ -13,8 +13,8 @@ pub(crate) fn io(source: &str, message: impl Into<String>) -> TraceError {
 }
 
 /// The description of the workload is wrong.
-pub(crate) fn spec(spec: &str, message: impl ToString) -> TraceError {
-    TraceError::Spec { spec: spec.to_owned(), message: message.to_string() }
+pub(crate) fn spec(spec: &str, message: impl std::fmt::Display) -> TraceError {
+    TraceError::Spec { spec: spec.to_owned(), message: format!("{message}") }
 }
 
 /// Bytes of a trace as they can be shown in a message: at most 40, anything unprintable escaped.

@@ -90,12 +90,6 @@ impl Gate {
         record(&self.source, place, message)
     }
 
-    /// Ends the reader with an error about the source.
-    pub(crate) fn fail_io(&mut self, message: impl Into<String>) -> TraceError {
-        self.finished = true;
-        io(&self.source, message)
-    }
-
     /// The regular end: an error if there was no request at all.
     pub(crate) fn finish(&mut self, hint: Option<&str>) -> Option<TraceError> {
         self.finished = true;
@@ -232,9 +226,13 @@ impl Filter {
             return kept;
         }
         let kept = self.keys.iter().any(|key| {
-            label == Some(key.as_str())
-                || key.parse() == Ok(volume)
-                || major_minor(key).is_some_and(|id| id == volume)
+            match label {
+                // `0` for `hm_0`, `sdb` for `/dev/sdb`: the number of a named volume means nothing to anyone.
+                Some(label) => label
+                    .strip_suffix(key.as_str())
+                    .is_some_and(|before| before.is_empty() || before.ends_with(['_', '/'])),
+                None => key.parse() == Ok(volume) || major_minor(key) == Some(volume),
+            }
         });
         if !kept && self.rejected.len() < Self::SHOWN {
             self.rejected.push(label.map_or_else(|| volume.to_string(), str::to_owned));

@@ -40,4 +40,4 @@ pub mod write;
 pub use pages::PageSet;
 pub use scan::Scan;
 pub use workload::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec, open};
-pub use write::convert;
+pub use write::{Converted, convert, convert_skipping};

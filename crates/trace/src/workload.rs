@@ -67,7 +67,7 @@ impl FromStr for WorkloadSpec {
             let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
             return Ok(Self::Generator { name, params });
         }
-        let looks_like_call = text.contains(":")
+        let looks_like_call = text.contains(':')
             && text.contains('=')
             && !name.contains(['/', '\\', '.'])
             && !Path::new(text).exists();

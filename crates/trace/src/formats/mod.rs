@@ -9,7 +9,23 @@
 //! million requests a second is more than any host issues, so the column is a counter (the YCSB-RocksDB sample counts in
 //! steps of 10) or constant.
 
+pub mod alibaba;
+pub mod blkparse;
+pub mod columns;
 pub mod csv;
+pub mod disksim;
+pub mod fio;
+pub mod fiu;
+pub mod ids;
+pub mod lis;
+pub mod mqsim;
+pub mod msr;
+pub mod nst;
+pub mod oracle_general;
+pub mod spc;
+pub mod systor;
+pub mod tencent;
+pub mod vscsi;
 
 use crate::decode::Bytes;
 use crate::error::{io, spec};
@@ -45,7 +61,26 @@ impl Format {
 pub(crate) type WriterMaker = for<'a> fn(Box<dyn Write + 'a>, &Params) -> Box<dyn RecordWriter + 'a>;
 
 /// Every format, in the order of the documentation.
-pub static FORMATS: &[Format] = &[csv::ENTRY];
+pub static FORMATS: &[Format] = &[
+    csv::ENTRY,
+    nst::ENTRY,
+    msr::ENTRY,
+    spc::ENTRY,
+    mqsim::ENTRY,
+    disksim::ENTRY,
+    blkparse::ENTRY,
+    fio::ENTRY,
+    systor::ENTRY,
+    alibaba::ENTRY,
+    tencent::ENTRY,
+    vscsi::ENTRY,
+    oracle_general::ENTRY,
+    fiu::ENTRY,
+    lis::ENTRY,
+    ids::TEXT,
+    ids::BINARY,
+    columns::ENTRY,
+];
 
 /// A format by name.
 pub fn find(name: &str) -> Option<&'static Format> {

@@ -5,13 +5,13 @@ use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
 
 pub(crate) struct Limit {
     inner: BoxReader,
-    limit: u64,
+    most: u64,
     passed: u64,
 }
 
 impl Limit {
     pub(crate) fn new(inner: BoxReader, limit: u64) -> Self {
-        Self { inner, limit, passed: 0 }
+        Self { inner, most: limit, passed: 0 }
     }
 }
 
@@ -20,7 +20,7 @@ impl Iterator for Limit {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.passed == self.limit {
+        if self.passed == self.most {
             return None;
         }
         self.passed += 1;
@@ -31,8 +31,8 @@ impl Iterator for Limit {
 impl TraceReader for Limit {
     fn info(&self) -> WorkloadInfo {
         let info = self.inner.info();
-        let expected_records = info.expected_records.map(|n| n.min(self.limit));
-        WorkloadInfo { records: info.records.min(self.limit), expected_records, ..info }
+        let expected_records = info.expected_records.map(|n| n.min(self.most));
+        WorkloadInfo { records: info.records.min(self.most), expected_records, ..info }
     }
 }
 

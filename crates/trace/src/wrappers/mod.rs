@@ -28,7 +28,8 @@ pub(crate) mod testing {
     }
 
     pub(crate) fn list(records: &[IoRecord]) -> crate::BoxReader {
-        Box::new(List(records.to_vec().into_iter(), 0))
+        let owned: Vec<_> = records.into();
+        Box::new(List(owned.into_iter(), 0))
     }
 
     pub(crate) fn io(at: u64, op: Op, volume: u32, offset: u64, len: u64) -> IoRecord {

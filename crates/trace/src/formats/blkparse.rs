@@ -1,0 +1,122 @@
+//! Default text output of blkparse.
+//!
+//! `maj,min cpu seq secs.nanosecs pid ACTION RWBS start + count [process]`. One request shows up once for each stage it passes,
+//! so exactly one action is used: D (issued to the drive, the default) or Q (queued by the file system). Other actions, plug
+//! lines without an address and the summary at the end are skipped and counted.
+//!
+//! RWBS holds R, W or D, and flags around it; an F before it asks for a flush first, one after it for a write through (FUA).
+//! A flush alone (`F`, `FN`, `FWS` with no sectors) is a flush; a leading F on a write is not turned into one, since the kernel
+//! issues that flush as a request of its own.
+
+use super::{Confidence, Format, Head, Input};
+use crate::error::shown;
+use crate::fields::{decimal, scaled, whole, words};
+use crate::gate::{Clock, Parsed, device_number};
+use crate::text::{LineFormat, TextReader};
+use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: "blkparse",
+        summary: "blkparse default text, one action of it",
+        source: "blktrace(8), blkparse(1)",
+        params: &[Param {
+            name: "action",
+            summary: "D: what the drive sees, Q: what the file system sends",
+            kind: ParamKind::Choice { of: &["D", "Q"] },
+            default: "D",
+        }],
+    },
+    extensions: &["blkparse", "txt"],
+    many_volumes: true,
+    detect,
+    read: |Input { bytes, name, settings }, params| {
+        let action = params.text("action").as_bytes()[0];
+        let format = Blkparse { action, seen: [0; 2] };
+        Ok(Box::new(TextReader::new(bytes, &name, "blkparse", Clock::Clamp, &settings, format)))
+    },
+    write: None,
+};
+
+fn detect(head: &Head) -> Confidence {
+    let event = |line: &[u8]| {
+        let ([device, cpu, seq, time], count) = words::<4>(line);
+        count >= 6
+            && device_of(device).is_some()
+            && whole(cpu, "").is_ok()
+            && whole(seq, "").is_ok()
+            && time.contains(&b'.')
+    };
+    // The first line decides: what follows may be messages or the summary.
+    match head.lines.first() {
+        Some(first) if event(first) => Confidence::Certain,
+        _ => Confidence::No,
+    }
+}
+
+fn device_of(field: &[u8]) -> Option<u32> {
+    let comma = field.iter().position(|&b| b == b',')?;
+    let number = |bytes| whole(bytes, "").ok().and_then(|n| u32::try_from(n).ok());
+    Some(device_number(number(&field[..comma])?, number(&field[comma + 1..])?))
+}
+
+struct Blkparse {
+    action: u8,
+    /// Lines with action D and Q, to say which one would have worked.
+    seen: [u64; 2],
+}
+
+impl LineFormat for Blkparse {
+    fn parse(&mut self, line: &[u8], _: u64) -> Result<Parsed, String> {
+        let (fields, count) = words::<10>(line);
+        let [device, _cpu, _seq, time, _pid, action, rwbs, start, plus, sectors] = fields;
+        let Some(volume) = device_of(device) else {
+            return Ok(if count == 0 { Parsed::Header } else { Parsed::Skip });
+        };
+        match action {
+            b"D" => self.seen[0] += 1,
+            b"Q" => self.seen[1] += 1,
+            _ => {}
+        }
+        if action != [self.action] {
+            // A cut-off or garbled event would otherwise pass as one of another kind.
+            return if count >= 6 && decimal(time, 1_000_000_000, "time").is_ok() {
+                Ok(Parsed::Skip)
+            } else {
+                Err(format!("{}: expected maj,min cpu seq time pid action ...", shown(line)))
+            };
+        }
+        let at = SimTime(decimal(time, 1_000_000_000, "time")?);
+        let is_flush = rwbs.first() == Some(&b'F');
+        let data = rwbs.iter().find(|b| matches!(b, b'R' | b'W' | b'D'));
+        let (offset, len) = match plus {
+            b"+" => (
+                scaled(whole(start, "start")?, 512, "start")?,
+                scaled(whole(sectors, "count")?, 512, "count")?,
+            ),
+            _ if is_flush => (0, 0),
+            _ => return Err(format!("{}: expected start + count after {}", shown(line), shown(rwbs))),
+        };
+        let op = match data {
+            _ if is_flush && len == 0 => Op::Flush,
+            Some(b'R') => Op::Read,
+            Some(b'W') => Op::Write,
+            Some(_) => Op::Trim,
+            None if rwbs.first() == Some(&b'N') => return Ok(Parsed::Skip),
+            None => return Err(format!("RWBS is {}: expected one with R, W, D, N or F", shown(rwbs))),
+        };
+        Ok(Parsed::Io(IoRecord { at, offset, len, volume, hint: 0, op }))
+    }
+
+    fn hint(&self) -> Option<String> {
+        let other = if self.action == b'D' { (self.seen[1], 'Q') } else { (self.seen[0], 'D') };
+        Some(match other {
+            (0, _) => format!("none has action {}", char::from(self.action)),
+            (n, letter) => format!(
+                "none has action {} but {n} have {letter}: --format blkparse:action={letter}",
+                char::from(self.action)
+            ),
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! fio I/O logs, versions 1 to 3 (`write_iolog`, `read_iolog`).
+//!
+//! Version 3: `timestamp file action [offset length]`, microseconds since the start of the job. Version 2 has no time stamps;
+//! `wait` gives the microseconds since the wait before, and only these make its clock. Version 1 is `rw, offset, length`
+//! without a header. Bytes. Each file is a volume. `sync` and `datasync` are flushes, `trim` a discard; add, open and close are
+//! skipped. The file name may hold blanks: lines are taken apart from both ends.
+
+use super::{Confidence, Format, Head, Input};
+use crate::error::shown;
+use crate::fields::{split, trim, whole};
+use crate::gate::{Clock, Labels, Parsed};
+use crate::text::{LineFormat, TextReader};
+use crate::write::{RecordWriter, unsupported};
+use nandscape_core::{Info, IoRecord, Op, SimTime};
+use std::io::Write;
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: "fio",
+        summary: "fio iolog version 3 (written), 2 and 1 (read)",
+        source: "fio manual, Trace file format v1, v2 and v3",
+        params: &[],
+    },
+    extensions: &["iolog", "fio-log", "log"],
+    many_volumes: true,
+    detect,
+    read: |Input { bytes, name, settings }, _| {
+        let format = Fio { version: 0, labels: Labels::default(), now_us: 0 };
+        Ok(Box::new(TextReader::new(bytes, &name, "fio", Clock::Clamp, &settings, format)))
+    },
+    write: Some(|out, _| Box::new(Writer { out, started: false })),
+};
+
+fn version(line: &[u8]) -> Option<u8> {
+    match trim(line) {
+        b"fio version 2 iolog" => Some(2),
+        b"fio version 3 iolog" => Some(3),
+        _ => None,
+    }
+}
+
+fn detect(head: &Head) -> Confidence {
+    if head.lines.first().is_some_and(|line| version(line).is_some()) {
+        return Confidence::Certain;
+    }
+    if head.all_lines(|line| plain(line).is_ok()) { Confidence::Possible } else { Confidence::No }
+}
+
+/// A line of version 1.
+fn plain(line: &[u8]) -> Result<(Op, u64, u64), String> {
+    let fields = split::<3>(line, b',').ok_or_else(|| {
+        format!(
+            "{}: expected 'fio version 2 iolog', 'fio version 3 iolog', or rw, offset, length",
+            shown(line)
+        )
+    })?;
+    let [rw, offset, len] = fields.map(trim);
+    let op = match rw {
+        b"0" => Op::Read,
+        b"1" => Op::Write,
+        _ => return Err(format!("rw is {}: expected 0 (read) or 1 (write)", shown(rw))),
+    };
+    Ok((op, whole(offset, "offset")?, whole(len, "length")?))
+}
+
+struct Fio {
+    /// 0 before the first line.
+    version: u8,
+    labels: Labels,
+    /// Sum of the waits of version 2.
+    now_us: u64,
+}
+
+/// What an action word means.
+enum Action {
+    Data(Op),
+    Flush,
+    Wait,
+    File,
+}
+
+fn action(word: &[u8]) -> Option<Action> {
+    Some(match word {
+        b"read" => Action::Data(Op::Read),
+        b"write" => Action::Data(Op::Write),
+        b"trim" => Action::Data(Op::Trim),
+        b"sync" | b"datasync" => Action::Flush,
+        b"wait" => Action::Wait,
+        b"add" | b"open" | b"close" => Action::File,
+        _ => return None,
+    })
+}
+
+/// The last blank-separated word and what stands before it.
+fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_end();
+    match text.iter().rposition(|b| matches!(b, b' ' | b'\t')) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (&text[..0], text),
+    }
+}
+
+impl Fio {
+    fn event(&mut self, line: &[u8]) -> Result<Parsed, String> {
+        let bad = || {
+            let stamp = if self.version == 3 { "timestamp " } else { "" };
+            format!("{}: expected {stamp}file action [offset length]", shown(line))
+        };
+        let (stamp, rest) = if self.version == 3 {
+            let at = line.iter().position(|b| matches!(b, b' ' | b'\t')).ok_or_else(bad)?;
+            (whole(&line[..at], "timestamp")?, &line[at + 1..])
+        } else {
+            (0, line)
+        };
+        // An action without numbers ends the line; one with numbers stands two words before the end.
+        let (before, last) = last_word(rest);
+        let (file, word, numbers) = if action(last).is_some() && !trim(before).is_empty() {
+            (before, last, None)
+        } else {
+            let (before, offset) = last_word(before);
+            let (file, word) = last_word(before);
+            (file, word, Some((whole(offset, "offset")?, whole(last, "length")?)))
+        };
+        let file = trim(file);
+        if file.is_empty() {
+            return Err(bad());
+        }
+        let kind = action(word).ok_or_else(|| {
+            format!(
+                "action is {}: expected read, write, sync, datasync, trim, wait, add, open or close",
+                shown(word)
+            )
+        })?;
+        let op = match kind {
+            Action::File => return Ok(Parsed::Skip),
+            Action::Wait => {
+                if self.version == 3 {
+                    return Err("wait is not allowed in version 3".to_owned());
+                }
+                let (us, _) = numbers.ok_or_else(bad)?;
+                self.now_us =
+                    self.now_us.checked_add(us).ok_or_else(|| format!("wait of {us} us: too long"))?;
+                return Ok(Parsed::Skip);
+            }
+            Action::Flush => Op::Flush,
+            Action::Data(op) => op,
+        };
+        let (offset, len) = match (op, numbers) {
+            (Op::Flush, _) => (0, 0),
+            (_, Some(numbers)) => numbers,
+            (_, None) => return Err(bad()),
+        };
+        let us = if self.version == 3 { stamp } else { self.now_us };
+        let at = us.checked_mul(1000).ok_or_else(|| format!("timestamp {us} us: too late"))?;
+        let volume = self.labels.id(file)?;
+        Ok(Parsed::Io(IoRecord { at: SimTime(at), offset, len, volume, hint: 0, op }))
+    }
+}
+
+impl LineFormat for Fio {
+    fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String> {
+        if number == 1 {
+            self.version = version(line).unwrap_or(1);
+            if self.version > 1 {
+                return Ok(Parsed::Header);
+            }
+        }
+        if trim(line).is_empty() && number > 1 {
+            return Ok(Parsed::Header);
+        }
+        if self.version > 1 {
+            return self.event(line);
+        }
+        let (op, offset, len) = plain(line)?;
+        Ok(Parsed::Io(IoRecord { at: SimTime::ZERO, offset, len, volume: 0, hint: 0, op }))
+    }
+
+    fn label(&self, volume: u32) -> Option<&str> {
+        self.labels.name(volume)
+    }
+}
+
+/// The name of the one file that written logs use; fio replaces it by `replay_redirect`.
+const FILE: &str = "/dev/nandscape";
+
+struct Writer<'a> {
+    out: Box<dyn Write + 'a>,
+    started: bool,
+}
+
+impl RecordWriter for Writer<'_> {
+    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
+        let us = record.at.as_ns() / 1000;
+        if !self.started {
+            self.started = true;
+            writeln!(self.out, "fio version 3 iolog\n{us} {FILE} add\n{us} {FILE} open")?;
+        }
+        let word = match record.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => return writeln!(self.out, "{us} {FILE} sync 0 0"),
+            Op::WriteZeroes => return Err(unsupported(record, "fio", "reads, writes, discards and flushes")),
+        };
+        writeln!(self.out, "{us} {FILE} {word} {} {}", record.offset, record.len)
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

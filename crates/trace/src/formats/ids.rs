@@ -1,0 +1,108 @@
+//! Plain block ids: one little-endian u32 (or u64) after the other, or one decimal number a line. Reads, no times.
+
+use super::{Confidence, Format, Head, Input};
+use crate::binary::{BinaryReader, RecordFormat, u32_at, u64_at};
+use crate::fields::{scaled, trim, whole};
+use crate::gate::{Clock, Parsed};
+use crate::text::{LineFormat, TextReader};
+use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+
+const BLOCK: Param = Param {
+    name: "block",
+    summary: "bytes of a block",
+    kind: ParamKind::Size { min: 1, max: 1 << 30 },
+    default: "4k",
+};
+
+/// Registry entry of the text form.
+pub const TEXT: Format = Format {
+    info: Info {
+        name: "ids",
+        summary: "one decimal block id a line; reads, no times",
+        source: "LIRS and caching literature",
+        params: &[BLOCK],
+    },
+    extensions: &["ids", "trc"],
+    many_volumes: false,
+    detect: |head| head.likely(|line| whole(trim(line), "").is_ok()),
+    read: |Input { bytes, name, settings }, params| {
+        let format = Ids { block: params.size("block"), bytes: 0 };
+        Ok(Box::new(TextReader::new(bytes, &name, "ids", Clock::None, &settings, format)))
+    },
+    write: None,
+};
+
+/// Registry entry of the binary form.
+pub const BINARY: Format = Format {
+    info: Info {
+        name: "ids-le",
+        summary: "little-endian u32 (or u64) block ids; reads, no times",
+        source: "CloudPhysics set of the LIRS2 authors",
+        params: &[
+            BLOCK,
+            Param {
+                name: "bits",
+                summary: "width of an id",
+                kind: ParamKind::Choice { of: &["32", "64"] },
+                default: "32",
+            },
+        ],
+    },
+    extensions: &["u32le", "ids32"],
+    many_volumes: false,
+    // Any bytes are block ids, so only the extension can say so.
+    detect: |head: &Head| {
+        if ENTRY_EXTENSIONS.contains(&head.extension.as_str()) {
+            Confidence::Possible
+        } else {
+            Confidence::No
+        }
+    },
+    read: |Input { bytes, name, settings }, params| {
+        let width = if params.text("bits") == "64" { 8 } else { 4 };
+        let format = Ids { block: params.size("block"), bytes: width };
+        Ok(Box::new(BinaryReader::new(bytes, &name, "ids-le", Clock::None, &settings, format)))
+    },
+    write: None,
+};
+
+const ENTRY_EXTENSIONS: &[&str] = &["u32le", "ids32"];
+
+struct Ids {
+    block: u64,
+    /// Width of a binary id.
+    bytes: usize,
+}
+
+impl Ids {
+    fn record(&self, id: u64) -> Result<Parsed, String> {
+        let offset = scaled(id, self.block, "block id")?;
+        Ok(Parsed::Io(IoRecord {
+            at: SimTime::ZERO,
+            offset,
+            len: self.block,
+            volume: 0,
+            hint: 0,
+            op: Op::Read,
+        }))
+    }
+}
+
+impl LineFormat for Ids {
+    fn parse(&mut self, line: &[u8], _: u64) -> Result<Parsed, String> {
+        match trim(line) {
+            b"" => Ok(Parsed::Header),
+            id => self.record(whole(id, "block id")?),
+        }
+    }
+}
+
+impl RecordFormat for Ids {
+    fn record_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn parse(&mut self, record: &[u8]) -> Result<Parsed, String> {
+        self.record(if self.bytes == 8 { u64_at(record, 0) } else { u64::from(u32_at(record, 0)) })
+    }
+}

@@ -1,0 +1,61 @@
+//! Systor '17 virtual desktop traces (Lee et al.).
+//!
+//! Header `Timestamp,Response,IOType,LUN,Offset,Size`; Unix seconds with nine decimals, response possibly empty, bytes. Lines
+//! are not in order; they are sorted in a window.
+
+use super::{Confidence, Format, Head, Input};
+use crate::error::shown;
+use crate::fields::{decimal, split, whole, whole32};
+use crate::gate::{Clock, Parsed};
+use crate::order::SortWindow;
+use crate::text::{LineFormat, TextReader};
+use nandscape_core::{Info, IoRecord, Op, SimTime};
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: "systor",
+        summary: "Systor '17 CSV: Timestamp,Response,IOType,LUN,Offset,Size",
+        source: "SNIA IOTTA 4964, Lee et al., SYSTOR '17",
+        params: &[],
+    },
+    extensions: &["csv"],
+    many_volumes: true,
+    detect,
+    read: |Input { bytes, name, settings }, _| {
+        Ok(Box::new(SortWindow::new(TextReader::new(bytes, &name, "systor", Clock::Raw, &settings, Systor))))
+    },
+    write: None,
+};
+
+const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
+
+fn detect(head: &Head) -> Confidence {
+    if head.lines.first() == Some(&HEADER) { Confidence::Certain } else { Confidence::No }
+}
+
+struct Systor;
+
+impl LineFormat for Systor {
+    fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String> {
+        if line.is_empty() || number == 1 && line == HEADER {
+            return Ok(Parsed::Header);
+        }
+        let [time, _response, kind, lun, offset, size] = split::<6>(line, b',').ok_or_else(|| {
+            format!("{}: expected 6 columns, Timestamp,Response,IOType,LUN,Offset,Size", shown(line))
+        })?;
+        let op = match kind {
+            b"R" => Op::Read,
+            b"W" => Op::Write,
+            _ => return Err(format!("IOType is {}: expected R or W", shown(kind))),
+        };
+        Ok(Parsed::Io(IoRecord {
+            at: SimTime(decimal(time, 1_000_000_000, "Timestamp")?),
+            offset: whole(offset, "Offset")?,
+            len: whole(size, "Size")?,
+            volume: whole32(lun, "LUN")?,
+            hint: 0,
+            op,
+        }))
+    }
+}

@@ -1,0 +1,66 @@
+//! Tencent cloud block storage traces (Zhang et al., ATC '20).
+//!
+//! `Timestamp,Offset,Size,IOType,VolumeID`, no header: whole Unix seconds, sectors, 0 read and 1 write. File order is kept, and
+//! the requests of one second are spread evenly over it.
+
+use super::{Confidence, Format, Head, Input};
+use crate::error::shown;
+use crate::fields::{scaled, split, whole, whole32};
+use crate::gate::{Clock, Parsed};
+use crate::order::SpreadSeconds;
+use crate::text::{LineFormat, TextReader};
+use nandscape_core::{Info, IoRecord, Op, SimTime};
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: "tencent",
+        summary: "Tencent CBS CSV: Timestamp (s),Offset,Size (sectors),IOType (0 read, 1 write),VolumeID",
+        source: "SNIA IOTTA 27917, Zhang et al., ATC '20",
+        params: &[],
+    },
+    extensions: &["csv"],
+    many_volumes: true,
+    detect,
+    read: |Input { bytes, name, settings }, _| {
+        Ok(Box::new(SpreadSeconds::new(TextReader::new(
+            bytes,
+            &name,
+            "tencent",
+            Clock::Raw,
+            &settings,
+            Tencent,
+        ))))
+    },
+    write: None,
+};
+
+fn detect(head: &Head) -> Confidence {
+    head.likely(|line| Tencent.parse(line, 0).is_ok())
+}
+
+struct Tencent;
+
+impl LineFormat for Tencent {
+    fn parse(&mut self, line: &[u8], _: u64) -> Result<Parsed, String> {
+        if line.is_empty() {
+            return Ok(Parsed::Header);
+        }
+        let [time, offset, size, kind, volume] = split::<5>(line, b',').ok_or_else(|| {
+            format!("{}: expected 5 columns, Timestamp,Offset,Size,IOType,VolumeID", shown(line))
+        })?;
+        let op = match kind {
+            b"0" => Op::Read,
+            b"1" => Op::Write,
+            _ => return Err(format!("IOType is {}: expected 0 (read) or 1 (write)", shown(kind))),
+        };
+        Ok(Parsed::Io(IoRecord {
+            at: SimTime(scaled(whole(time, "Timestamp")?, 1_000_000_000, "Timestamp")?),
+            offset: scaled(whole(offset, "Offset")?, 512, "Offset")?,
+            len: scaled(whole(size, "Size")?, 512, "Size")?,
+            volume: whole32(volume, "VolumeID")?,
+            hint: 0,
+            op,
+        }))
+    }
+}
