@@ -155,49 +155,44 @@ impl Config {
     }
 }
 
-/// Watermarks of a domain, in blocks beyond the open ones.
+/// Watermarks of a domain: erased space beyond the open blocks, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watermarks {
-    pub low: u32,
-    pub high: u32,
-    pub background: u32,
+    pub low: u64,
+    pub high: u64,
+    pub background: u64,
 }
 
 impl Watermarks {
-    pub fn new(params: &Params, domain_blocks: u32) -> Result<Self, ParamError> {
-        let low = blocks(params, "gc_low", domain_blocks)?.expect("has a default").max(1);
-        let high = blocks(params, "gc_high", domain_blocks)?.unwrap_or(low);
+    pub fn new(params: &Params, domain_blocks: u32, pages_per_block: u32) -> Result<Self, ParamError> {
+        let pages = |key| watermark(params, key, domain_blocks, pages_per_block);
+        // GC needs a block of its own: the one that it fills before the victim is erased.
+        let low = pages("gc_low")?.expect("has a default").max(u64::from(pages_per_block));
+        let high = pages("gc_high")?.unwrap_or(low);
         if high < low {
-            return Err(params.error("gc_high", format!("at least gc_low, which is {low} block(s)")));
+            return Err(params.error("gc_high", "at least gc_low"));
         }
-        let background =
-            blocks(params, "background_watermark", domain_blocks)?.unwrap_or(high.saturating_mul(2));
+        let background = pages("background_watermark")?.unwrap_or(2 * high);
         if background < high {
-            let expected = format!("at least gc_high, which is {high} block(s)");
-            return Err(params.error("background_watermark", expected));
+            return Err(params.error("background_watermark", "at least gc_high"));
         }
         Ok(Self { low, high, background })
     }
 }
 
-/// `12` or `2%` of the domain's blocks, rounded down.
-fn blocks(params: &Params, key: &str, domain_blocks: u32) -> Result<Option<u32>, ParamError> {
+/// `12`, `1.5` or `2%` of the domain's blocks, in pages, rounded down.
+fn watermark(params: &Params, key: &str, blocks: u32, pages: u32) -> Result<Option<u64>, ParamError> {
     let Some(text) = params.get(key) else { return Ok(None) };
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent
-            .trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|percent| (0.0..=100.0).contains(percent))
-            .map(|percent| (f64::from(domain_blocks) * percent / 100.0) as u32),
-        None => text.trim().parse::<u32>().ok().filter(|blocks| *blocks <= domain_blocks),
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent, f64::from(blocks) / 100.0),
+        None => (text, 1.0),
     };
-    value.map(Some).ok_or_else(|| {
-        params.error(
-            key,
-            format!("a number of blocks up to {domain_blocks}, or a percentage of them such as 2%"),
-        )
-    })
+    let value = number.trim().parse::<f64>().ok().map(|number| number * scale);
+    match value.filter(|value| (0.0..=f64::from(blocks)).contains(value)) {
+        Some(value) => Ok(Some((value * f64::from(pages)) as u64)),
+        None => Err(params
+            .error(key, format!("a number of blocks up to {blocks}, or a percentage of them such as 2%"))),
+    }
 }
 
 #[cfg(test)]
@@ -229,17 +224,19 @@ mod tests {
 
     #[test]
     fn watermarks_take_blocks_or_percent_and_stay_in_order() {
-        let marks = Watermarks::new(&params(&[("gc_low", "2%")]), 512).unwrap();
-        assert_eq!(marks, Watermarks { low: 10, high: 10, background: 20 });
-        assert_eq!(Watermarks::new(&params(&[("gc_low", "0")]), 512).unwrap().low, 1, "GC needs a block");
+        let marks = |pairs: &[(&str, &str)]| Watermarks::new(&params(pairs), 512, 64);
+        assert_eq!(marks(&[("gc_low", "2%")]), Ok(Watermarks { low: 655, high: 655, background: 1310 }));
+        assert_eq!(marks(&[("gc_low", "1.5")]).unwrap().low, 96);
+        assert_eq!(marks(&[("gc_low", "0")]).unwrap().low, 64, "GC needs a block");
         for (key, value) in [
-            ("gc_low", "2.5"),
+            ("gc_low", "two"),
+            ("gc_low", "nan"),
             ("gc_low", "200%"),
+            ("gc_low", "513"),
             ("gc_high", "1"),
             ("background_watermark", "1"),
-            ("gc_low", "513"),
         ] {
-            let err = Watermarks::new(&params(&[(key, value)]), 512).unwrap_err().to_string();
+            let err = marks(&[(key, value)]).unwrap_err().to_string();
             assert!(err.starts_with(&format!("ftl.{key} = '{value}'")), "{err}");
         }
     }

@@ -81,6 +81,7 @@ impl<D: FlashDevice> PageMap<D> {
             return Err(params.error("rmw", "true on a device that stores data"));
         }
         let domains = build_domains(&device, params, &config)?;
+        // The mean of both watermarks; the half block by which they are less rounds up again.
         let reserve = |domain: &Domain| {
             let block = u64::from(geometry.pages_per_block);
             (domain.low_pages + domain.high_pages).div_ceil(2 * block)
@@ -243,7 +244,7 @@ fn build_domains<D: FlashDevice>(
         }
     };
     let blocks = lanes * blocks_per_lane;
-    let marks = Watermarks::new(params, blocks)?;
+    let marks = Watermarks::new(params, blocks, pages_per_block)?;
     let gc_slots = if config.shared_frontier { 0 } else { config.frontiers };
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good = |block: u32| !device.is_bad(BlockId(block));
@@ -259,26 +260,24 @@ fn build_domains<D: FlashDevice>(
             let mut domain = Domain::new(&shape, victim, wear, is_good, erase_count);
             let block = u64::from(pages_per_block);
             let open = u64::from(domain.frontiers());
-            let pages = |blocks: u32| (open + u64::from(blocks)) * block - block / 2;
+            let pages = |mark: u64| open * block + mark - block / 2;
             domain.low_pages = pages(marks.low);
             domain.high_pages = pages(marks.high);
             domain.background_pages = pages(marks.background);
-            let needed = logical.div_ceil(block) + open + u64::from(marks.high);
+            let data = logical.div_ceil(block);
+            let free = marks.high.div_ceil(block);
+            let needed = data + open + free;
             if needed > u64::from(domain.good_blocks) {
                 let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
-                return Err(params.error(
-                    key,
-                    format!(
-                        "a capacity that needs at most the {} good blocks of {}; it needs {needed}: {} for data, {open} open \
-                         and {} kept free",
-                        domain.good_blocks,
-                        if count == 1 { "the device".to_owned() } else { format!("plane {index}") },
-                        logical.div_ceil(block),
-                        marks.high
-                    ),
-                ));
+                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
+                let expected = format!(
+                    "a capacity that needs at most the {} good blocks of {place}; it needs {needed}: {data} for data, \
+                     {open} open and {free} kept free",
+                    domain.good_blocks
+                );
+                return Err(params.error(key, expected));
             }
-            domain.needed_blocks = (logical.div_ceil(block) + open + u64::from(marks.low)) as u32;
+            domain.needed_blocks = (data + open + marks.low.div_ceil(block)) as u32;
             Ok(domain)
         })
         .collect()
