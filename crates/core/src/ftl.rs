@@ -13,7 +13,8 @@ pub struct Hint(pub u16);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FtlError {
-    /// There is no room: nothing that could be collected has an invalid page.
+    /// There is no room: nothing that could be collected has an invalid page. A layer that allocates page by page may have written
+    /// the pages before the one that found no room; each page of the request holds its old or its new bytes.
     #[error(
         "device full: {reason}; the request needs {needed_pages} page(s), {free_pages} are free, \
          {live_pages} of {total_pages} physical pages are live"
