@@ -1,0 +1,175 @@
+//! What the thesis strategies say about the order of operations, seen by a scheduler with endless parallelism that honours nothing but
+//! issue times and `after`: a copy is programmed after its own read, a block is erased after the reads of its live pages,
+//! and a request completes with the last operation done for it.
+
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{
+    BlockId, Capabilities, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
+};
+use nandscape_ftl::ftls;
+use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
+use std::sync::{Arc, Mutex};
+
+const GEOMETRY: Geometry = Geometry {
+    channels: 2,
+    dies_per_channel: 2,
+    planes_per_die: 1,
+    blocks_per_plane: 8,
+    pages_per_block: 4,
+    page_bytes: 1024,
+    sector_bytes: 512,
+    oob_bytes: 16,
+};
+
+/// An operation as it was submitted; its token is its place in the log plus 1.
+#[derive(Clone, Copy)]
+struct Logged {
+    /// `None` for a join.
+    op: Option<TimedOp>,
+    after: Token,
+    done_ns: u64,
+}
+
+#[derive(Default)]
+struct Log(Vec<Logged>);
+
+impl Log {
+    fn done_ns(&self, token: Token) -> u64 {
+        if token == Token::NONE { 0 } else { self.0[token.0 as usize - 1].done_ns }
+    }
+
+    fn add(&mut self, logged: Logged) -> Token {
+        self.0.push(logged);
+        Token(self.0.len() as u64)
+    }
+}
+
+struct Endless(Arc<Mutex<Log>>);
+
+impl Scheduler for Endless {
+    fn new(_: &Geometry, _: &Timing) -> Self {
+        Self(Arc::default())
+    }
+
+    fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
+        let mut log = self.0.lock().unwrap();
+        let latency = match op {
+            TimedOp::Read { .. } => 10,
+            TimedOp::Program { .. } => 100,
+            TimedOp::Erase { .. } => 1000,
+        };
+        let done_ns = at.0.max(log.done_ns(after)) + latency;
+        log.add(Logged { op: Some(op), after, done_ns })
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        let mut log = self.0.lock().unwrap();
+        let done_ns = log.done_ns(a).max(log.done_ns(b));
+        log.add(Logged { op: None, after: Token::NONE, done_ns })
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        Some(SimTime(self.0.lock().unwrap().done_ns(token)))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
+    }
+
+    fn reset(&mut self, _: SimTime) {}
+}
+
+/// Checks the operations of one request that was issued at `at` and completes with `token`.
+fn check_request(name: &str, log: &Log, from: usize, at: u64, token: Token) {
+    let ops = || log.0[from..].iter().filter_map(|logged| Some((logged.op?, logged.after, logged.done_ns)));
+    let last = ops().map(|(.., done)| done).max().unwrap_or(0);
+    assert_eq!(
+        log.done_ns(token).max(at),
+        last.max(at),
+        "{name}: the request completes with its last operation"
+    );
+    let block_of = |op: TimedOp| GEOMETRY.block_of(op.page());
+    let mut reads: Vec<(BlockId, u64)> = Vec::new();
+    let mut unmatched = 0i64;
+    for (op, after, done) in ops() {
+        match op {
+            TimedOp::Read { .. } => {
+                reads.push((block_of(op), done));
+                unmatched += 1;
+            }
+            TimedOp::Erase { .. } => {
+                // The superblock strategies erase only what has no live page; that such an erase does not overtake an earlier
+                // read of its block is every scheduler's promise.
+                if !name.starts_with("pm-") {
+                    continue;
+                }
+                let needed =
+                    reads.iter().filter(|(block, _)| *block == block_of(op)).map(|(_, done)| *done).max();
+                assert!(
+                    needed.unwrap_or(0) <= log.done_ns(after).max(at),
+                    "{name}: {op:?} may run before the reads of its block are done"
+                );
+            }
+            TimedOp::Program { .. } if after != Token::NONE => {
+                let source = log.0[after.0 as usize - 1].op;
+                assert!(
+                    matches!(source, Some(TimedOp::Read { .. })),
+                    "{name}: {op:?} follows {source:?}, not its read"
+                );
+                unmatched -= 1;
+            }
+            TimedOp::Program { .. } => {}
+        }
+    }
+    assert_eq!(unmatched, 0, "{name}: every read of a write request feeds one program");
+}
+
+fn check(name: &str) {
+    let entry = ftls::<Timed<Nand, Endless>>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
+    let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
+    let log: Arc<Mutex<Log>> = Arc::default();
+    let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone()));
+    let mut ftl: Box<dyn Ftl + Send> = (entry.build)(device, &Params::defaults(entry.info)).unwrap();
+    let mut rng = seeded(3);
+    let capacity = ftl.logical_pages() * 1024 * 7 / 10;
+    let mut now = 0;
+    for _ in 0..2000 {
+        let len = 1 + below(&mut rng, 6000);
+        let offset = below(&mut rng, capacity - len);
+        let from = log.lock().unwrap().0.len();
+        let token = ftl.write(Extent::new(offset, len), None, Hint::default(), SimTime(now)).unwrap();
+        let log = log.lock().unwrap();
+        check_request(name, &log, from, now, token);
+        now = now.max(log.done_ns(token));
+    }
+    assert!(ftl.device().medium_totals().erases > 100, "{name} collected");
+}
+
+#[test]
+fn pm_gcl_orders_its_operations() {
+    check("pm-gcl");
+}
+
+#[test]
+fn pm_gcc_orders_its_operations() {
+    check("pm-gcc");
+}
+
+#[test]
+fn sbm_gcl_orders_its_operations() {
+    check("sbm-gcl");
+}
+
+#[test]
+fn hsbm_gcl_orders_its_operations() {
+    check("hsbm-gcl");
+}
