@@ -7,7 +7,7 @@
 //!
 //! * [`formats`]: one file per trace format, in one registry: detection, reader and, where it makes sense, writer.
 //! * [`generators`]: synthetic loads, seeded and repeatable.
-//! * [`scan`]: the little a replay must know before it starts.
+//! * [`stats`]: what a load looks like; [`scan`]: the little a replay must know before it starts.
 //! * [`write`]: conversion to any writable format.
 //!
 //! ```
@@ -31,7 +31,7 @@ mod order;
 mod pages;
 pub mod scan;
 mod source;
-
+pub mod stats;
 mod text;
 mod workload;
 mod wrappers;
@@ -39,5 +39,6 @@ pub mod write;
 
 pub use pages::PageSet;
 pub use scan::Scan;
+pub use stats::{StatsOptions, TraceStats};
 pub use workload::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec, open};
 pub use write::{Converted, convert, convert_skipping};

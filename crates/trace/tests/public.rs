@@ -32,7 +32,7 @@ const NONE: f64 = -1.0;
 
 const FILES: &[Known] = &[
     known("cloudphysics.vscsi1.zst", 113_872, 58.7, [2409.0, 1797.0, 1103.0], true),
-    known("cloudphysics.oracleGeneral.bin.zst", 113_872, 0.0, [NONE, NONE, 1103.0], true),
+    known("cloudphysics.oracleGeneral.bin.zst", 113_872, 0.0, [NONE, NONE, NONE], true),
     known("cloudphysics-w106.u32le.xz", 5_292_456, 0.0, [NONE, NONE, 1127.1], false),
     known("arc-oltp.lis.zst", 914_145, 0.0, [NONE, NONE, NONE], false),
     known("ycsb-rocksdb-writes.mqsim.zst", 87_487, 100.0, [7292.0, 0.0, 1980.0], false),
