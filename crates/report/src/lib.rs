@@ -1,9 +1,38 @@
 //! Result documents for people and programs.
+//!
+//! A replay gives one [`Run`], a compare several; every output takes a slice of them and returns bytes, so that the caller
+//! decides where they go ([`file::write_atomically`] for files). One file per output, one line in [`OUTPUTS`].
+//!
+//! * [`text`]: tables for a terminal. * [`json`]: the documents themselves. * [`csv`]: one line per run, for spreadsheets.
+//! * [`html`]: one offline file with charts. * The Parquet series is a crate of its own (`nandscape-report-parquet`), since
+//!   its dependencies take longer to build than everything here.
+//!
+//! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control characters in it
+//! or an HTML page unescaped; the same runs give the same bytes.
+
+pub mod csv;
+pub mod file;
+pub mod html;
+pub mod json;
+pub mod metrics;
+pub mod number;
+pub mod reproduction;
+pub mod shape;
+mod table;
+pub mod text;
+pub mod workload;
 
 use nandscape_sim::RunResult;
 use nandscape_sim::metrics::Series;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use std::path::PathBuf;
+
+pub use csv::render_csv;
+pub use file::{write_atomically, write_atomically_with};
+pub use html::render_html;
+pub use json::{render_json, render_json_document};
+pub use reproduction::{ReproductionRow, render_reproduction_text};
+pub use text::{render_detail, render_text};
+pub use workload::render_workload_text;
 
 /// One run to report on.
 #[derive(Clone, Debug)]
@@ -12,27 +41,73 @@ pub struct Run {
     pub label: String,
     /// The result document.
     pub result: RunResult,
-    /// The series over time, if it was collected.
+    /// The series over time, if it was collected; without it the HTML report has tables and bars but no curves.
     pub series: Option<Series>,
 }
 
-/// One published figure and what was measured for it; the names are those of `reproduce --json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ReproductionRow {
-    /// Which experiment, such as `thesis-table-4.2`.
-    pub id: String,
-    /// Row of the requirements table the figure stands in; may be empty.
-    pub row: String,
-    /// What is measured.
-    pub name: String,
-    /// Its unit.
-    pub unit: String,
-    /// A number; or text (a range, an ordering) where the source has only words.
-    pub published: Value,
-    /// A number; or whether the range or ordering holds.
-    pub measured: Value,
-    /// Measured over published; null where published is 0 or not a number.
-    pub ratio: Option<f64>,
-    /// Required where the ratio is outside 0.8 to 1.25.
-    pub note: String,
+impl Run {
+    /// Ran to its end without an error.
+    pub const fn is_complete(&self) -> bool {
+        self.result.error.is_none() && !self.result.partial
+    }
+
+    /// `complete`, `partial` (interrupted) or `failed`.
+    pub const fn status(&self) -> &'static str {
+        match (self.result.error.is_some(), self.result.partial) {
+            (true, _) => "failed",
+            (false, true) => "partial",
+            (false, false) => "complete",
+        }
+    }
 }
+
+/// What a report says beside the runs themselves.
+#[derive(Clone, Debug, Default)]
+pub struct ReportContext {
+    /// Heading; empty for one made from the runs.
+    pub title: String,
+    /// The command that gives the same report again, as it would be typed; empty if there is none.
+    pub command: String,
+    /// Published and measured figures (`reproduce`).
+    pub reproduction: Vec<ReproductionRow>,
+    /// Statistics of the workloads, as `trace stats --json` prints them, each under its name.
+    pub workload_stats: Vec<(String, serde_json::Value)>,
+}
+
+/// A report could not be made or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The operating system refused.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The series cannot be encoded.
+    #[error("{output}: {message}")]
+    Encode {
+        /// Which output.
+        output: &'static str,
+        /// What the encoder said.
+        message: String,
+    },
+}
+
+/// One form a report can take.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// The name that is typed, also the usual file extension.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Renders the runs.
+    pub render: fn(&[Run], &ReportContext) -> Result<Vec<u8>, ReportError>,
+}
+
+/// Every output of this crate.
+pub static OUTPUTS: &[Output] = &[text::OUTPUT, json::OUTPUT, csv::OUTPUT, html::OUTPUT];

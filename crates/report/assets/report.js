@@ -1,0 +1,338 @@
+// Draws the charts of a report from the data in the page. Curves and scatter plots are uPlot's, maps are drawn here.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const state = window.__nandscape;
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const COLOURS = 8;
+  // Runs often coincide (a write amplification of 1), so that the dashes of the later let the earlier show through.
+  const DASHES = [[], [9, 4], [3, 3], [12, 3, 3, 3], [6, 6], [2, 5], [14, 5], [8, 3, 2, 3, 2, 3]];
+  const colour = (run) => css("--c" + (run.colour % COLOURS));
+  const dash = (place, run) => DASHES[(place + Math.floor(run.colour / COLOURS)) % DASHES.length];
+
+  // ---- numbers ------------------------------------------------------------------------------------------------------------
+  const digits = (v) => {
+    const a = Math.abs(v);
+    const text = a >= 1000 ? v.toFixed(0) : a >= 100 ? v.toFixed(1) : a >= 10 ? v.toFixed(2) : a >= 0.01 || a === 0 ? v.toFixed(3) : v.toPrecision(2);
+    return text.includes(".") && !text.includes("e") ? text.replace(/\.?0+$/, "") : text;
+  };
+  const scaled = (v, units) => {
+    let best = units[0];
+    for (const unit of units) if (Math.abs(v) >= unit[1] * 0.9999) best = unit;
+    return digits(v / best[1]) + (best[0] ? " " + best[0] : "");
+  };
+  const KIB = 1024;
+  const bytes = (v) => scaled(v, [["B", 1], ["KiB", KIB], ["MiB", KIB ** 2], ["GiB", KIB ** 3], ["TiB", KIB ** 4]]);
+  const nanos = (v) => scaled(v, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]);
+  const count = (v) => scaled(v, [["", 1], ["k", 1e4], ["M", 1e6], ["G", 1e9]].map(([n, at]) => [n, n === "k" ? 1e3 : at]));
+  const whole = (v) => Math.round(v).toLocaleString("en-US");
+  const mib = (v) => bytes(v * KIB ** 2);
+  const or = (show) => (u, v) => (v == null ? "–" : show(v));
+
+  // ---- axes ---------------------------------------------------------------------------------------------------------------
+  // Ticks at round binary sizes: decimal steps of MiB would read 97.66 MiB.
+  const binarySplits = (u, axis, min, max) => {
+    const span = (max - min) / Math.max(2, Math.floor(u.width / 110));
+    let step = 2 ** Math.ceil(Math.log2(span || 1));
+    if (step / 2 >= span) step /= 2;
+    const out = [];
+    for (let at = Math.ceil(min / step) * step; at <= max; at += step) out.push(at);
+    return out;
+  };
+  const axis = (extra) => ({
+    stroke: css("--soft"),
+    font: "11px system-ui, sans-serif",
+    labelFont: "11px system-ui, sans-serif",
+    labelSize: 18,
+    grid: { stroke: css("--grid"), width: 1 },
+    ticks: { stroke: css("--grid"), width: 1, size: 4 },
+    ...extra,
+  });
+  const valueAxis = (show) => axis({ values: (u, splits) => splits.map((v) => (v == null ? "" : show(v))), size: 66 });
+  // From `floor` (0, or 1 for a write amplification) up, with some air. Logarithms start at a power of ten below the smallest.
+  const range = (floor, log) => (u, min, max) => {
+    if (min == null || max == null) return log ? [1, 10] : [0, 1];
+    if (log) {
+      const bottom = min > 0 ? min : max > 0 ? max / 1e3 : 0.1;
+      const low = 10 ** Math.floor(Math.log10(bottom));
+      return [low, Math.max(low * 10, max * 1.25)];
+    }
+    const low = Math.min(floor, min);
+    const top = max > low ? max : low + 1;
+    return [low === 0 ? 0 : low - (top - low) * 0.04, top + (top - low) * 0.06];
+  };
+  // A logarithm of 0 is nowhere; such points are left out.
+  const positive = (columns) => columns.map((c, i) => (i === 0 ? c : c.map((v) => (v != null && v <= 0 ? null : v))));
+
+  const nearest = (u, series, i) => {
+    const column = u.data[series];
+    if (series === 0 || column[i] != null) return i;
+    for (let d = 1; d < 64; d++) {
+      if (column[i - d] != null) return i - d;
+      if (column[i + d] != null) return i + d;
+    }
+    return i;
+  };
+
+  // ---- charts -------------------------------------------------------------------------------------------------------------
+  const group = (figure) => data.groups[+figure.dataset.group];
+  const members = (figure) => group(figure).runs.map((i) => data.runs[i]);
+
+  // Curves of every run over the data written. uPlot wants one x for all, so tables are joined; a run that has no point at an
+  // x is drawn through (undefined), one that has no value there is interrupted (null).
+  const curves = (columns, show, floor) => (figure, view, log) => {
+    const runs = members(figure).filter((run) => run.series && run.series[columns[view]].some((v) => v != null));
+    if (!runs.length) return null;
+    const joined = uPlot.join(runs.map((run) => [run.series.x, run.series[columns[view]]]));
+    return {
+      data: joined,
+      runs,
+      x: { label: group(figure).axis, show: mib, splits: binarySplits },
+      show,
+      floor,
+      sync: "data-" + figure.dataset.group,
+    };
+  };
+
+  const percentiles = (key) => (figure) => {
+    const runs = members(figure).filter((run) => run[key].length);
+    if (!runs.length) return null;
+    const joined = uPlot.join(runs.map((run) => [run[key].map((p) => p[0]), run[key].map((p) => p[1])]));
+    const names = { 0.301: "p50", 1: "p90", 2: "p99", 3: "p99.9", 4: "p99.99", 5: "p99.999", 6: "p99.9999" };
+    const at = (v) => names[v] ?? "";
+    return { data: joined, runs, x: { label: "percentile", show: at, splits: () => joined[0] }, show: nanos, floor: 0, points: true, log: true };
+  };
+
+  const requests = (figure) => {
+    const run = data.runs[+figure.dataset.run];
+    const { index, rate, ops } = run.requests;
+    const only = (op) => rate.map((v, i) => (ops[i] === op ? v : null));
+    const columns = [index];
+    const series = [];
+    for (const [op, label, stroke] of [["W", "write", colour(run)], ["R", "read", css("--soft")]]) {
+      if (!ops.includes(op)) continue;
+      columns.push(only(op));
+      series.push({ label, stroke, dots: true });
+    }
+    // The same scale in every panel of the group.
+    const all = members(figure).flatMap((r) => (r.requests ? r.requests.rate.filter((v) => v > 0) : []));
+    const [low, high] = all.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, 0]);
+    const middle = [...all].sort((a, b) => a - b)[all.length >> 1];
+    const last = Math.max(...members(figure).map((r) => (r.requests ? r.requests.index.at(-1) : 0)));
+    return {
+      data: columns, series, show: (v) => digits(v), x: { label: "request", show: count, range: [0, Math.max(1, last)] },
+      bounds: [low, high], floor: 0, log: high > 8 * middle,
+    };
+  };
+
+  const KINDS = {
+    throughput: curves(["rate", "rate_i"], (v) => digits(v), 0),
+    waf: curves(["waf", "waf_i"], (v) => digits(v), 1),
+    map: curves(["map"], bytes, 0),
+    erases: curves(["erases"], count, 0),
+    "lat-write": curves(["w99", "w50", "w999"], nanos, 0),
+    "lat-read": curves(["r99", "r50", "r999"], nanos, 0),
+    "nines-write": percentiles("nines-write"),
+    "nines-read": percentiles("nines-read"),
+    request: requests,
+  };
+
+  const seriesOf = (chart) =>
+    chart.series?.map((s) => ({
+      label: s.label,
+      stroke: s.stroke,
+      paths: () => null,
+      points: { show: true, size: 3.5, width: 0, fill: s.stroke, stroke: s.stroke },
+      value: or(chart.show),
+    })) ??
+    chart.runs.map((run, i) => ({
+      label: run.label,
+      stroke: colour(run),
+      width: 1.8,
+      dash: dash(i, run),
+      points: { show: !!chart.points, size: 6, fill: colour(run) },
+      value: or(chart.show),
+    }));
+
+  const draw = (card) => {
+    const { figure, plot } = card;
+    card.uplot?.destroy();
+    plot.textContent = "";
+    const chart = KINDS[figure.dataset.chart](figure, card.view, card.log);
+    if (!chart) {
+      plot.innerHTML = '<p class="empty">No run has values for this view.</p>';
+      card.uplot = null;
+      return;
+    }
+    if (card.log === null) {
+      card.log = !!chart.log;
+      figure.querySelector(".log")?.setAttribute("aria-pressed", String(card.log));
+    }
+    const log = card.log;
+    const y = range(chart.floor, log);
+    const options = {
+      width: Math.max(240, plot.clientWidth),
+      height: 265,
+      padding: [8, 12, 0, 0],
+      legend: { live: true },
+      cursor: {
+        sync: chart.sync ? { key: chart.sync, setSeries: true } : undefined,
+        focus: { prox: 24 },
+        dataIdx: nearest,
+        points: { size: 7 },
+        drag: { x: true, y: false },
+      },
+      focus: { alpha: 0.3 },
+      scales: {
+        x: { time: false, range: chart.x.range ? () => chart.x.range : undefined },
+        y: { distr: log ? 3 : 1, range: chart.bounds ? () => y(null, ...chart.bounds) : y },
+      },
+      axes: [
+        axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map(chart.x.show), space: 70 }),
+        valueAxis(chart.show),
+      ],
+      series: [{ label: chart.x.label, value: or(chart.x.show) }, ...seriesOf(chart)],
+    };
+    card.uplot = new uPlot(options, log ? positive(chart.data) : chart.data, plot);
+    plot.querySelector("canvas").setAttribute("aria-hidden", "true");
+  };
+
+  const cards = [...document.querySelectorAll("figure[data-chart]")].map((figure) => ({
+    figure, plot: figure.querySelector(".plot"), view: 0, log: null, uplot: null,
+  }));
+  const press = (buttons, pressed) => buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === pressed)));
+  for (const card of cards) {
+    const views = [...card.figure.querySelectorAll("[data-view]")];
+    for (const button of views) {
+      button.addEventListener("click", () => {
+        card.view = +button.dataset.view;
+        press(views, button);
+        draw(card);
+      });
+    }
+    const log = card.figure.querySelector(".log");
+    log?.addEventListener("click", () => {
+      card.log = !card.log;
+      log.setAttribute("aria-pressed", String(card.log));
+      draw(card);
+    });
+    draw(card);
+  }
+  const resized = new ResizeObserver(() => {
+    for (const { uplot, plot } of cards) {
+      if (uplot && Math.abs(uplot.width - plot.clientWidth) > 1) uplot.setSize({ width: Math.max(240, plot.clientWidth), height: 265 });
+    }
+  });
+  cards.forEach((card) => resized.observe(card.plot));
+
+  // ---- wear maps ----------------------------------------------------------------------------------------------------------
+  // Stops of viridis (Smith and van der Walt, CC0): even in lightness, so that it reads without colour vision and in print.
+  const STOPS = ["440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"]
+    .map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  const shade = (t) => {
+    const at = Math.min(Math.max(t, 0), 1) * (STOPS.length - 1);
+    const i = Math.min(Math.floor(at), STOPS.length - 2);
+    return STOPS[i].map((c, k) => Math.round(c + (STOPS[i + 1][k] - c) * (at - i)));
+  };
+  const RAMP = "linear-gradient(to right, " + STOPS.map((c) => `rgb(${c})`).join(", ") + ")";
+  const decode = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+
+  const maps = [...document.querySelectorAll("figure[data-heat]")].map((figure) => {
+    const map = data.runs[+figure.dataset.run][figure.dataset.heat];
+    return { figure, map, canvas: figure.querySelector("canvas"), cells: decode(map.cells) };
+  });
+  const value = (entry, i) => (entry.cells[i] ? entry.map.low + (entry.cells[i] - 1) * entry.map.step : null);
+
+  const paint = (entry, low, high) => {
+    const { map, canvas, figure } = entry;
+    canvas.width = map.columns;
+    canvas.height = map.rows;
+    const pixels = new ImageData(map.columns, map.rows);
+    for (let i = 0; i < entry.cells.length; i++) {
+      const v = value(entry, i);
+      if (v == null) continue;
+      pixels.data.set([...shade(high > low ? (v - low) / (high - low) : 0.5), 255], i * 4);
+    }
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+    const legend = figure.querySelector(".heat-legend");
+    legend.innerHTML = '<span></span><span class="ramp"></span><span></span><span class="at"></span>';
+    const [from, ramp, to, at] = legend.children;
+    from.textContent = digits(low);
+    to.textContent = digits(high);
+    ramp.style.background = RAMP;
+    canvas.onmousemove = (event) => {
+      const box = canvas.getBoundingClientRect();
+      const column = Math.min(map.columns - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * map.columns)));
+      const row = Math.min(map.rows - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * map.rows)));
+      const v = value(entry, row * map.columns + column);
+      at.textContent = v == null ? "" : `row ${whole(row)}, column ${whole(column)}: ${map.each > 1 ? "about " : ""}${digits(v)}`;
+    };
+    canvas.onmouseleave = () => (at.textContent = "");
+  };
+  const paintGroup = (index, mode) => {
+    for (const kind of ["blocks", "pages"]) {
+      const own = maps.filter((m) => m.figure.dataset.group === index && m.figure.dataset.heat === kind);
+      const low = Math.min(...own.map((m) => m.map.low));
+      const high = Math.max(...own.map((m) => m.map.high));
+      for (const m of own) mode === "own" ? paint(m, m.map.low, m.map.high) : paint(m, low, high);
+    }
+  };
+  for (const box of document.querySelectorAll("[data-heat-scale]")) {
+    const buttons = [...box.querySelectorAll("button")];
+    for (const button of buttons) {
+      button.addEventListener("click", () => {
+        press(buttons, button);
+        paintGroup(box.dataset.heatScale, button.dataset.scale);
+      });
+    }
+    paintGroup(box.dataset.heatScale, "shared");
+  }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cards.forEach(draw));
+
+  // ---- self-check ---------------------------------------------------------------------------------------------------------
+  // With #selfcheck in its address the page says what it drew, for a test that reads the document afterwards.
+  if (location.hash === "#selfcheck") {
+    const rgb = (text) => {
+      const probe = document.createElement("canvas").getContext("2d");
+      probe.fillStyle = text;
+      probe.fillRect(0, 0, 1, 1);
+      return probe.getImageData(0, 0, 1, 1).data;
+    };
+    const inked = (canvas, wanted) => {
+      const { data: pixels } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let n = 0;
+      for (let i = 0; i < pixels.length; i += 4) {
+        const far = wanted ? Math.max(...[0, 1, 2].map((k) => Math.abs(pixels[i + k] - wanted[k]))) : 0;
+        if (pixels[i + 3] > 128 && far < 24) n++;
+      }
+      return n;
+    };
+    const check = () => {
+      for (const card of cards) {
+        const canvas = card.plot.querySelector("canvas");
+        const series = card.uplot ? card.uplot.series.slice(1) : [];
+        state.charts.push({
+          id: `${card.figure.dataset.chart}-${card.figure.dataset.run ?? card.figure.dataset.group}`,
+          series: series.map((s, i) => ({
+            label: s.label,
+            points: card.uplot.data[i + 1].filter((v) => v != null).length,
+            // uPlot turns colours into functions.
+            pixels: inked(canvas, rgb(typeof s.stroke === "function" ? s.stroke(card.uplot, i + 1) : s.stroke)),
+          })),
+        });
+      }
+      for (const m of maps) {
+        state.charts.push({ id: `${m.figure.dataset.heat}-${m.figure.dataset.run}`, cells: m.cells.length, pixels: inked(m.canvas, null) });
+      }
+      const requested = performance.getEntriesByType("resource").map((entry) => entry.name);
+      const out = document.createElement("script");
+      out.type = "application/json";
+      out.id = "selfcheck";
+      out.textContent = JSON.stringify({ errors: state.errors, charts: state.charts, requested }).replaceAll("<", "\\u003c");
+      document.body.append(out);
+    };
+    // uPlot paints in a microtask; two frames later everything is on the canvas.
+    requestAnimationFrame(() => requestAnimationFrame(check));
+  }
+})();

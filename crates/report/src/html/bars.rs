@@ -1,0 +1,194 @@
+//! Bars in plain HTML: total throughput, and flash operations by cause.
+
+use super::{Page, cause_order};
+use super::escape::text;
+use crate::number::Kind;
+use nandscape_core::OpCounts;
+use nandscape_sim::RunResult;
+use std::fmt::Write as _;
+
+/// What stands beside the colours in the legend.
+const CAUSES: [(&str, &str); 7] = [
+    ("host", "host"),
+    ("gc", "garbage collection"),
+    ("merge", "merges"),
+    ("map", "map on flash"),
+    ("meta", "metadata"),
+    ("pad", "padding"),
+    ("wear", "wear levelling"),
+];
+
+struct Bar {
+    name: String,
+    /// Width in percent, class and tooltip.
+    segments: Vec<(f64, String, String)>,
+    value: String,
+}
+
+fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
+    let mut out = format!(
+        "<div class=\"card\"><table class=\"bars\"><caption><span class=\"title\">{title}</span> <span class=\"about\">{about}</span></caption><tbody>\n"
+    );
+    for bar in bars {
+        let _ = write!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"track\" aria-hidden=\"true\"><div class=\"bar\">",
+            bar.name
+        );
+        for (percent, class, tip) in &bar.segments {
+            if *percent > 0.0 {
+                let _ = write!(out, "<i class=\"{class}\" style=\"width:{percent:.3}%\" title=\"{}\"></i>", text(tip));
+            }
+        }
+        let _ = writeln!(out, "</div></td><td>{}</td></tr>", bar.value);
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+/// Total throughput of every run, reads and writes apart where a workload has both.
+pub(super) fn throughput(page: &Page<'_>) -> String {
+    type Part = (&'static str, fn(&RunResult) -> u64, fn(&RunResult) -> f64);
+    let parts: [Part; 2] = [
+        ("Write throughput", |r| r.host.write_bytes, |r| r.throughput.write_bytes_per_s),
+        ("Read throughput", |r| r.host.read_bytes, |r| r.throughput.read_bytes_per_s),
+    ];
+    let mut out = String::new();
+    for (title, bytes, rate) in parts {
+        for group in &page.groups {
+            let members: Vec<usize> = group.members.clone();
+            if members.iter().all(|i| bytes(&page.runs[*i].result) == 0) {
+                continue;
+            }
+            let rates: Vec<f64> = members.iter().map(|i| rate(&page.runs[*i].result)).collect();
+            let max = rates.iter().copied().fold(0.0, f64::max);
+            let bars: Vec<Bar> = members
+                .iter()
+                .zip(&rates)
+                .map(|(i, rate)| Bar {
+                    name: page.name(*i),
+                    segments: vec![(percent(*rate, max), format!("c{}", page.colours[*i] % super::COLOURS), String::new())],
+                    value: format!("{:.1}", rate / 1e6),
+                })
+                .collect();
+            let about = if page.groups.len() > 1 {
+                format!("MB/s (1e6) of the whole run, {}", text(group.spec))
+            } else {
+                "MB/s (1e6) of the whole run".to_owned()
+            };
+            out.push_str(&chart(title, &about, &bars));
+        }
+    }
+    if out.is_empty() { out } else { format!("<div class=\"grid\">\n{out}</div>\n") }
+}
+
+fn percent(value: f64, max: f64) -> f64 {
+    if max > 0.0 { 100.0 * value / max } else { 0.0 }
+}
+
+/// Programs, reads and erases of every run, stacked by cause, with the numbers in a table below.
+pub(super) fn flash_operations(page: &Page<'_>) -> String {
+    let mut out = String::from("<ul class=\"legend\" aria-label=\"Colours of the causes\">\n");
+    let mut causes: Vec<&str> = Vec::new();
+    for run in page.runs {
+        for (name, counts) in &run.result.flash.by_cause {
+            if *counts != OpCounts::default() && !causes.contains(&name.as_str()) {
+                causes.push(name);
+            }
+        }
+    }
+    causes.sort_by_key(|name| cause_order(name));
+    for cause in &causes {
+        let title = CAUSES.iter().find(|(name, _)| name == cause).map_or(*cause, |(_, title)| *title);
+        let _ = writeln!(out, "<li><span class=\"key k{}\" aria-hidden=\"true\"></span>{}</li>", cause_order(cause), text(title));
+    }
+    out.push_str("</ul>\n");
+    for group in &page.groups {
+        if page.groups.len() > 1 {
+            let _ = writeln!(out, "<h3>{}</h3>", text(group.spec));
+        }
+        out.push_str("<div class=\"grid three\">\n");
+        type Part = (&'static str, &'static str, fn(OpCounts) -> u64);
+        let parts: [Part; 3] = [
+            ("Programs", "pages", |c| c.programs),
+            ("Reads", "pages", |c| c.reads),
+            ("Erases", "blocks", |c| c.erases),
+        ];
+        for (title, unit, of) in parts {
+            let total = |i: usize| page.runs[i].result.flash.by_cause.values().map(|c| of(*c)).sum::<u64>();
+            let max = group.members.iter().map(|i| total(*i)).max().unwrap_or(0) as f64;
+            let bars: Vec<Bar> = group
+                .members
+                .iter()
+                .map(|&i| Bar {
+                    name: page.name(i),
+                    segments: causes
+                        .iter()
+                        .map(|cause| {
+                            let n = page.runs[i].result.flash.by_cause.get(*cause).map_or(0, |c| of(*c));
+                            let tip = format!("{cause}: {}", Kind::Count.show_alone(n as f64));
+                            (percent(n as f64, max), format!("k{}", cause_order(cause)), tip)
+                        })
+                        .collect(),
+                    value: Kind::Count.show_alone(total(i) as f64),
+                })
+                .collect();
+            out.push_str(&chart(title, unit, &bars));
+        }
+        out.push_str("</div>\n");
+    }
+    out.push_str(&causes_table(page, &causes));
+    out
+}
+
+fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
+    let mut out = String::from(
+        "<details><summary>Numbers by cause</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Flash operations by cause\"><table><caption>Flash operations by cause: programs, reads (pages) and erases \
+         (blocks). The sums are the medium's own counts.</caption>\n<thead><tr><th scope=\"col\" class=\"left\">FTL</th>",
+    );
+    if page.groups.len() > 1 {
+        out.push_str("<th scope=\"col\" class=\"left\">workload</th>");
+    }
+    out.push_str("<th scope=\"col\" class=\"left\">operation</th>");
+    for cause in causes {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", text(cause));
+    }
+    out.push_str("<th scope=\"col\">total</th></tr></thead>\n<tbody>\n");
+    for (i, run) in page.runs.iter().enumerate() {
+        let flash = &run.result.flash;
+        type Part = (&'static str, u64, fn(OpCounts) -> u64);
+        let parts: [Part; 3] = [
+            ("programs", flash.programs, |c| c.programs),
+            ("reads", flash.reads, |c| c.reads),
+            ("erases", flash.erases, |c| c.erases),
+        ];
+        for (name, total, of) in parts {
+            let _ = write!(
+                out,
+                "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td class=\"left\">{name}</td>",
+                page.name(i),
+                page.workload_cell(i)
+            );
+            for cause in causes {
+                let n = flash.by_cause.get(*cause).map_or(0, |c| of(*c));
+                let _ = write!(out, "<td>{}</td>", Kind::Count.show_alone(n as f64));
+            }
+            let _ = writeln!(out, "<td>{}</td></tr>", Kind::Count.show_alone(total as f64));
+        }
+    }
+    out.push_str("</tbody></table></div></details>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::Cause;
+
+    #[test]
+    fn every_cause_has_a_title() {
+        let names: Vec<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+        assert_eq!(names, CAUSES.map(|(name, _)| name));
+    }
+}

@@ -1,0 +1,179 @@
+//! One offline file: no request leaves the page (a content security policy says so, too), and it opens from disk.
+//!
+//! Tables and bars are plain HTML made here, so they can be read, copied and printed without a script. Curves, scatter plots and
+//! wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that [`data`] puts into the page.
+
+mod bars;
+mod config;
+mod data;
+mod escape;
+mod maps;
+mod sections;
+mod stats;
+mod tables;
+
+use crate::shape::Shape;
+use crate::{Output, ReportContext, ReportError, Run};
+use escape::{json_for_script, text};
+use nandscape_core::Cause;
+use std::fmt::Write as _;
+
+/// Registry entry.
+pub const OUTPUT: Output = Output {
+    name: "html",
+    summary: "one offline file with tables and charts",
+    render: |runs, context| Ok::<_, ReportError>(render_html(runs, context).into_bytes()),
+};
+
+const UPLOT_JS: &str = include_str!("../../assets/vendor/uplot-1.6.32.iife.min.js");
+const UPLOT_CSS: &str = include_str!("../../assets/vendor/uplot-1.6.32.min.css");
+const UPLOT_LICENSE: &str = include_str!("../../assets/vendor/uplot-LICENSE");
+const REPORT_JS: &str = include_str!("../../assets/report.js");
+const REPORT_CSS: &str = include_str!("../../assets/report.css");
+
+/// Nothing may be fetched, submitted or framed; styles and scripts are those in the file.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// Distinct colours of the palette in `assets/report.css`; the next run repeats the first with another dash pattern.
+pub(crate) const COLOURS: usize = 8;
+
+/// Place of a cause in lists and stacks.
+pub(crate) fn cause_order(name: &str) -> usize {
+    Cause::ALL.iter().position(|cause| cause.name() == name).unwrap_or(Cause::ALL.len())
+}
+
+/// The runs of one workload.
+pub(crate) struct Group<'a> {
+    pub spec: &'a str,
+    /// Indices into the runs of the report.
+    pub members: Vec<usize>,
+}
+
+/// What the parts of the page share.
+pub(crate) struct Page<'a> {
+    pub runs: &'a [Run],
+    pub groups: Vec<Group<'a>>,
+    /// Colour of each run: runs with the same label in different workloads have the same.
+    pub colours: Vec<usize>,
+    pub shapes: Vec<Option<Shape>>,
+}
+
+impl<'a> Page<'a> {
+    fn new(runs: &'a [Run]) -> Self {
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        let mut labels: Vec<&str> = Vec::new();
+        let mut colours = Vec::new();
+        for (i, run) in runs.iter().enumerate() {
+            let spec = run.result.workload.spec.as_str();
+            match groups.iter_mut().find(|group| group.spec == spec) {
+                Some(group) => group.members.push(i),
+                None => groups.push(Group { spec, members: vec![i] }),
+            }
+            let colour = labels.iter().position(|label| *label == run.label).unwrap_or_else(|| {
+                labels.push(&run.label);
+                labels.len() - 1
+            });
+            colours.push(colour);
+        }
+        let shapes = runs.iter().map(|run| Shape::from_config(&run.result.config)).collect();
+        Self { runs, groups, colours, shapes }
+    }
+
+    /// Coloured dot and name of a run.
+    pub fn name(&self, run: usize) -> String {
+        format!(
+            "<span class=\"key c{}\" aria-hidden=\"true\"></span>{}",
+            self.colours[run] % COLOURS,
+            text(&self.runs[run].label)
+        )
+    }
+
+    /// Name of the workload beside the run's, where there are several.
+    pub fn workload_cell(&self, run: usize) -> String {
+        if self.groups.len() > 1 {
+            format!("<td class=\"left\">{}</td>", text(&self.runs[run].result.workload.spec))
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// The page. Runs may be none (`reproduce` and `trace stats` have parts of their own in the context).
+pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
+    let page = Page::new(runs);
+    let title = if context.title.is_empty() { default_title(&page) } else { context.title.clone() };
+    let mut parts: Vec<(&str, &str, String)> = Vec::new();
+    if !context.reproduction.is_empty() {
+        parts.push(("reproduction", "Published and measured", tables::reproduction(&context.reproduction)));
+    }
+    if !runs.is_empty() {
+        parts.push(("summary", "Summary", sections::summary(&page)));
+        parts.push(("over-data", "Over the data written", sections::over_data(&page)));
+        parts.push(("latency", "Latency", sections::latency(&page)));
+        parts.push(("requests", "Single requests", sections::requests(&page)));
+        parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));
+        parts.push(("wear", "Wear", sections::wear(&page)));
+        parts.push(("cost", "Cost", tables::cost(&page)));
+    }
+    if !context.workload_stats.is_empty() {
+        parts.push(("workload", "Workload", stats::workloads(&context.workload_stats)));
+    }
+    if !runs.is_empty() {
+        parts.push(("configuration", "Configuration", config::configuration(&page)));
+    }
+    parts.retain(|(_, _, body)| !body.is_empty());
+
+    let mut out = String::with_capacity(1 << 20);
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"nandscape {}\">\n\
+         <title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{UPLOT_CSS}\n{REPORT_CSS}</style>\n",
+        env!("CARGO_PKG_VERSION"),
+        text(&title),
+    );
+    // First of all scripts, so that an error in any later one is seen by the self-check.
+    out.push_str(
+        "<script>window.__nandscape={errors:[],charts:[]};\
+         addEventListener(\"error\",e=>window.__nandscape.errors.push(String(e.message)));\
+         addEventListener(\"unhandledrejection\",e=>window.__nandscape.errors.push(String(e.reason)));\
+         addEventListener(\"securitypolicyviolation\",e=>window.__nandscape.errors.push(\"blocked: \"+e.blockedURI));\
+         </script>\n</head>\n<body>\n",
+    );
+    out.push_str(&sections::header(&page, context, &title, &parts));
+    out.push_str("<main id=\"main\">\n");
+    for (id, heading, body) in &parts {
+        let _ = write!(
+            out,
+            "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{heading}</h2>\n{body}</section>\n"
+        );
+    }
+    out.push_str("</main>\n");
+    out.push_str(&sections::footer(runs, context));
+    let _ = write!(
+        out,
+        "<script type=\"application/json\" id=\"data\">{}</script>\n",
+        json_for_script(&data::data(&page, context))
+    );
+    let _ = write!(
+        out,
+        "<script>/*\n{}\n*/\n{UPLOT_JS}</script>\n<script>\n{REPORT_JS}</script>\n</body>\n</html>\n",
+        UPLOT_LICENSE.replace("*/", "* /")
+    );
+    out
+}
+
+fn default_title(page: &Page<'_>) -> String {
+    let mut labels: Vec<&str> = page.runs.iter().map(|run| run.label.as_str()).collect();
+    labels.dedup();
+    match (page.runs, page.groups.len()) {
+        ([], _) => "nandscape report".to_owned(),
+        ([run], _) => format!("{} on {}", run.label, run.result.workload.spec),
+        (_, 1) => format!("{} runs of {}", page.runs.len(), page.groups[0].spec),
+        (_, n) => format!("{} runs of {n} workloads", page.runs.len()),
+    }
+}

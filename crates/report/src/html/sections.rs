@@ -1,0 +1,345 @@
+//! The parts of the page around the charts.
+
+use super::escape::text;
+use super::{Page, bars, tables};
+use crate::number::Kind;
+use crate::{ReportContext, Run};
+use std::fmt::Write as _;
+
+/// Title, facts in a line of chips, links to the parts.
+pub(super) fn header(
+    page: &Page<'_>,
+    context: &ReportContext,
+    title: &str,
+    parts: &[(&str, &str, String)],
+) -> String {
+    let mut out = String::from("<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<header class=\"top\">\n");
+    let _ = write!(out, "<p class=\"brand\">nandscape</p>\n<h1>{}</h1>\n", text(title));
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let [group] = page.groups.as_slice() {
+        let first = &page.runs[group.members[0]].result;
+        let requests = page.runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0);
+        let workload = format!(
+            "{} ({}, {} requests)",
+            first.workload.spec,
+            first.workload.format,
+            Kind::Count.show_alone(requests as f64)
+        );
+        facts.push(("Workload", workload));
+    } else if page.groups.len() > 1 {
+        facts.push(("Workloads", page.groups.iter().map(|g| g.spec).collect::<Vec<_>>().join(", ")));
+    }
+    let mut devices: Vec<String> = page.shapes.iter().flatten().map(crate::shape::Shape::describe).collect();
+    devices.dedup();
+    match devices.as_slice() {
+        [] => {}
+        [device] => facts.push(("Device", device.clone())),
+        several => facts.push(("Devices", format!("{} different, see Configuration", several.len()))),
+    }
+    let mut seeds: Vec<String> = page.runs.iter().map(|r| r.result.seed.to_string()).collect();
+    seeds.dedup();
+    if !seeds.is_empty() {
+        facts.push(("Seed", seeds.join(", ")));
+    }
+    let version = page.runs.first().map_or(env!("CARGO_PKG_VERSION"), |run| run.result.version.as_str());
+    facts.push(("Version", version.to_owned()));
+    if !context.command.is_empty() {
+        facts.push(("Made by", context.command.clone()));
+    }
+    out.push_str("<dl class=\"facts\">\n");
+    for (name, value) in facts {
+        let class = if name == "Made by" { " class=\"command\"" } else { "" };
+        let _ = writeln!(out, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", text(&value));
+    }
+    out.push_str("</dl>\n</header>\n");
+    if parts.len() > 1 {
+        out.push_str("<nav class=\"parts\" aria-label=\"Parts of the report\"><ul>\n");
+        for (id, heading, _) in parts {
+            let _ = writeln!(out, "<li><a href=\"#{id}\">{heading}</a></li>");
+        }
+        out.push_str("</ul></nav>\n");
+    }
+    out
+}
+
+/// Errors first, then the table, then total throughput and notes.
+pub(super) fn summary(page: &Page<'_>) -> String {
+    let mut out = problems(page.runs);
+    out.push_str(&tables::summary(page));
+    out.push_str(&bars::throughput(page));
+    out.push_str(&notes(page.runs));
+    out
+}
+
+fn problems(runs: &[Run]) -> String {
+    let mut items = String::new();
+    for run in runs {
+        if let Some(error) = &run.result.error {
+            let _ = writeln!(
+                items,
+                "<li><strong>{}</strong> failed at request {}: {}</li>",
+                text(&run.label),
+                Kind::Count.show_alone(error.request as f64),
+                text(&error.message)
+            );
+        }
+        if run.result.partial {
+            let _ = writeln!(
+                items,
+                "<li><strong>{}</strong> was interrupted after {} requests; its figures are those until then.</li>",
+                text(&run.label),
+                Kind::Count.show_alone(run.result.workload.requests as f64)
+            );
+        }
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!("<div class=\"problems\" role=\"note\" aria-label=\"Runs that did not end well\"><ul>\n{items}</ul></div>\n")
+}
+
+fn notes(runs: &[Run]) -> String {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for run in runs {
+        let mut own = run.result.notes.clone();
+        let back = run.result.workload.time_reversals;
+        if back > 0 {
+            own.push(format!("{back} time stamps of the workload went back and were clamped or sorted"));
+        }
+        if run.result.workload.skipped > 0 {
+            own.push(format!("{} records of the workload were skipped: not I/O", run.result.workload.skipped));
+        }
+        for note in own {
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, labels)) => labels.push(&run.label),
+                None => notes.push((note, vec![&run.label])),
+            }
+        }
+    }
+    if notes.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<h3>Notes</h3>\n<ul class=\"notes\">\n");
+    for (note, labels) in notes {
+        let who = if labels.len() == runs.len() && runs.len() > 1 { "All runs".into() } else { labels.join(", ") };
+        let _ = writeln!(out, "<li><strong>{}</strong>: {}</li>", text(&who), text(&note));
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them by number.
+struct Chart<'a> {
+    kind: &'a str,
+    group: usize,
+    title: &'a str,
+    about: &'a str,
+    tabs: &'a [&'a str],
+    can_be_log: bool,
+}
+
+impl Chart<'_> {
+    fn html(&self) -> String {
+        let id = format!("{}-{}", self.kind, self.group);
+        let mut out = format!(
+            "<figure class=\"card chart\" data-chart=\"{}\" data-group=\"{}\" aria-labelledby=\"t-{id}\">\n\
+             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{}</h4><p class=\"about\">{}</p></div>\
+             <div class=\"controls\">",
+            self.kind, self.group, self.title, self.about
+        );
+        if self.tabs.len() > 1 {
+            let _ = write!(out, "<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
+            for (i, tab) in self.tabs.iter().enumerate() {
+                let _ = write!(out, "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>", i == 0);
+            }
+            out.push_str("</div>");
+        }
+        if self.can_be_log {
+            out.push_str("<button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button>");
+        }
+        out.push_str(
+            "</div></div>\n<div class=\"plot\"></div>\n\
+             <noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
+        );
+        out
+    }
+}
+
+fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> String {
+    let mut out = String::new();
+    for (i, group) in page.groups.iter().enumerate() {
+        let content = body(i);
+        if content.is_empty() {
+            continue;
+        }
+        if page.groups.len() > 1 {
+            let _ = writeln!(out, "<h3>{}</h3>", text(group.spec));
+        }
+        out.push_str(&content);
+    }
+    out
+}
+
+fn has_series(page: &Page<'_>, group: usize) -> bool {
+    page.groups[group]
+        .members
+        .iter()
+        .any(|i| page.runs[*i].series.as_ref().is_some_and(|series| series.samples.len() > 1))
+}
+
+/// Throughput, WAF, map traffic and erases over the data written.
+pub(super) fn over_data(page: &Page<'_>) -> String {
+    for_each_group(page, |group| {
+        if !has_series(page, group) {
+            return String::new();
+        }
+        let chart = |kind, title, about, tabs| Chart { kind, group, title, about, tabs, can_be_log: true }.html();
+        let mut out = String::from("<div class=\"grid\">\n");
+        out += &chart(
+            "throughput",
+            "Throughput",
+            "host bytes read and written per simulated second, MB/s (1e6)",
+            &["since the start", "per interval"],
+        );
+        out += &chart(
+            "waf",
+            "Write amplification",
+            "flash pages programmed per host page written",
+            &["since the start", "per interval"],
+        );
+        out += &chart("map", "Map update traffic", "bytes of mapping table changed so far", &[]);
+        out += &chart("erases", "Erases", "blocks erased so far", &[]);
+        out + "</div>\n"
+    })
+}
+
+/// Percentiles: over the data, over the percentile, as a table.
+pub(super) fn latency(page: &Page<'_>) -> String {
+    let mut out = for_each_group(page, |group| {
+        let members = &page.groups[group].members;
+        let mut out = String::from("<div class=\"grid\">\n");
+        let mut any = false;
+        for (read, percentiles, over_data, word) in
+            [(false, "nines-write", "lat-write", "Write"), (true, "nines-read", "lat-read", "Read")]
+        {
+            let is_used = members.iter().any(|i| {
+                let latency = &page.runs[*i].result.latency_ns;
+                (if read { latency.read.count } else { latency.write.count }) > 0
+            });
+            if !is_used {
+                continue;
+            }
+            any = true;
+            if has_series(page, group) {
+                let title = format!("{word} latency over the data");
+                out += &Chart {
+                    kind: over_data,
+                    group,
+                    title: &title,
+                    about: "of the requests that completed in an interval (within 6.25 %)",
+                    tabs: &["p99", "p50", "p99.9"],
+                    can_be_log: true,
+                }
+                .html();
+            }
+            let title = format!("{word} latency by percentile");
+            out += &Chart {
+                kind: percentiles,
+                group,
+                title: &title,
+                about: "of the whole run; each step to the right is ten times rarer; points need at least one slower request",
+                tabs: &[],
+                can_be_log: true,
+            }
+            .html();
+        }
+        if any { out + "</div>\n" } else { String::new() }
+    });
+    out.push_str(&tables::latency(page));
+    out
+}
+
+/// Throughput of single requests, one panel per run.
+pub(super) fn requests(page: &Page<'_>) -> String {
+    for_each_group(page, |group| {
+        let mut panels = String::new();
+        for &run in &page.groups[group].members {
+            let Some(series) = &page.runs[run].series else { continue };
+            let kept = super::data::kept_requests(series).count();
+            if kept == 0 {
+                continue;
+            }
+            let total = page.runs[run].result.workload.requests;
+            let share = if (kept as u64) < total {
+                format!("{} of {} requests, evenly spaced", Kind::Count.show_alone(kept as f64), Kind::Count.show_alone(total as f64))
+            } else {
+                format!("all {} requests", Kind::Count.show_alone(kept as f64))
+            };
+            let _ = write!(
+                panels,
+                "<figure class=\"card chart\" data-chart=\"request\" data-group=\"{group}\" data-run=\"{run}\" \
+                 aria-labelledby=\"t-request-{run}\">\n<div class=\"chart-head\"><div><h4 id=\"t-request-{run}\">{}</h4>\
+                 <p class=\"about\">{share}</p></div><div class=\"controls\"><button type=\"button\" class=\"log\" \
+                 aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n<div class=\"plot\"></div></figure>\n",
+                page.name(run)
+            );
+        }
+        if panels.is_empty() {
+            return panels;
+        }
+        format!(
+            "<p class=\"lead\">Bytes of a request over its latency, MB/s, in the order of completion. All panels have the same \
+             scales, so that the runs can be compared.</p>\n<div class=\"grid\">\n{panels}</div>\n"
+        )
+    })
+}
+
+/// Wear maps, one card per run, and the table of erase counts.
+pub(super) fn wear(page: &Page<'_>) -> String {
+    let mut out = for_each_group(page, |group| {
+        let mut cards = String::new();
+        for &run in &page.groups[group].members {
+            let maps = super::maps::captions(page, run);
+            if maps.is_empty() {
+                continue;
+            }
+            let _ = write!(cards, "<div class=\"card\"><h4>{}</h4>\n", page.name(run));
+            for (kind, caption) in maps {
+                let _ = write!(
+                    cards,
+                    "<figure class=\"heat\" data-heat=\"{kind}\" data-group=\"{group}\" data-run=\"{run}\">\
+                     <figcaption>{caption}</figcaption><canvas role=\"img\" aria-label=\"{caption}\"></canvas>\
+                     <div class=\"heat-legend\"></div></figure>\n"
+                );
+            }
+            cards.push_str("</div>\n");
+        }
+        if cards.is_empty() {
+            return cards;
+        }
+        format!(
+            "<div class=\"row\"><p class=\"lead\">Even colour is even wear.</p><div class=\"tabs\" role=\"group\" \
+             aria-label=\"Colour scale\" data-heat-scale=\"{group}\"><button type=\"button\" data-scale=\"shared\" \
+             aria-pressed=\"true\">same scale for all</button><button type=\"button\" data-scale=\"own\" \
+             aria-pressed=\"false\">own scale</button></div></div>\n<div class=\"grid maps\">\n{cards}</div>\n"
+        )
+    });
+    out.push_str(&tables::wear(page));
+    out
+}
+
+/// Where the file comes from.
+pub(super) fn footer(runs: &[Run], context: &ReportContext) -> String {
+    let command = if context.command.is_empty() {
+        String::new()
+    } else {
+        format!("<p>To make this report again: <code>{}</code></p>\n", text(&context.command))
+    };
+    let note = if runs.is_empty() {
+        ""
+    } else {
+        "<p>Times and throughputs are simulated: they follow from the configuration, the workload and the seed, and do not \
+         depend on the machine that ran the simulation. Preconditioning is counted nowhere.</p>\n"
+    };
+    format!("<footer>\n{note}{command}<p>Charts: uPlot 1.6.32, MIT licence (text in this file).</p>\n</footer>\n")
+}

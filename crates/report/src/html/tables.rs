@@ -1,0 +1,284 @@
+//! The tables of the page.
+
+use super::Page;
+use super::escape::text;
+use crate::metrics::{Better, Metric, SUMMARY, over_provisioning};
+use crate::number::Kind;
+use crate::reproduction::{ReproductionRow, figure};
+use crate::text::latency_points;
+use nandscape_sim::result::LatencySummary;
+use std::fmt::Write as _;
+
+/// Wraps rows into a table that scrolls sideways by itself on a narrow screen, reachable by keyboard.
+fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
+         <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"
+    )
+}
+
+fn workload_head(page: &Page<'_>, rows: usize) -> String {
+    if page.groups.len() > 1 {
+        format!("<th scope=\"col\" class=\"left\" rowspan=\"{rows}\">workload</th>")
+    } else {
+        String::new()
+    }
+}
+
+/// Which runs have the best value: among the complete runs of one workload, if they differ.
+fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
+    let mut is_best = vec![false; page.runs.len()];
+    for group in &page.groups {
+        let values: Vec<(usize, f64)> = group
+            .members
+            .iter()
+            .filter(|i| page.runs[**i].is_complete())
+            .filter_map(|i| Some((*i, (metric.value)(&page.runs[*i].result)?)))
+            .collect();
+        let Some(first) = values.first() else { continue };
+        let pick = match metric.better {
+            Better::Neither => continue,
+            Better::Lower => values.iter().fold(first.1, |best, (_, v)| best.min(*v)),
+            Better::Higher => values.iter().fold(first.1, |best, (_, v)| best.max(*v)),
+        };
+        let is_winner = |v: f64| v.to_bits() == pick.to_bits();
+        if values.len() > 1 && !values.iter().all(|(_, v)| is_winner(*v)) {
+            for (i, v) in values {
+                is_best[i] = is_winner(v);
+            }
+        }
+    }
+    is_best
+}
+
+/// One row per run with every figure of the summary.
+pub(super) fn summary(page: &Page<'_>) -> String {
+    let used: Vec<&Metric> = SUMMARY
+        .iter()
+        .filter(|metric| page.runs.iter().any(|run| (metric.value)(&run.result).is_some()))
+        .collect();
+    let mut groups = String::new();
+    let mut names = String::new();
+    let mut start = 0;
+    while start < used.len() {
+        let group = used[start].group;
+        let end = if group.is_empty() {
+            start + 1
+        } else {
+            start + used[start..].iter().take_while(|metric| metric.group == group).count()
+        };
+        if group.is_empty() {
+            let _ = write!(groups, "<th scope=\"col\" rowspan=\"2\" title=\"{}\">{}</th>", used[start].about, head_text(page, used[start]));
+        } else {
+            let _ = write!(groups, "<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{group}</th>", end - start);
+            for metric in &used[start..end] {
+                let _ = write!(names, "<th scope=\"col\" title=\"{}\">{}</th>", metric.about, head_text(page, metric));
+            }
+        }
+        start = end;
+    }
+    let head = format!(
+        "<tr><th scope=\"col\" class=\"left\" rowspan=\"2\">FTL</th>{}{groups}</tr><tr>{names}</tr>",
+        workload_head(page, 2)
+    );
+    let marks: Vec<Vec<bool>> = used.iter().map(|metric| best(page, metric)).collect();
+    let mut body = String::new();
+    for (i, run) in page.runs.iter().enumerate() {
+        let status = match run.status() {
+            "complete" => String::new(),
+            status => format!(" <span class=\"badge\">{status}</span>"),
+        };
+        let class = if run.is_complete() { "" } else { " class=\"incomplete\"" };
+        let _ = write!(
+            body,
+            "<tr{class}><th scope=\"row\" class=\"left\">{}{status}</th>{}",
+            page.name(i),
+            page.workload_cell(i)
+        );
+        for (metric, is_best) in used.iter().zip(&marks) {
+            let value = (metric.value)(&run.result);
+            let shown = value.map_or("–".to_owned(), |v| metric.kind.show(v, unit_of(page, metric)));
+            if is_best[i] {
+                let _ = write!(body, "<td><b>{shown}</b></td>");
+            } else {
+                let _ = write!(body, "<td>{shown}</td>");
+            }
+        }
+        body.push_str("</tr>\n");
+    }
+    let caption = if page.runs.len() > 1 {
+        "One row per run. Bold: the best of the complete runs of a workload. Hover over a heading for its meaning."
+    } else {
+        "Hover over a heading for its meaning."
+    };
+    frame("Summary table", caption, &head, &body)
+}
+
+fn unit_of(page: &Page<'_>, metric: &Metric) -> crate::number::Unit {
+    metric.kind.unit(page.runs.iter().filter_map(|run| (metric.value)(&run.result)))
+}
+
+fn head_text(page: &Page<'_>, metric: &Metric) -> String {
+    let unit = match (metric.group, metric.name) {
+        ("GC", "moved") => "pages",
+        _ => unit_of(page, metric).0,
+    };
+    if unit.is_empty() {
+        metric.name.to_owned()
+    } else {
+        format!("{}<span class=\"unit\">{unit}</span>", metric.name)
+    }
+}
+
+/// Percentiles of reads and writes.
+pub(super) fn latency(page: &Page<'_>) -> String {
+    let mut rows: Vec<(usize, &str, &LatencySummary)> = Vec::new();
+    for (i, run) in page.runs.iter().enumerate() {
+        let latency = &run.result.latency_ns;
+        rows.extend([(i, "write", &latency.write), (i, "read", &latency.read)].into_iter().filter(|r| r.2.count > 0));
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let unit = Kind::Nanos.unit(rows.iter().flat_map(|r| latency_points(r.2)).map(|(_, v)| v));
+    let mut head = format!(
+        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\" class=\"left\"></th><th scope=\"col\">requests</th>",
+        workload_head(page, 1)
+    );
+    for (name, _) in latency_points(rows[0].2) {
+        let _ = write!(head, "<th scope=\"col\">{name}</th>");
+    }
+    head.push_str("</tr>");
+    let mut body = String::new();
+    let mut any_thin = false;
+    for (i, op, summary) in rows {
+        let _ = write!(
+            body,
+            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td class=\"left\">{op}</td><td>{}</td>",
+            page.name(i),
+            page.workload_cell(i),
+            Kind::Count.show_alone(summary.count as f64)
+        );
+        for (name, value) in latency_points(summary) {
+            // One request in `rarity` is slower; with fewer requests than that the figure is only the longest one again.
+            let rarity = super::data::rarity(name);
+            let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
+            any_thin |= is_thin;
+            let class = if is_thin { " class=\"thin\"" } else { "" };
+            let _ = write!(body, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
+        }
+        body.push_str("</tr>\n");
+    }
+    let thin = if any_thin { " Grey: fewer requests than the percentile needs, so it is the longest one." } else { "" };
+    let caption = format!("Latency in {}, queueing included, percentiles within 0.1 %.{thin}", unit.0);
+    frame("Latency table", &caption, &head, &body)
+}
+
+/// Erases per good block.
+pub(super) fn wear(page: &Page<'_>) -> String {
+    let head = format!(
+        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\">total</th><th scope=\"col\">min</th>\
+         <th scope=\"col\">mean</th><th scope=\"col\">max</th><th scope=\"col\">standard deviation</th>\
+         <th scope=\"col\">max / mean</th></tr>",
+        workload_head(page, 1)
+    );
+    let mut body = String::new();
+    for (i, run) in page.runs.iter().enumerate() {
+        let wear = &run.result.wear;
+        let spread = if wear.erases_mean > 0.0 {
+            format!("{:.2}", wear.erases_max as f64 / wear.erases_mean)
+        } else {
+            "–".to_owned()
+        };
+        let _ = writeln!(
+            body,
+            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td>{}</td><td>{}</td><td>{:.2}</td><td>{}</td><td>{:.2}</td><td>{spread}</td></tr>",
+            page.name(i),
+            page.workload_cell(i),
+            Kind::Count.show_alone(run.result.flash.erases as f64),
+            wear.erases_min,
+            wear.erases_mean,
+            wear.erases_max,
+            wear.erases_stddev
+        );
+    }
+    frame("Wear table", "Erases per good block.", &head, &body)
+}
+
+/// What a translation layer costs.
+pub(super) fn cost(page: &Page<'_>) -> String {
+    let head = format!(
+        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\">DRAM</th><th scope=\"col\">map table</th>\
+         <th scope=\"col\">usable</th><th scope=\"col\">over-provisioning</th><th scope=\"col\">good blocks</th>\
+         <th scope=\"col\">in reserve</th><th scope=\"col\">pages per block</th><th scope=\"col\">map updates</th>\
+         <th scope=\"col\">log-table updates</th></tr>",
+        workload_head(page, 1)
+    );
+    let mut body = String::new();
+    for (i, run) in page.runs.iter().enumerate() {
+        let cost = &run.result.cost;
+        let count = |n: u64| Kind::Count.show_alone(n as f64);
+        let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
+        let cells = [
+            bytes(cost.dram_bytes),
+            bytes(run.result.map.table_bytes),
+            bytes(cost.usable_bytes),
+            over_provisioning(&run.result).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0)),
+            count(cost.total_blocks),
+            count(cost.reserve_blocks),
+            count(cost.pages_per_block),
+            count(run.result.map.updates),
+            count(run.result.map.log_table_updates),
+        ];
+        let _ = write!(
+            body,
+            "<tr><th scope=\"row\" class=\"left\">{}</th>{}",
+            page.name(i),
+            page.workload_cell(i)
+        );
+        for cell in cells {
+            let _ = write!(body, "<td>{cell}</td>");
+        }
+        body.push_str("</tr>\n");
+    }
+    let caption = "Memory, space and map. Over-provisioning is (physical − logical) / logical over the good blocks; reserve blocks \
+                   are kept free or open and are never a victim.";
+    frame("Cost table", caption, &head, &body)
+}
+
+/// Published, measured, ratio and note, one table per experiment.
+pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
+    let mut out = String::new();
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let (block, after) = rest.split_at(rest.iter().take_while(|row| row.id == first.id).count());
+        rest = after;
+        let head = "<tr><th scope=\"col\" class=\"left\">figure</th><th scope=\"col\" class=\"left\">row</th><th scope=\"col\">published</th>\
+                    <th scope=\"col\">measured</th><th scope=\"col\" class=\"left\">unit</th><th scope=\"col\">ratio</th>\
+                    <th scope=\"col\" class=\"left\">note</th></tr>";
+        let mut body = String::new();
+        for row in block {
+            let class = if row.needs_note() { " class=\"off\"" } else { "" };
+            let _ = writeln!(
+                body,
+                "<tr><th scope=\"row\" class=\"left\">{}</th><td class=\"left\">{}</td><td>{}</td><td>{}</td>\
+                 <td class=\"left\">{}</td><td{class}>{}</td><td class=\"left note\">{}</td></tr>",
+                text(&row.name),
+                text(&row.row),
+                text(&figure(&row.published)),
+                text(&figure(&row.measured)),
+                text(&row.unit),
+                row.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}")),
+                text(&row.note)
+            );
+        }
+        let _ = writeln!(out, "<h3>{}</h3>", text(&first.id));
+        out.push_str(&frame(
+            "Published and measured figures",
+            "Ratio is measured over published; outside 0.8 to 1.25 a note says why.",
+            head,
+            &body,
+        ));
+    }
+    out
+}

@@ -1,0 +1,322 @@
+//! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
+
+use crate::metrics::{SUMMARY, over_provisioning};
+use crate::number::{Kind, printable};
+use crate::shape::Shape;
+use crate::table::{Head, Table};
+use crate::{Output, ReportError, Run};
+use nandscape_core::units::format_bytes;
+use nandscape_sim::RunResult;
+use nandscape_sim::result::LatencySummary;
+use std::fmt::Write as _;
+
+/// Registry entry.
+pub const OUTPUT: Output = Output {
+    name: "text",
+    summary: "a table for the terminal",
+    render: |runs, _| Ok::<_, ReportError>(render_text(runs).into_bytes()),
+};
+
+/// One line per run; below, what went wrong and what a reader must know. Runs that did not end well are marked.
+pub fn render_text(runs: &[Run]) -> String {
+    let mut out = String::new();
+    let mut specs: Vec<&str> = Vec::new();
+    for run in runs {
+        if !specs.contains(&run.result.workload.spec.as_str()) {
+            specs.push(&run.result.workload.spec);
+        }
+    }
+    for spec in specs {
+        let group: Vec<&Run> = runs.iter().filter(|run| run.result.workload.spec == spec).collect();
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        heading(&mut out, &group);
+        out.push_str(&summary_table(&group).render());
+    }
+    remarks(&mut out, runs);
+    out
+}
+
+fn heading(out: &mut String, runs: &[&Run]) {
+    let first = &runs[0].result;
+    let _ = writeln!(
+        out,
+        "workload {} ({}, {} requests, seed {})",
+        printable(&first.workload.spec),
+        printable(&first.workload.format),
+        Kind::Count.show_alone(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0) as f64),
+        first.seed
+    );
+    let mut devices: Vec<String> = runs
+        .iter()
+        .filter_map(|run| Shape::from_config(&run.result.config))
+        .map(|shape| shape.describe())
+        .collect();
+    devices.dedup();
+    for device in devices {
+        let _ = writeln!(out, "device   {}", printable(&device));
+    }
+}
+
+fn summary_table(runs: &[&Run]) -> Table {
+    let mut table = Table::new();
+    let head = |group: &str, name: &str, unit: &str, is_left| Head {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        is_left,
+    };
+    table.column(head("", "FTL", "", true), runs.iter().map(|run| printable(&run.label)).collect());
+    if runs.iter().any(|run| !run.is_complete()) {
+        let status = |run: &&Run| match run.status() {
+            "complete" => String::new(),
+            "failed" => "FAILED".to_owned(),
+            other => other.to_uppercase(),
+        };
+        table.column(head("", "", "", true), runs.iter().map(status).collect());
+    }
+    for metric in SUMMARY {
+        let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
+        if values.iter().all(Option::is_none) {
+            continue;
+        }
+        let unit = metric.kind.unit(values.iter().flatten().copied());
+        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| metric.kind.show(v, unit))).collect();
+        let unit_name = match (metric.group, metric.name) {
+            ("GC", "moved") => "pages",
+            _ => unit.0,
+        };
+        table.column(head(metric.group, metric.name, unit_name, false), cells);
+    }
+    table
+}
+
+/// Errors and notes; a note that several runs share is printed once.
+fn remarks(out: &mut String, runs: &[Run]) {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut lines = String::new();
+    for run in runs {
+        let label = printable(&run.label);
+        if let Some(error) = &run.result.error {
+            let _ = writeln!(
+                lines,
+                "! {label}: failed at request {}: {}",
+                error.request,
+                printable(&error.message)
+            );
+        }
+        if run.result.partial {
+            let _ = writeln!(
+                lines,
+                "! {label}: interrupted after {} requests; the figures are those until then",
+                Kind::Count.show_alone(run.result.workload.requests as f64)
+            );
+        }
+        if run.result.workload.time_reversals > 0 {
+            let _ = writeln!(
+                lines,
+                "* {label}: {} time stamps went back and were clamped or sorted",
+                run.result.workload.time_reversals
+            );
+        }
+        for note in &run.result.notes {
+            match notes.iter_mut().find(|(text, _)| text == note) {
+                Some((_, labels)) => labels.push(&run.label),
+                None => notes.push((note, vec![&run.label])),
+            }
+        }
+    }
+    for (note, labels) in notes {
+        let who =
+            if labels.len() == runs.len() && runs.len() > 1 { "all".to_owned() } else { labels.join(", ") };
+        let _ = writeln!(lines, "* {}: {}", printable(&who), printable(note));
+    }
+    if !lines.is_empty() {
+        out.push('\n');
+        out.push_str(&lines);
+    }
+}
+
+/// Everything about one run, for `replay`.
+pub fn render_detail(run: &Run) -> String {
+    let mut out = String::new();
+    heading(&mut out, &[run]);
+    let _ = writeln!(
+        out,
+        "ftl      {}{}",
+        printable(&run.label),
+        if run.is_complete() { "" } else { "  (see below)" }
+    );
+    out.push('\n');
+    let mut pair = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<22} {value}");
+    };
+    for (name, value) in detail_pairs(&run.result) {
+        pair(name, value);
+    }
+    out.push('\n');
+    out.push_str(&causes_table(&run.result).render());
+    let latency = latency_table(&run.result);
+    if let Some(table) = latency {
+        out.push('\n');
+        out.push_str(&table.render());
+    }
+    remarks(&mut out, std::slice::from_ref(run));
+    out
+}
+
+fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
+    let count = |n: u64| Kind::Count.show_alone(n as f64);
+    let requests = |n: u64, bytes: u64, pages: u64| {
+        format!("{} requests, {}, {} pages", count(n), format_bytes(bytes), count(pages))
+    };
+    let ratio = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.3}"));
+    let mut pairs = vec![
+        ("host writes", requests(r.host.writes, r.host.write_bytes, r.host.write_pages)),
+        ("host reads", requests(r.host.reads, r.host.read_bytes, r.host.read_pages)),
+    ];
+    if r.host.trims > 0 {
+        let text = format!("{} requests, {}", count(r.host.trims), format_bytes(r.host.trim_bytes));
+        pairs.push(("host trims", text));
+    }
+    if r.host.flushes > 0 {
+        pairs.push(("host flushes", count(r.host.flushes)));
+    }
+    pairs
+        .push(("write amplification", format!("{} in pages, {} in bytes", ratio(r.waf), ratio(r.waf_bytes))));
+    for (name, bytes, rate) in [
+        ("write throughput", r.host.write_bytes, r.throughput.write_bytes_per_s),
+        ("read throughput", r.host.read_bytes, r.throughput.read_bytes_per_s),
+    ] {
+        if bytes > 0 {
+            pairs.push((name, Kind::Rate.show_alone(rate)));
+        }
+    }
+    pairs.push(("simulated time", Kind::Nanos.show_alone(r.time.simulated_ns as f64)));
+    if r.time.wall_s > 0.0 {
+        let text =
+            format!("{:.3} s, {} host pages/s", r.time.wall_s, count(r.time.host_pages_per_wall_s as u64));
+        pairs.push(("wall time", text));
+    }
+    pairs.push((
+        "erases per block",
+        format!(
+            "min {}, mean {:.2}, max {}, stddev {:.2}",
+            r.wear.erases_min, r.wear.erases_mean, r.wear.erases_max, r.wear.erases_stddev
+        ),
+    ));
+    pairs.push((
+        "map",
+        format!(
+            "table {}, {} updates, {} updated",
+            format_bytes(r.map.table_bytes),
+            count(r.map.updates),
+            format_bytes(r.map.update_bytes)
+        ),
+    ));
+    pairs.push((
+        "garbage collection",
+        format!("{} victims, {} pages moved", count(r.gc.runs), count(r.gc.moved_pages)),
+    ));
+    let m = &r.merges;
+    if m.switch + m.full + m.evicted + m.in_place > 0 {
+        let text = format!(
+            "{} switch, {} full, {} forced by a full log table, {} in place",
+            count(m.switch),
+            count(m.full),
+            count(m.evicted),
+            count(m.in_place)
+        );
+        pairs.push(("merges", text));
+    }
+    let op = over_provisioning(r).map_or("-".to_owned(), |op| format!("{:.1} %", op * 100.0));
+    pairs.push((
+        "cost",
+        format!(
+            "DRAM {}, usable {}, over-provisioning {op}, {} of {} blocks in reserve",
+            format_bytes(r.cost.dram_bytes),
+            format_bytes(r.cost.usable_bytes),
+            count(r.cost.reserve_blocks),
+            count(r.cost.total_blocks)
+        ),
+    ));
+    pairs.push(("configuration", format!("{} (workload {})", r.config_hash, r.workload_hash)));
+    pairs
+}
+
+/// Flash operations by cause; causes that did nothing are left out.
+fn causes_table(result: &RunResult) -> Table {
+    let mut rows: Vec<(&str, [u64; 3])> = result
+        .flash
+        .by_cause
+        .iter()
+        .map(|(name, c)| (name.as_str(), [c.programs, c.reads, c.erases]))
+        .filter(|(_, counts)| counts.iter().any(|n| *n > 0))
+        .collect();
+    rows.sort_by_key(|(name, _)| crate::html::cause_order(name));
+    rows.push(("total", [result.flash.programs, result.flash.reads, result.flash.erases]));
+    let mut table = Table::new();
+    let head = |name: &str, is_left| Head {
+        group: String::new(),
+        name: name.to_owned(),
+        unit: String::new(),
+        is_left,
+    };
+    table.column(
+        head("  flash operations", true),
+        rows.iter().map(|r| format!("  {}", printable(r.0))).collect(),
+    );
+    for (i, name) in ["programs", "reads", "erases"].into_iter().enumerate() {
+        let cells = rows.iter().map(|r| Kind::Count.show_alone(r.1[i] as f64)).collect();
+        table.column(head(name, false), cells);
+    }
+    table
+}
+
+/// Names and values of a latency distribution, in the order of the columns.
+pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 10] {
+    [
+        ("mean", s.mean),
+        ("min", s.min as f64),
+        ("p50", s.p50 as f64),
+        ("p90", s.p90 as f64),
+        ("p99", s.p99 as f64),
+        ("p99.9", s.p99_9 as f64),
+        ("p99.99", s.p99_99 as f64),
+        ("p99.999", s.p99_999 as f64),
+        ("p99.9999", s.p99_9999 as f64),
+        ("max", s.max as f64),
+    ]
+}
+
+fn latency_table(result: &RunResult) -> Option<Table> {
+    let latency = &result.latency_ns;
+    let rows: Vec<(&str, &LatencySummary)> = [("read", &latency.read), ("write", &latency.write)]
+        .into_iter()
+        .filter(|(_, s)| s.count > 0)
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = Table::new();
+    let unit = Kind::Nanos.unit(rows.iter().flat_map(|(_, s)| latency_points(s)).map(|(_, v)| v));
+    let head = |name: &str, is_left| Head {
+        group: String::new(),
+        name: name.to_owned(),
+        unit: String::new(),
+        is_left,
+    };
+    let title = format!("  latency, {}", unit.0);
+    table.column(head(&title, true), rows.iter().map(|(name, _)| format!("  {name}")).collect());
+    table.column(
+        head("requests", false),
+        rows.iter().map(|(_, s)| Kind::Count.show_alone(s.count as f64)).collect(),
+    );
+    for i in 0..10 {
+        let name = latency_points(rows[0].1)[i].0;
+        let cells = rows.iter().map(|(_, s)| Kind::Nanos.show(latency_points(s)[i].1, unit)).collect();
+        table.column(head(name, false), cells);
+    }
+    Some(table)
+}

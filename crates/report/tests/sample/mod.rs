@@ -1,0 +1,272 @@
+//! Made-up runs that look like real ones: five translation layers on a small device under a checkpoint-like load. Nothing here is
+//! a measurement; it feeds the tests of the report and `examples/sample_report.rs`.
+
+use nandscape_core::namespace::HostCounts;
+use nandscape_core::{Cause, CauseTable, Cost, FtlStats, Op, WorkloadInfo};
+use nandscape_report::Run;
+use nandscape_sim::RunResult;
+use nandscape_sim::histogram::LogHistogram;
+use nandscape_sim::metrics::{RequestSample, Sample, Series};
+use nandscape_sim::result::{
+    FlashResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError, SCHEMA, ThroughputResult,
+    TimeResult, WearResult, WorkloadResult,
+};
+use serde_json::json;
+
+const UNITS: u64 = 32;
+const BLOCKS: u64 = 16;
+const PAGES: u64 = 32;
+const PAGE_BYTES: u64 = 32 << 10;
+const READ_NS: u64 = 101_000;
+const PROGRAM_NS: u64 = 116_000;
+const ERASE_NS: u64 = 434_000;
+
+/// How a made-up layer behaves.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    label: &'static str,
+    /// Pages that GC or merges move per page written, once the device has filled.
+    moved: f64,
+    /// Moves come in bursts of so many pages.
+    burst: f64,
+    /// What moves are counted under.
+    cause: Cause,
+    /// Bytes of map changed per page written.
+    map_bytes: f64,
+    table_bytes: u64,
+    /// Unevenness of wear, 0 to 1.
+    skew: f64,
+}
+
+/// The five layers of the comparison.
+pub const MANNERS: [Manner; 5] = [
+    Manner { label: "pm-gcl", moved: 0.0, burst: 1.0, cause: Cause::Gc, map_bytes: 8.0, table_bytes: 131_072, skew: 0.5 },
+    Manner { label: "pm-gcc", moved: 1.1, burst: 8_700.0, cause: Cause::Gc, map_bytes: 16.6, table_bytes: 131_072, skew: 0.05 },
+    Manner { label: "sbm-gcl", moved: 0.11, burst: 12.0, cause: Cause::Merge, map_bytes: 0.28, table_bytes: 4096, skew: 0.7 },
+    Manner { label: "hsbm-gcl", moved: 0.08, burst: 16.0, cause: Cause::Merge, map_bytes: 2.2, table_bytes: 4736, skew: 0.4 },
+    Manner { label: "page-map", moved: 0.19, burst: 24.0, cause: Cause::Gc, map_bytes: 4.8, table_bytes: 65_536, skew: 0.15 },
+];
+
+/// A small value-stable generator; the sample must be the same on every machine.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Counters while the made-up run proceeds.
+#[derive(Default)]
+struct Totals {
+    host: HostCounts,
+    causes: CauseTable,
+    ftl: FtlStats,
+    ns: u64,
+    debt: f64,
+    erase_debt: f64,
+}
+
+fn write(totals: &mut Totals, manner: &Manner, pages: u64, noise: &mut Noise) -> u64 {
+    totals.host.writes += 1;
+    totals.host.write_bytes += pages * PAGE_BYTES;
+    totals.host.write_pages += pages;
+    totals.causes.row(Cause::Host).programs += pages;
+    totals.ftl.map_updates += pages;
+    totals.ftl.map_update_bytes += (pages as f64 * manner.map_bytes) as u64;
+    let mut ns = pages * PROGRAM_NS;
+    let is_filled = totals.host.write_pages > UNITS * BLOCKS * PAGES;
+    if is_filled {
+        totals.debt += pages as f64 * manner.moved * (0.5 + noise.next());
+        totals.erase_debt += pages as f64;
+    }
+    if is_filled && totals.debt >= manner.burst && manner.moved > 0.0 {
+        let moved = totals.debt as u64;
+        totals.debt = 0.0;
+        let row = totals.causes.row(manner.cause);
+        row.programs += moved;
+        row.reads += moved;
+        totals.erase_debt += moved as f64;
+        totals.ftl.gc_runs += 1;
+        totals.ftl.gc_moved_pages += moved;
+        totals.ftl.map_update_bytes += moved * 2;
+        ns += moved * (PROGRAM_NS + READ_NS);
+    }
+    let erases = (totals.erase_debt / PAGES as f64) as u64;
+    totals.erase_debt -= (erases * PAGES) as f64;
+    totals.causes.row(manner.cause).erases += erases;
+    totals.ns += ns + erases * ERASE_NS;
+    ns + erases * ERASE_NS
+}
+
+fn summary(mut sorted: Vec<u64>) -> LatencySummary {
+    sorted.sort_unstable();
+    let Some(last) = sorted.len().checked_sub(1) else { return LatencySummary::default() };
+    let at = |q: f64| sorted[((sorted.len() as f64 * q).ceil() as usize).clamp(1, last + 1) - 1];
+    LatencySummary {
+        count: sorted.len() as u64,
+        mean: sorted.iter().sum::<u64>() as f64 / sorted.len() as f64,
+        min: sorted[0],
+        max: sorted[last],
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        p99_99: at(0.9999),
+        p99_999: at(0.99999),
+        p99_9999: at(0.999_999),
+    }
+}
+
+/// One made-up run of `requests` requests, of which every eighth reads.
+pub fn run(manner: &Manner, requests: u64) -> Run {
+    let mut noise = Noise(manner.table_bytes ^ requests);
+    let mut totals = Totals::default();
+    let mut series = Series { interval_bytes: 8 << 20, request_stride: 1, ..Series::default() };
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    let (mut read_latency, mut write_latency) = (LogHistogram::default(), LogHistogram::default());
+    let mut next_sample = series.interval_bytes;
+    for index in 0..requests {
+        let pages = if noise.next() < 0.5 { 16 } else { 16 + (noise.next() * 200.0) as u64 };
+        let (op, ns) = if index % 8 == 7 {
+            totals.host.reads += 1;
+            totals.host.read_bytes += pages * PAGE_BYTES;
+            totals.host.read_pages += pages;
+            totals.causes.row(Cause::Host).reads += pages;
+            let ns = pages * READ_NS;
+            totals.ns += ns;
+            reads.push(ns);
+            read_latency.record(ns);
+            (Op::Read, ns)
+        } else {
+            let ns = write(&mut totals, manner, pages, &mut noise);
+            writes.push(ns);
+            write_latency.record(ns);
+            (Op::Write, ns)
+        };
+        series.requests.push(RequestSample { index, op, bytes: pages * PAGE_BYTES, latency_ns: ns });
+        if totals.host.write_bytes + totals.host.read_bytes >= next_sample || index + 1 == requests {
+            next_sample = totals.host.write_bytes + totals.host.read_bytes + series.interval_bytes;
+            series.samples.push(Sample {
+                requests: index + 1,
+                simulated_ns: totals.ns,
+                host: totals.host,
+                causes: totals.causes,
+                ftl: totals.ftl,
+                read_latency: std::mem::take(&mut read_latency),
+                write_latency: std::mem::take(&mut write_latency),
+            });
+        }
+    }
+    let per_block = erase_counts(manner, totals.causes.total().erases, &mut noise);
+    series.program_counts = Some(
+        per_block
+            .iter()
+            .flat_map(|erases| (0..PAGES).map(move |page| erases + u32::from(page < 20)))
+            .collect(),
+    );
+    let result = result(manner, &totals, summary(reads), summary(writes), per_block);
+    Run { label: manner.label.to_owned(), result, series: Some(series) }
+}
+
+fn erase_counts(manner: &Manner, total: u64, noise: &mut Noise) -> Vec<u32> {
+    let blocks = UNITS * BLOCKS;
+    let mean = total as f64 / blocks as f64;
+    (0..blocks)
+        .map(|block| {
+            // Blocks early in a die are used more often.
+            let place = 1.0 - (block % BLOCKS) as f64 / BLOCKS as f64;
+            let factor = 1.0 + manner.skew * (2.0 * place - 1.0) + manner.skew * 0.5 * (noise.next() - 0.5);
+            (mean * factor).round().max(0.0) as u32
+        })
+        .collect()
+}
+
+fn result(
+    manner: &Manner,
+    totals: &Totals,
+    read: LatencySummary,
+    write: LatencySummary,
+    per_block: Vec<u32>,
+) -> RunResult {
+    let all = totals.causes.total();
+    let mut wear = WearResult::new(per_block.iter().copied());
+    wear.per_block = Some(per_block);
+    let cost = Cost {
+        map_table_bytes: manner.table_bytes,
+        dram_bytes: manner.table_bytes + 70_000,
+        usable_bytes: 400 << 20,
+        total_blocks: UNITS * BLOCKS,
+        reserve_blocks: UNITS,
+        pages_per_block: PAGES,
+        logical_pages: (400 << 20) / PAGE_BYTES,
+    };
+    let seconds = totals.ns as f64 / 1e9;
+    let (_, gc, _) = RunResult::map_gc_merges(&totals.ftl, &cost);
+    let merges = manner.cause == Cause::Merge;
+    let waf = all.programs as f64 / totals.host.write_pages as f64;
+    RunResult {
+        schema: SCHEMA,
+        version: "0.1.0".to_owned(),
+        config_hash: format!("{:016x}", manner.table_bytes * 0x9e37_79b9),
+        workload_hash: "5ca1ab1e0ddba11".to_owned(),
+        seed: 1,
+        config: json!({
+            "device": {"name": "thesis", "channels": 8, "dies_per_channel": 4, "planes_per_die": 1, "blocks_per_plane": BLOCKS,
+                "pages_per_block": PAGES, "page": "32KiB", "sector": "4KiB", "oob": null,
+                "timing": {"mode": "serial", "read": "101us", "program": "116us", "erase": "434us"}},
+            "ftl": {"kind": manner.label, "op": 0.28},
+            "workload": {"depth": 1},
+        }),
+        workload: WorkloadResult {
+            requests: totals.host.reads + totals.host.writes,
+            ..WorkloadResult::new(
+                "traces/sample.csv",
+                &WorkloadInfo { format: "native-csv".to_owned(), ..WorkloadInfo::default() },
+            )
+        },
+        partial: false,
+        error: None,
+        host: totals.host,
+        flash: FlashResult::new(all, &totals.causes),
+        waf: Some(waf),
+        waf_bytes: Some(waf),
+        map: MapResult {
+            table_bytes: manner.table_bytes,
+            updates: totals.ftl.map_updates,
+            update_bytes: totals.ftl.map_update_bytes,
+            log_table_updates: 0,
+        },
+        gc: if merges { Default::default() } else { gc },
+        merges: if merges {
+            MergeResult { switch: gc.runs / 3, full: gc.runs, ..MergeResult::default() }
+        } else {
+            MergeResult::default()
+        },
+        wear,
+        time: TimeResult { simulated_ns: totals.ns, ..TimeResult::default() },
+        throughput: ThroughputResult {
+            read_bytes_per_s: totals.host.read_bytes as f64 / seconds,
+            write_bytes_per_s: totals.host.write_bytes as f64 / seconds,
+        },
+        latency_ns: LatencyResult { all: write, read, write },
+        cost,
+        notes: vec!["the runs of this sample are made up; they show the report, not a measurement".to_owned()],
+    }
+}
+
+/// The five runs; the last but one stopped early with an error.
+pub fn runs(requests: u64) -> Vec<Run> {
+    let mut runs: Vec<Run> = MANNERS
+        .iter()
+        .map(|manner| run(manner, if manner.label == "hsbm-gcl" { requests * 3 / 5 } else { requests }))
+        .collect();
+    runs[3].result.error = Some(RunError {
+        request: runs[3].result.workload.requests,
+        message: "device full: no block has an invalid page; the request needs 128 page(s), 12 are free, 16372 of 16384 \
+                  physical pages are live"
+            .to_owned(),
+    });
+    runs
+}
