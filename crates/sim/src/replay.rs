@@ -229,6 +229,9 @@ struct Runner<'a> {
     progress: &'a mut dyn FnMut(Progress),
     /// Completion times of requests whose scheduler knew them at submission.
     known: BinaryHeap<Reverse<(SimTime, u32)>>,
+    /// The top of `known` has been taken and waits to be overwritten by the next completion: one sift instead of two,
+    /// since in a closed loop each completion makes room for one request.
+    is_top_taken: bool,
     /// Requests under way, by tag; free tags.
     pending: Vec<Pending>,
     free: Vec<u32>,
@@ -250,6 +253,7 @@ impl<'a> Runner<'a> {
             stop,
             progress,
             known: BinaryHeap::new(),
+            is_top_taken: false,
             pending: Vec::new(),
             free: Vec::new(),
             outstanding: 0,
@@ -367,12 +371,31 @@ impl<'a> Runner<'a> {
         };
         self.outstanding += 1;
         if let Some(at) = self.namespace.completion(token) {
-            self.known.push(Reverse((at.max(now), tag)));
+            self.push_known(at.max(now), tag);
         } else {
             self.watched += 1;
             self.namespace.watch(token, u64::from(tag));
         }
         Ok(())
+    }
+
+    #[inline]
+    fn push_known(&mut self, at: SimTime, tag: u32) {
+        if std::mem::take(&mut self.is_top_taken)
+            && let Some(mut top) = self.known.peek_mut()
+        {
+            *top = Reverse((at, tag));
+            return;
+        }
+        self.known.push(Reverse((at, tag)));
+    }
+
+    /// Takes the top away for good if its completion has been handed out.
+    #[inline]
+    fn drop_taken(&mut self) {
+        if std::mem::take(&mut self.is_top_taken) {
+            self.known.pop();
+        }
     }
 
     fn finish(&mut self, tag: u32, at: SimTime, recorder: &mut Recorder) {
@@ -384,8 +407,10 @@ impl<'a> Runner<'a> {
 
     /// The next completion, running events as far as needed.
     fn next_completion(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
-        if let Some(Reverse(next)) = self.known.pop() {
-            return Ok(Some(next));
+        self.drop_taken();
+        if let Some(Reverse(next)) = self.known.peek() {
+            self.is_top_taken = true;
+            return Ok(Some(*next));
         }
         loop {
             if let Some(done) = self.ready.get(self.taken) {
@@ -423,6 +448,7 @@ impl<'a> Runner<'a> {
 
     /// Takes all completions up to `until`.
     fn wait_until(&mut self, until: SimTime, recorder: &mut Recorder) {
+        self.drop_taken();
         while let Some(Reverse((at, tag))) = self.known.peek().copied() {
             if at > until {
                 break;

@@ -98,7 +98,10 @@ fn a_closed_loop_of_one_is_the_sum_of_latencies() {
     let result = run::<Serial>((0..10).map(|i| write(0, i, 1)).collect(), Pacing::Closed { depth: 1 });
     assert_eq!(result.time.simulated_ns, 10_000);
     assert_eq!(result.latency_ns.write.count, 10);
-    assert_eq!((result.latency_ns.write.min, result.latency_ns.write.max), (1000, 1000));
+    assert_eq!(
+        (result.latency_ns.write.min, result.latency_ns.write.p99, result.latency_ns.write.max),
+        (1000, 1000, 1000)
+    );
     assert_eq!(result.host.write_pages, 10);
     assert_eq!(result.waf, Some(1.0));
 }
