@@ -1,2 +1,40 @@
-//! (to be written)
-fn main() {}
+//! The `nandscape` command: parses, calls the stack, prints. Everything else is in libraries.
+//!
+//! Exit status: 0 done, 1 failed, 2 bad usage. Results go to stdout, messages and progress to stderr.
+
+mod args;
+mod commands;
+mod console;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use console::{Console, Failure};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // clap itself exits with 2 on bad usage and 0 on --help and --version.
+    let cli = Cli::parse();
+    let console = Console::new(cli.quiet);
+    let outcome = match cli.verb {
+        Verb::Replay(args) => commands::replay::run(&args, &console),
+        Verb::Compare(args) => commands::compare::run(&args, &console),
+        Verb::Reproduce(args) => commands::reproduce::run(&args, &console),
+        Verb::Trace(verb) => commands::trace::run(verb, &console),
+        Verb::List(args) => commands::list::run(&args, &console),
+        Verb::Completions { shell } => commands::manual::completions(shell, &console),
+        Verb::Man { out } => commands::manual::pages(&out, &console),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => {
+            console.error(&message);
+            ExitCode::from(2)
+        }
+        Err(Failure::Run(message)) => {
+            console.error(&message);
+            ExitCode::from(1)
+        }
+        Err(Failure::Reported) => ExitCode::from(1),
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,297 @@
+//! The one definition of the command line: parser, help, man pages and completions come from here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::path::PathBuf;
+
+const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz transparently), '-' for standard input, or a generator \
+                             such as uniform:span=80%,bs=4k,count=10M ('nandscape list workloads')";
+
+/// One emulated flash device, every host interface: replay workloads through flash translation layers and compare them.
+#[derive(Debug, Parser)]
+#[command(name = "nandscape", version, propagate_version = true, max_term_width = 110)]
+#[command(
+    after_help = "Sizes: bare k/M/G and KiB/MiB/GiB are powers of two, kB/MB/GB powers of ten. Times: ns, us, ms, s.\n\
+                        Exit status: 0 done, 1 failed, 2 bad usage. Results go to stdout, messages to stderr."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// No progress and no notes on stderr; errors only.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Replay a workload through one translation layer in virtual time.
+    Replay(ReplayArgs),
+    /// Replay workloads through several translation layers and compare them.
+    Compare(CompareArgs),
+    /// Repeat published experiments: published, measured, ratio.
+    Reproduce(ReproduceArgs),
+    /// Look at, convert and make workloads.
+    #[command(subcommand)]
+    Trace(TraceVerb),
+    /// List what there is: devices, ftls, victims, workloads, formats ...
+    List(ListArgs),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages, one per verb.
+    Man {
+        /// Directory to write into; made if absent.
+        #[arg(long, value_hint = ValueHint::DirPath)]
+        out: PathBuf,
+    },
+}
+
+/// The stack and how the workload is read: what replay and compare have in common.
+#[derive(Clone, Debug, Args)]
+pub struct StackArgs {
+    /// Configuration file (TOML); flags override its keys.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<String>,
+    /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Seed of generators and preconditioning [default: 42].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Requests outstanding; 0 follows the workload's time stamps [default: the stamps if they are real, else 32].
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Writes before the counted part: fill, fill:80%, fill+uniform:2x.
+    #[arg(long, value_name = "SPEC")]
+    pub precondition: Option<String>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How a workload is read.
+#[derive(Clone, Debug, Args)]
+pub struct ReadingArgs {
+    /// Trace format, instead of detection ('nandscape list formats').
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Column map of an odd CSV, such as time=0:us,op=3,offset=4:sectors,len=5.
+    #[arg(long, value_name = "MAP")]
+    pub columns: Option<String>,
+    /// Only these volumes (disks, LUNs), separated by ';', such as '0;3' or hm_0.
+    #[arg(long, value_name = "LIST")]
+    pub volumes: Option<String>,
+    /// Move touched 4 KiB pages together, in address order.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub remap: Option<Remap>,
+    /// Replay the workload so many times.
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<u64>,
+    /// Multiply the gaps between requests.
+    #[arg(long, value_name = "X")]
+    pub time_scale: Option<f64>,
+    /// Only the first so many requests (decimal k/M/G).
+    #[arg(long, value_name = "N")]
+    pub limit: Option<String>,
+}
+
+/// How addresses are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Remap {
+    /// Addresses stay.
+    None,
+    /// Touched 4 KiB pages are moved together in address order.
+    Dense,
+}
+
+/// Where results go.
+#[derive(Clone, Debug, Args)]
+pub struct OutputArgs {
+    /// Print the result document (JSON, schema 1) instead of the table.
+    #[arg(long)]
+    pub json: bool,
+    /// Give the erase count of every block.
+    #[arg(long)]
+    pub detail: bool,
+    /// Write an HTML report, one offline file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
+    /// Write the series over time as Parquet.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub series: Option<PathBuf>,
+    /// Write the results as CSV, one row a run.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Clone, Debug, Args)]
+pub struct ReplayArgs {
+    #[arg(help = WORKLOAD_HELP, required_unless_present = "print_config")]
+    pub workload: Option<String>,
+    /// Translation layer ('nandscape list ftls') [default: page-map].
+    #[arg(long, value_name = "NAME")]
+    pub ftl: Option<String>,
+    #[command(flatten)]
+    pub stack: StackArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Print the whole configuration as TOML and do nothing else.
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+/// Arguments of `compare`.
+#[derive(Clone, Debug, Args)]
+pub struct CompareArgs {
+    #[arg(help = WORKLOAD_HELP, required = true)]
+    pub workloads: Vec<String>,
+    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub ftl: Vec<String>,
+    #[command(flatten)]
+    pub stack: StackArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Runs at the same time [default: one per core].
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+}
+
+/// Arguments of `reproduce`.
+#[derive(Clone, Debug, Args)]
+pub struct ReproduceArgs {
+    /// Which experiments ('--list' names them) [default: all].
+    pub ids: Vec<String>,
+    /// List the experiments.
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Write an HTML report, one offline file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
+}
+
+/// The verbs of `trace`.
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// What a workload looks like: mix, sizes, alignment, overwrites, working set.
+    Stats {
+        #[arg(help = WORKLOAD_HELP)]
+        workload: String,
+        #[command(flatten)]
+        reading: ReadingArgs,
+        #[command(flatten)]
+        space: SpaceArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Write an HTML report, one offline file.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        report: Option<PathBuf>,
+    },
+    /// Write a workload in another format.
+    Convert {
+        #[arg(help = WORKLOAD_HELP)]
+        workload: String,
+        #[command(flatten)]
+        reading: ReadingArgs,
+        #[command(flatten)]
+        space: SpaceArgs,
+        #[command(flatten)]
+        target: TargetArgs,
+    },
+    /// Write what a generator makes.
+    Generate {
+        /// Generator, such as zipf:theta=0.99,bs=4k,count=1M ('nandscape list workloads').
+        generator: String,
+        #[command(flatten)]
+        space: SpaceArgs,
+        #[command(flatten)]
+        target: TargetArgs,
+        /// Only the first so many requests (decimal k/M/G).
+        #[arg(long, value_name = "N")]
+        limit: Option<String>,
+    },
+    /// Print the first requests in the native CSV.
+    Head {
+        #[arg(help = WORKLOAD_HELP)]
+        workload: String,
+        /// How many.
+        #[arg(short, default_value_t = 10)]
+        n: u64,
+        #[command(flatten)]
+        reading: ReadingArgs,
+        #[command(flatten)]
+        space: SpaceArgs,
+    },
+}
+
+/// The address space that generators and statistics assume.
+#[derive(Clone, Debug, Args)]
+pub struct SpaceArgs {
+    /// Logical capacity that generators fill a share of.
+    #[arg(long, default_value = "1GiB", value_name = "SIZE")]
+    pub capacity: String,
+    /// Page of alignment figures and generators.
+    #[arg(long, default_value = "4KiB", value_name = "SIZE")]
+    pub page: String,
+    /// Erase block of alignment figures.
+    #[arg(long, default_value = "1MiB", value_name = "SIZE")]
+    pub block: String,
+    /// Seed of generators.
+    #[arg(long, default_value_t = 42, value_name = "N")]
+    pub seed: u64,
+}
+
+/// What is written where.
+#[derive(Clone, Debug, Args)]
+pub struct TargetArgs {
+    /// Format to write ('nandscape list formats'); by default from the name of the output.
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// Output file; '-' for stdout. A name ending in .gz or .zst is compressed.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+}
+
+/// Arguments of `list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// What to list; nothing lists everything.
+    #[arg(value_enum)]
+    pub what: Option<Listing>,
+    /// With every parameter, its range and default.
+    #[arg(long)]
+    pub detail: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The registries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    /// Device presets.
+    Devices,
+    /// Translation layers.
+    Ftls,
+    /// GC victim policies.
+    Victims,
+    /// Workload generators.
+    Workloads,
+    /// Trace formats.
+    Formats,
+    /// Configuration keys outside the translation layers.
+    Keys,
+    /// Experiments that 'reproduce' knows.
+    Reproductions,
+}

@@ -1,0 +1,134 @@
+//! One file per verb.
+
+pub mod compare;
+pub mod list;
+pub mod manual;
+pub mod replay;
+pub mod reproduce;
+pub mod trace;
+
+use crate::args::{OutputArgs, ReadingArgs, Remap, StackArgs};
+use crate::console::{Console, Failure};
+use nandscape_report::{
+    ReportContext, Run, render_csv, render_html, render_json, render_json_document, write_atomically,
+};
+use nandscape_stack::Typed;
+use std::path::Path;
+
+/// What was typed, merged: device preset, then the file, then flags.
+fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
+    let mut typed = Typed::new();
+    if let Some(device) = &stack.device {
+        merge_device(&mut typed, device)?;
+    }
+    if let Some(path) = &stack.config {
+        typed.merge_file(path)?;
+        // --device replaces the device of the file, while the file's other tables override those of the preset.
+        if let Some(device) = &stack.device {
+            let mut again = Typed::new();
+            merge_device(&mut again, device)?;
+            typed.replace_device(&again);
+        }
+    }
+    if let Some(ftl) = ftl {
+        typed.set_ftl(ftl)?;
+    }
+    for pair in &stack.sets {
+        typed.set_pair(pair)?;
+    }
+    let mut set = |key: &str, value: Option<String>| match value {
+        Some(value) => typed.set(&format!("workload.{key}"), &value),
+        None => Ok(()),
+    };
+    set("seed", stack.seed.map(|v| v.to_string()))?;
+    set("depth", stack.depth.map(|v| v.to_string()))?;
+    set("precondition", stack.precondition.clone())?;
+    for (key, value) in reading_keys(&stack.reading) {
+        set(key, value)?;
+    }
+    Ok(typed)
+}
+
+fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
+    if Path::new(device).extension().is_some_and(|e| e == "toml") {
+        typed.merge_file(device)?;
+    } else {
+        typed.merge_preset(device)?;
+    }
+    Ok(())
+}
+
+/// The `workload` keys of the reading flags.
+fn reading_keys(reading: &ReadingArgs) -> [(&'static str, Option<String>); 7] {
+    [
+        ("format", reading.format.clone()),
+        ("columns", reading.columns.clone()),
+        ("volumes", reading.volumes.clone()),
+        ("remap", reading.remap.map(|r| if r == Remap::Dense { "dense" } else { "none" }.to_owned())),
+        ("repeat", reading.repeat.map(|v| v.to_string())),
+        ("time_scale", reading.time_scale.map(|v| v.to_string())),
+        ("limit", reading.limit.clone()),
+    ]
+}
+
+/// Whether the outputs need the series.
+fn wants_series(output: &OutputArgs) -> bool {
+    output.report.is_some() || output.series.is_some()
+}
+
+/// Prints and writes what a replay or compare gave. `text` renders the table for people.
+fn deliver(
+    runs: &[Run],
+    output: &OutputArgs,
+    context: &ReportContext,
+    as_array: bool,
+    text: impl FnOnce() -> String,
+    console: Console,
+) -> Result<(), Failure> {
+    let write = |path: &Path, bytes: &[u8]| write_atomically(path, bytes).map_err(Failure::run);
+    if let Some(path) = &output.report {
+        write(path, render_html(runs, context).as_bytes())?;
+        console.note(&format!("report: {}", path.display()));
+    }
+    if let Some(path) = &output.csv {
+        write(path, render_csv(runs).as_bytes())?;
+    }
+    if let Some(path) = &output.series {
+        return Err(Failure::run(format!("{}: the Parquet series is not built yet", path.display())));
+    }
+    if output.json {
+        let document = match runs {
+            [run] if !as_array => render_json_document(&run.result),
+            runs => render_json(runs),
+        };
+        console.result(&document)?;
+    } else {
+        console.result(&text())?;
+    }
+    let errors = runs.iter().filter_map(|run| run.result.error.as_ref().map(|e| (&run.label, e)));
+    let mut failed = false;
+    for (label, error) in errors {
+        console.error(&format!("{label}: {}", error.message));
+        failed = true;
+    }
+    if runs.iter().any(|run| run.result.partial) {
+        console.error("interrupted: the result is partial and marked so");
+        failed = true;
+    }
+    if failed { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// The command that is running, as it could be typed again in a shell.
+fn command_line() -> String {
+    let quoted = |word: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|w| quoted(w.to_string_lossy().into_owned())).collect();
+    format!("nandscape {}", words.join(" "))
+}

@@ -1,0 +1,55 @@
+//! `nandscape compare`.
+
+use super::{command_line, deliver, typed, wants_series};
+use crate::args::CompareArgs;
+use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use nandscape_report::{ReportContext, render_text};
+use nandscape_stack::{CompareOptions, RunOptions, StackConfig};
+
+/// Replays workloads through several translation layers.
+pub fn run(args: &CompareArgs, console: &Console) -> Result<(), Failure> {
+    let infos = nandscape_ftl::registry::infos();
+    let names: Vec<String> = if args.ftl.is_empty() {
+        infos.iter().map(|info| info.name.to_owned()).collect()
+    } else {
+        args.ftl.clone()
+    };
+    let configs = names
+        .iter()
+        .map(|name| Ok(typed_for(args, name)?.check()?))
+        .collect::<Result<Vec<StackConfig>, Failure>>()?;
+    stop_on_ctrl_c()?;
+    let bar = console.progress("compare");
+    let options = RunOptions {
+        stop: Some(&STOP),
+        with_series: wants_series(&args.output),
+        with_detail: args.output.detail,
+        count_programs: args.output.report.is_some(),
+        progress: &|_, progress| bar.show(progress),
+    };
+    let runs =
+        nandscape_stack::compare(&configs, &args.workloads, CompareOptions { jobs: args.jobs }, &options);
+    bar.finish();
+    let runs = runs?;
+    let context = ReportContext { command: command_line(), ..ReportContext::default() };
+    deliver(&runs, &args.output, &context, true, || render_text(&runs), *console)
+}
+
+/// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key, and at least one must.
+fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed, Failure> {
+    let infos = nandscape_ftl::registry::infos();
+    let knows = |info: &nandscape_core::Info, key: &str| info.params.iter().any(|p| p.name == key);
+    let mut stack = args.stack.clone();
+    stack.sets.retain(|pair| {
+        let key = pair.split('=').next().unwrap_or_default().trim();
+        key.strip_prefix("ftl.").is_none_or(|key| {
+            let known_here = infos.iter().any(|info| info.name == name && knows(info, key));
+            let known_by_none = !infos.iter().any(|info| {
+                (args.ftl.is_empty() || args.ftl.iter().any(|f| f == info.name)) && knows(info, key)
+            });
+            // A key that no compared layer knows stays, so that the check refuses it by name.
+            known_here || known_by_none
+        })
+    });
+    typed(&stack, Some(name))
+}

@@ -1,0 +1,85 @@
+//! `nandscape list`: every registry.
+
+use crate::args::{ListArgs, Listing};
+use crate::console::{Console, Failure};
+use nandscape_core::Info;
+use nandscape_stack::{config, presets, reproduce};
+use std::fmt::Write;
+
+/// Prints registries.
+pub fn run(args: &ListArgs, console: &Console) -> Result<(), Failure> {
+    let all = [
+        Listing::Devices,
+        Listing::Ftls,
+        Listing::Victims,
+        Listing::Workloads,
+        Listing::Formats,
+        Listing::Keys,
+        Listing::Reproductions,
+    ];
+    let wanted: Vec<Listing> = args.what.map_or_else(|| all.to_vec(), |what| vec![what]);
+    if args.json {
+        let tables: serde_json::Map<String, serde_json::Value> = wanted
+            .iter()
+            .map(|what| {
+                let infos = serde_json::to_value(infos(*what)).expect("registry entries are plain data");
+                (title(*what).to_owned(), infos)
+            })
+            .collect();
+        let text = serde_json::to_string_pretty(&tables).expect("plain data");
+        return console.result(&text);
+    }
+    let mut text = String::new();
+    for (i, what) in wanted.iter().enumerate() {
+        if wanted.len() > 1 {
+            let _ = writeln!(text, "{}{}:", if i > 0 { "\n" } else { "" }, title(*what));
+        }
+        render(&mut text, &infos(*what), args.detail || *what == Listing::Keys);
+    }
+    console.result(&text)
+}
+
+const fn title(what: Listing) -> &'static str {
+    match what {
+        Listing::Devices => "devices",
+        Listing::Ftls => "ftls",
+        Listing::Victims => "victims",
+        Listing::Workloads => "workloads",
+        Listing::Formats => "formats",
+        Listing::Keys => "keys",
+        Listing::Reproductions => "reproductions",
+    }
+}
+
+fn infos(what: Listing) -> Vec<Info> {
+    match what {
+        Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
+        Listing::Ftls => nandscape_ftl::registry::infos().into_iter().copied().collect(),
+        Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
+        Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
+        Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
+        Listing::Keys => vec![config::DEVICE, config::TIMING, config::WORKLOAD],
+        Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
+    }
+}
+
+fn render(text: &mut String, infos: &[Info], with_params: bool) {
+    let width = infos.iter().map(|info| info.name.len()).max().unwrap_or(0);
+    for info in infos {
+        let _ = write!(text, "{:width$}  {}", info.name, info.summary);
+        if !info.source.is_empty() {
+            let _ = write!(text, " [{}]", info.source);
+        }
+        text.push('\n');
+        if with_params {
+            for param in info.params {
+                let default = if param.default.is_empty() {
+                    String::new()
+                } else {
+                    format!(", default {}", param.default)
+                };
+                let _ = writeln!(text, "    {:22} {} ({}{default})", param.name, param.summary, param.kind);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `nandscape reproduce`.
+
+use crate::args::ReproduceArgs;
+use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use nandscape_core::registry::unknown_name;
+use nandscape_report::{ReportContext, render_html, render_reproduction_text, write_atomically};
+use nandscape_stack::reproduce::{Context, REPRODUCTIONS, Reproduction};
+use std::sync::atomic::Ordering;
+
+/// Repeats published experiments.
+pub fn run(args: &ReproduceArgs, console: &Console) -> Result<(), Failure> {
+    if args.list {
+        let lines: Vec<String> =
+            REPRODUCTIONS.iter().map(|r| format!("{:18} {}", r.info.name, r.info.summary)).collect();
+        return console.result(&lines.join("\n"));
+    }
+    let wanted: Vec<&Reproduction> = if args.ids.is_empty() {
+        REPRODUCTIONS.iter().collect()
+    } else {
+        args.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
+    };
+    stop_on_ctrl_c()?;
+    let context = Context { seed: 42, stop: Some(&STOP) };
+    let mut rows = Vec::new();
+    for reproduction in wanted {
+        console.note(&format!("{} ...", reproduction.info.name));
+        rows.extend((reproduction.run)(&context)?);
+        if STOP.load(Ordering::Relaxed) {
+            return Err(Failure::run("interrupted"));
+        }
+    }
+    if let Some(path) = &args.report {
+        let context = ReportContext {
+            title: "Published experiments, repeated".to_owned(),
+            command: super::command_line(),
+            reproduction: rows.clone(),
+            ..ReportContext::default()
+        };
+        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
+        console.note(&format!("report: {}", path.display()));
+    }
+    if args.json {
+        console.result(&serde_json::to_string_pretty(&rows).expect("rows are plain data"))
+    } else {
+        console.result(&render_reproduction_text(&rows))
+    }
+}
+
+fn find(id: &str) -> Result<&'static Reproduction, Failure> {
+    REPRODUCTIONS.iter().find(|r| r.info.name == id).ok_or_else(|| {
+        Failure::usage(unknown_name("reproduction", id, REPRODUCTIONS.iter().map(|r| &r.info)))
+    })
+}

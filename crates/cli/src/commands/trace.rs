@@ -1,0 +1,191 @@
+//! `nandscape trace`: look at, convert and make workloads.
+
+use crate::args::{ReadingArgs, Remap, SpaceArgs, TargetArgs, TraceVerb};
+use crate::console::{Console, Failure};
+use nandscape_core::units;
+use nandscape_report::{
+    ReportContext, ReportError, render_html, render_workload_text, write_atomically, write_atomically_with,
+};
+use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, write};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Runs one of the trace verbs.
+pub fn run(verb: TraceVerb, console: &Console) -> Result<(), Failure> {
+    match verb {
+        TraceVerb::Stats { workload, reading, space, json, report } => {
+            statistics(&workload, &reading, &space, json, report.as_deref(), console)
+        }
+        TraceVerb::Convert { workload, reading, space, target } => {
+            convert(open(&workload, &reading, &space)?, &target, console)
+        }
+        TraceVerb::Generate { generator, space, target, limit } => {
+            let options = OpenOptions {
+                seed: space.seed,
+                limit: limit.as_deref().map(units::parse_count).transpose().map_err(Failure::usage)?,
+                ..OpenOptions::default()
+            };
+            let reader = nandscape_trace::open(&generator, &options, target_of(&space)?)?;
+            convert(reader, &target, console)
+        }
+        TraceVerb::Head { workload, n, reading, space } => {
+            let reading = ReadingArgs { limit: Some(n.to_string()), ..reading };
+            let reader = open(&workload, &reading, &space)?;
+            let mut text = Vec::new();
+            write::convert(reader, "csv", &mut text)?;
+            console.result(&String::from_utf8_lossy(&text))
+        }
+    }
+}
+
+fn target_of(space: &SpaceArgs) -> Result<Target, Failure> {
+    Ok(Target {
+        capacity_bytes: units::parse_size(&space.capacity).map_err(Failure::usage)?,
+        page_bytes: page_of(space)?,
+    })
+}
+
+fn page_of(space: &SpaceArgs) -> Result<u64, Failure> {
+    match units::parse_size(&space.page).map_err(Failure::usage)? {
+        0 => Err(Failure::usage("--page 0: expected a size of at least 1 byte")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn block_of(space: &SpaceArgs) -> Result<u64, Failure> {
+    match units::parse_size(&space.block).map_err(Failure::usage)? {
+        0 => Err(Failure::usage("--block 0: expected a size of at least 1 byte")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn open(workload: &str, reading: &ReadingArgs, space: &SpaceArgs) -> Result<BoxReader, Failure> {
+    let options = OpenOptions {
+        format: reading.format.clone(),
+        columns: reading.columns.clone(),
+        volumes: reading
+            .volumes
+            .as_deref()
+            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
+            .unwrap_or_default(),
+        remap_dense: reading.remap == Some(Remap::Dense),
+        repeat: reading.repeat.unwrap_or(1),
+        time_scale: reading.time_scale.unwrap_or(1.0),
+        limit: reading.limit.as_deref().map(units::parse_count).transpose().map_err(Failure::usage)?,
+        seed: space.seed,
+        ..OpenOptions::default()
+    };
+    Ok(nandscape_trace::open(workload, &options, target_of(space)?)?)
+}
+
+fn convert(reader: BoxReader, target: &TargetArgs, console: &Console) -> Result<(), Failure> {
+    let format = format_of(target)?;
+    if target.output.as_os_str() == "-" {
+        let mut stdout = std::io::stdout().lock();
+        write::convert(reader, &format, &mut stdout)?;
+        return Ok(());
+    }
+    let mut records = 0;
+    let mut failure = None;
+    let written = write_atomically_with(&target.output, |file| {
+        let refused = |source| ReportError::Io { path: target.output.clone(), action: "write", source };
+        let outcome = compressed(file, extension(&target.output), |out| write::convert(reader, &format, out))
+            .map_err(refused)?;
+        outcome.map(|count| records = count).map_err(|error| {
+            failure = Some(error);
+            refused(std::io::Error::other("the workload could not be converted"))
+        })
+    });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    written.map_err(Failure::run)?;
+    console.note(&format!("{records} requests written to {}", target.output.display()));
+    Ok(())
+}
+
+/// Lets `fill` write through the compression that an extension asks for.
+fn compressed<T>(
+    file: &mut File,
+    extension: &str,
+    fill: impl FnOnce(&mut dyn Write) -> T,
+) -> std::io::Result<T> {
+    match extension {
+        "gz" => {
+            let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            let outcome = fill(&mut encoder);
+            encoder.finish()?;
+            Ok(outcome)
+        }
+        "zst" => {
+            let mut encoder = zstd::stream::write::Encoder::new(file, 0)?;
+            let outcome = fill(&mut encoder);
+            encoder.finish()?;
+            Ok(outcome)
+        }
+        _ => Ok(fill(file)),
+    }
+}
+
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|e| e.to_str()).unwrap_or_default()
+}
+
+/// The format that was asked for, or that the output's name says.
+fn format_of(target: &TargetArgs) -> Result<String, Failure> {
+    if let Some(format) = &target.to {
+        return Ok(format.clone());
+    }
+    let bare = match extension(&target.output) {
+        "gz" | "zst" => target.output.with_extension(""),
+        _ => target.output.clone(),
+    };
+    let format = match extension(&bare) {
+        "csv" => "csv",
+        "nst" => "nst",
+        "trace" | "ascii" => "mqsim",
+        "spc" => "spc",
+        "iolog" | "log" => "fio",
+        _ => {
+            return Err(Failure::usage(format!(
+                "{}: the name says no format (.csv, .nst, .trace, .spc, .iolog, each perhaps with .gz or .zst); \
+                 name one with --to ('nandscape list formats')",
+                target.output.display()
+            )));
+        }
+    };
+    Ok(format.to_owned())
+}
+
+fn statistics(
+    workload: &str,
+    reading: &ReadingArgs,
+    space: &SpaceArgs,
+    json: bool,
+    report: Option<&Path>,
+    console: &Console,
+) -> Result<(), Failure> {
+    let options = StatsOptions {
+        page_bytes: page_of(space)?,
+        block_bytes: block_of(space)?,
+        ..StatsOptions::default()
+    };
+    let stats = TraceStats::of(open(workload, reading, space)?, options)?;
+    let value = serde_json::to_value(&stats).expect("statistics are plain data");
+    if let Some(path) = report {
+        let context = ReportContext {
+            title: format!("Workload {workload}"),
+            command: super::command_line(),
+            workload_stats: vec![(workload.to_owned(), value.clone())],
+            ..ReportContext::default()
+        };
+        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
+        console.note(&format!("report: {}", path.display()));
+    }
+    if json {
+        console.result(&serde_json::to_string_pretty(&value).expect("plain data"))
+    } else {
+        console.result(&render_workload_text(workload, &stats))
+    }
+}

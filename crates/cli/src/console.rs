@@ -1,0 +1,149 @@
+//! The one place that prints: results to stdout, messages and progress to stderr.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use nandscape_core::TraceError;
+use nandscape_sim::Progress;
+use nandscape_stack::{ConfigError, RunError};
+use std::fmt;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Failure {
+    /// Bad usage: exit status 2.
+    Usage(String),
+    /// It failed: exit status 1.
+    Run(String),
+    /// It failed and has been reported in the result: exit status 1.
+    Reported,
+    /// Nobody reads our output any more: not our failure.
+    BrokenPipe,
+}
+
+impl Failure {
+    /// Bad usage.
+    pub fn usage(error: impl fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    /// A failed run.
+    pub fn run(error: impl fmt::Display) -> Self {
+        Self::Run(error.to_string())
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Io { .. } => Self::run(error),
+            _ => Self::usage(error),
+        }
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Spec { .. } => Self::usage(error),
+            _ => Self::run(error),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Config(error) => error.into(),
+            RunError::Trace(error) => error.into(),
+            error => Self::run(error),
+        }
+    }
+}
+
+/// Set by Ctrl-C; runs look at it and stop with a partial result.
+pub static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Makes Ctrl-C stop runs with a partial result; a second one ends the program at once.
+pub fn stop_on_ctrl_c() -> Result<(), Failure> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|e| Failure::run(format!("cannot install the Ctrl-C handler: {e}")))
+}
+
+/// Where messages go.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    quiet: bool,
+}
+
+#[expect(clippy::print_stderr, reason = "this module is the one that prints")]
+impl Console {
+    /// A console; `quiet` leaves only errors.
+    pub const fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+
+    /// A result.
+    pub fn result(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
+            _ => Failure::run(format!("stdout: {e}")),
+        })
+    }
+
+    /// A message beside the result.
+    pub fn note(self, text: &str) {
+        if !self.quiet {
+            eprintln!("nandscape: {text}");
+        }
+    }
+
+    /// An error.
+    pub fn error(self, text: &str) {
+        eprintln!("nandscape: error: {text}");
+    }
+
+    /// A progress bar; hidden unless stderr is a terminal.
+    pub fn progress(self, label: &str) -> Bar {
+        let bar = if self.quiet || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner()
+        };
+        bar.set_prefix(label.to_owned());
+        Bar { bar }
+    }
+}
+
+/// Progress of one or several runs.
+#[derive(Debug)]
+pub struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// Shows how far a run is.
+    pub fn show(&self, progress: Progress) {
+        let style = match (progress.preconditioning, progress.expected) {
+            (true, _) => "{prefix} preconditioning {pos} writes [{elapsed}]",
+            (false, Some(_)) => "{prefix} {wide_bar} {pos}/{len} requests [{elapsed}, {eta} left]",
+            (false, None) => "{prefix} {spinner} {pos} requests [{elapsed}]",
+        };
+        if let Some(expected) = progress.expected {
+            self.bar.set_length(expected);
+        }
+        self.bar.set_style(ProgressStyle::with_template(style).expect("the templates are valid"));
+        self.bar.set_position(progress.requests);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
