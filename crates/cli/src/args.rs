@@ -84,7 +84,7 @@ pub struct ReadingArgs {
     /// Column map of an odd CSV, such as time=0:us,op=3,offset=4:sectors,len=5.
     #[arg(long, value_name = "MAP")]
     pub columns: Option<String>,
-    /// Only these volumes (disks, LUNs), separated by ';', such as '0;3' or hm_0.
+    /// Only these volumes (disks, LUNs), separated by ';', such as '0;3' or 'prxy'.
     #[arg(long, value_name = "LIST")]
     pub volumes: Option<String>,
     /// Move touched 4 KiB pages together, in address order.

@@ -81,6 +81,10 @@ pub struct Console {
 }
 
 #[expect(clippy::print_stderr, reason = "this module is the one that prints")]
+#[expect(
+    clippy::unused_self,
+    reason = "results and errors are printed whatever the console, but only through one"
+)]
 impl Console {
     /// A console; `quiet` leaves only errors.
     pub const fn new(quiet: bool) -> Self {

@@ -16,16 +16,16 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = Console::new(cli.quiet);
     let outcome = match cli.verb {
-        Verb::Replay(args) => commands::replay::run(&args, &console),
-        Verb::Compare(args) => commands::compare::run(&args, &console),
-        Verb::Reproduce(args) => commands::reproduce::run(&args, &console),
-        Verb::Trace(verb) => commands::trace::run(verb, &console),
-        Verb::List(args) => commands::list::run(&args, &console),
-        Verb::Completions { shell } => commands::manual::completions(shell, &console),
-        Verb::Man { out } => commands::manual::pages(&out, &console),
+        Verb::Replay(args) => commands::replay::run(&args, console),
+        Verb::Compare(args) => commands::compare::run(&args, console),
+        Verb::Reproduce(args) => commands::reproduce::run(&args, console),
+        Verb::Trace(verb) => commands::trace::run(verb, console),
+        Verb::List(args) => commands::list::run(&args, console),
+        Verb::Completions { shell } => commands::manual::completions(shell, console),
+        Verb::Man { out } => commands::manual::pages(&out, console),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => {
             console.error(&message);
             ExitCode::from(2)
@@ -35,6 +35,5 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
         Err(Failure::Reported) => ExitCode::from(1),
-        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
     }
 }

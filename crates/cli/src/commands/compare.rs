@@ -7,7 +7,7 @@ use nandscape_report::{ReportContext, render_text};
 use nandscape_stack::{CompareOptions, RunOptions, StackConfig};
 
 /// Replays workloads through several translation layers.
-pub fn run(args: &CompareArgs, console: &Console) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let infos = nandscape_ftl::registry::infos();
     let names: Vec<String> = if args.ftl.is_empty() {
         infos.iter().map(|info| info.name.to_owned()).collect()
@@ -32,7 +32,7 @@ pub fn run(args: &CompareArgs, console: &Console) -> Result<(), Failure> {
     bar.finish();
     let runs = runs?;
     let context = ReportContext { command: command_line(), ..ReportContext::default() };
-    deliver(&runs, &args.output, &context, true, || render_text(&runs), *console)
+    deliver(&runs, &args.output, &context, true, || render_text(&runs), console)
 }
 
 /// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key, and at least one must.

@@ -7,7 +7,7 @@ use nandscape_stack::{config, presets, reproduce};
 use std::fmt::Write;
 
 /// Prints registries.
-pub fn run(args: &ListArgs, console: &Console) -> Result<(), Failure> {
+pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
     let all = [
         Listing::Devices,
         Listing::Ftls,

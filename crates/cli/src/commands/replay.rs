@@ -7,7 +7,7 @@ use nandscape_report::{ReportContext, render_detail};
 use nandscape_stack::RunOptions;
 
 /// Replays one workload through one translation layer.
-pub fn run(args: &ReplayArgs, console: &Console) -> Result<(), Failure> {
+pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     let config = typed(&args.stack, args.ftl.as_deref())?.check()?;
     if args.print_config {
         return console.result(&config.to_toml());
@@ -26,5 +26,5 @@ pub fn run(args: &ReplayArgs, console: &Console) -> Result<(), Failure> {
     bar.finish();
     let runs = [run?];
     let context = ReportContext { command: command_line(), ..ReportContext::default() };
-    deliver(&runs, &args.output, &context, false, || render_detail(&runs[0]), *console)
+    deliver(&runs, &args.output, &context, false, || render_detail(&runs[0]), console)
 }

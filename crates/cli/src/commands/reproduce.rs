@@ -8,7 +8,7 @@ use nandscape_stack::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use std::sync::atomic::Ordering;
 
 /// Repeats published experiments.
-pub fn run(args: &ReproduceArgs, console: &Console) -> Result<(), Failure> {
+pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     if args.list {
         let lines: Vec<String> =
             REPRODUCTIONS.iter().map(|r| format!("{:18} {}", r.info.name, r.info.summary)).collect();

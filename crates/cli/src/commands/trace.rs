@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Runs one of the trace verbs.
-pub fn run(verb: TraceVerb, console: &Console) -> Result<(), Failure> {
+pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
     match verb {
         TraceVerb::Stats { workload, reading, space, json, report } => {
             statistics(&workload, &reading, &space, json, report.as_deref(), console)
@@ -79,7 +79,7 @@ fn open(workload: &str, reading: &ReadingArgs, space: &SpaceArgs) -> Result<BoxR
     Ok(nandscape_trace::open(workload, &options, target_of(space)?)?)
 }
 
-fn convert(reader: BoxReader, target: &TargetArgs, console: &Console) -> Result<(), Failure> {
+fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(), Failure> {
     let format = format_of(target)?;
     if target.output.as_os_str() == "-" {
         let mut stdout = std::io::stdout().lock();
@@ -164,7 +164,7 @@ fn statistics(
     space: &SpaceArgs,
     json: bool,
     report: Option<&Path>,
-    console: &Console,
+    console: Console,
 ) -> Result<(), Failure> {
     let options = StatsOptions {
         page_bytes: page_of(space)?,
