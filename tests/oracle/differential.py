@@ -2,7 +2,7 @@
 """Random devices, options and traces through the oracle and the real strategies: every counter and every block's erase count must agree.
 
     differential.py --cases 500 --seed 1                               drives the nandscape binary
-    differential.py --cases 500 --seed 1 --driver PATH/thesis_counters    drives the small example of crates/ftl (also bad blocks)
+    differential.py --cases 500 --seed 1 --driver PATH/thesis_counters    drives the small example of crates/ftl
     differential.py --case 1234567                                       one case again; --keep leaves its trace behind
 
 A case is a function of its own seed alone, so the seed that a failure prints repeats it.
@@ -22,7 +22,7 @@ import thesis_oracle
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 COMPARED = [
-    ("host", ["reads", "writes", "read_bytes", "write_bytes", "read_pages", "write_pages"]),
+    ("host", ["reads", "writes", "trims", "flushes", "read_bytes", "write_bytes", "read_pages", "write_pages"]),
     ("flash", ["programs", "reads", "erases", "by_cause"]),
     ("map", ["table_bytes", "updates", "update_bytes", "log_table_updates"]),
     ("gc", ["runs", "moved_pages"]),
@@ -121,20 +121,20 @@ class Traffic:
         return op, self.offset(length), length
 
 
-def make_case(seed, with_bad_blocks):
+def make_case(seed):
     rng = random.Random(seed)
     device, sector = pick_device(rng)
     ftl = rng.choice(list(thesis_oracle.STRATEGIES))
     options = pick_options(rng, ftl, device)
     blocks = device["channels"] * device["dies_per_channel"] * device["planes_per_die"] * device["blocks_per_plane"]
     bad = []
-    if with_bad_blocks and rng.random() < 0.3 and blocks > 4:
+    if rng.random() < 0.3 and blocks > 4:
         bad = sorted(rng.sample(range(blocks), rng.randint(1, max(1, blocks // 6))))
     probe = thesis_oracle.STRATEGIES[ftl](thesis_oracle.Flash(device, bad), options)
     page = device["page"]
     capacity = probe.capacity_pages * page
     if capacity == 0:
-        return make_case(seed + 1, with_bad_blocks)
+        return make_case(seed + 1)
     superblock = getattr(probe, "size", device["pages_per_block"]) * page
     fraction = rng.choice([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
     span = max(page, int(capacity * fraction) // page * page)
@@ -161,9 +161,10 @@ def run_real(case, args, path):
     settings = [f"device.{key}={value}" for key, value in case["device"].items()]
     settings.append(f"device.sector={case['sector']}")
     settings += [f"ftl.{key}={value}" for key, value in case["options"].items()]
+    if case["bad"]:
+        settings.append("device.bad_blocks=" + ",".join(map(str, case["bad"])))
     if args.driver:
         command = [args.driver, path, "--ftl", case["ftl"]]
-        settings.append("device.bad=" + ",".join(map(str, case["bad"])))
     else:
         command = [args.binary, "replay", path, "--device", "thesis", "--ftl", case["ftl"], "--json", "--detail"]
     for setting in settings:
@@ -219,7 +220,7 @@ def main():
     seen = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(seeds):
-            case = make_case(seed, bool(args.driver))
+            case = make_case(seed)
             path = os.path.join(folder, f"{seed}.csv")
             got, command = run_real(case, args, path)
             want = thesis_oracle.replay(case["trace"], case["ftl"], case["device"], case["options"], case["bad"])

@@ -99,6 +99,12 @@ pub trait Ftl {
     /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says otherwise.
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
 
+    /// A request for this extent is about to come. Lets the layer ask the processor for what it will need; changes nothing, and may be
+    /// ignored. A replay that knows its next request calls it while it works on the present one.
+    fn prepare(&self, extent: Extent) {
+        let _ = extent;
+    }
+
     /// Writes.
     fn write(
         &mut self,

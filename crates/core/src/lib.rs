@@ -3,6 +3,7 @@
 //! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
+//! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
@@ -11,6 +12,7 @@
 pub mod addr;
 pub mod cause;
 pub mod device;
+pub mod divide;
 pub mod ftl;
 pub mod geometry;
 pub mod namespace;
@@ -23,6 +25,7 @@ pub mod units;
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, PageRead, Token};
+pub use divide::Divider;
 pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use namespace::{Command, Namespace, NamespaceError};

@@ -1,7 +1,7 @@
 //! Replays a native CSV through one layer on a serial device at depth 1 and prints the counters as JSON, in the names of the result
-//! document. For the comparison with the oracle in `tests/oracle` where the whole tool is not wanted (bad blocks by number).
+//! document. For the comparison with the oracle in `tests/oracle` where the whole tool is not wanted.
 //!
-//! `thesis_counters TRACE.csv --ftl NAME [--set KEY=VALUE]...`, keys `device.channels` and so on, `device.bad=3,7`, and `ftl.…`.
+//! `thesis_counters TRACE.csv --ftl NAME [--set KEY=VALUE]...`, keys `device.channels` and so on, `device.bad_blocks=3,7`, and `ftl.…`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -59,7 +59,7 @@ fn set(parsed: &mut Arguments, pair: &str) -> Result<(), String> {
         "device.pages_per_block" => geometry.pages_per_block = number(value)?,
         "device.page" => geometry.page_bytes = number(value)?,
         "device.sector" => geometry.sector_bytes = number(value)?,
-        "device.bad" => {
+        "device.bad_blocks" => {
             for block in value.split(',').filter(|text| !text.is_empty()) {
                 parsed.bad.push(BlockId(number(block)?));
             }

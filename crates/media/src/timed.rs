@@ -1,4 +1,5 @@
 //! A medium and a scheduler joined to a flash device, with the counters by cause.
+#![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 use crate::{Medium, Scheduler, TimedOp};
 use nandscape_core::{
@@ -29,7 +30,7 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         &self.medium
     }
 
-    #[inline]
+    #[inline(always)]
     const fn transfer(&self, asked: u32) -> u32 {
         if self.capabilities.partial_transfer { asked } else { self.page_bytes }
     }
@@ -44,7 +45,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.capabilities
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(
         &mut self,
         page: Ppn,
@@ -58,7 +59,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(PageRead { oob, done: self.scheduler.submit(op, issue.at, issue.after) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn program(
         &mut self,
         page: Ppn,
@@ -73,7 +74,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(self.scheduler.submit(op, issue.at, issue.after))
     }
 
-    #[inline]
+    #[inline(always)]
     fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
         self.medium.erase(block)?;
         self.causes.row(issue.cause).erases += 1;
@@ -81,7 +82,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(self.scheduler.submit(op, issue.at, issue.after))
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, a: Token, b: Token) -> Token {
         self.scheduler.join(a, b)
     }

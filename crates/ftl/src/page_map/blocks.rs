@@ -1,13 +1,21 @@
 //! Valid pages: a bit for each physical page and a count for each block.
 
 use crate::victim::BlockInfo;
-use nandscape_core::Ppn;
+use nandscape_core::{Divider, Ppn};
 
 #[derive(Debug)]
 pub(super) struct Blocks {
     pub infos: Vec<BlockInfo>,
     bits: Vec<u64>,
-    pages_per_block: u32,
+    pages_per_block: Divider,
+}
+
+/// Walks over the valid pages of a block, which must not lose or gain any meanwhile.
+#[derive(Debug)]
+pub(super) struct ValidPages {
+    word: u32,
+    bits: u64,
+    end: u32,
 }
 
 impl Blocks {
@@ -16,13 +24,13 @@ impl Blocks {
         Self {
             infos: vec![BlockInfo::default(); blocks as usize],
             bits: vec![0; pages.div_ceil(64) as usize],
-            pages_per_block,
+            pages_per_block: Divider::new(pages_per_block),
         }
     }
 
     #[inline]
     pub const fn block_of(&self, page: Ppn) -> u32 {
-        page.0 / self.pages_per_block
+        self.pages_per_block.quotient(page.0)
     }
 
     #[inline]
@@ -44,25 +52,37 @@ impl Blocks {
         self.bits[page.index() / 64] >> (page.0 % 64) & 1 == 1
     }
 
-    /// The first valid page at or after `from` and before `end`.
+    /// The valid pages of a block.
+    pub fn valid_pages(&self, block: u32) -> ValidPages {
+        let first = block * self.pages_per_block.divisor();
+        let bits = self.bits[first as usize / 64] & (u64::MAX << (first % 64));
+        ValidPages { word: first / 64, bits, end: first + self.pages_per_block.divisor() }
+    }
+
+    /// The next of them.
     #[inline]
-    pub fn next_valid(&self, from: u32, end: u32) -> Option<Ppn> {
-        let mut word = from / 64;
-        if from >= end {
-            return None;
-        }
-        let mut bits = self.bits[word as usize] & (u64::MAX << (from % 64));
-        loop {
-            if bits != 0 {
-                let page = word * 64 + bits.trailing_zeros();
-                return (page < end).then_some(Ppn(page));
-            }
-            word += 1;
-            if u64::from(word) * 64 >= u64::from(end) {
+    pub fn next_valid(&self, pages: &mut ValidPages) -> Option<Ppn> {
+        while pages.bits == 0 {
+            pages.word += 1;
+            if u64::from(pages.word) * 64 >= u64::from(pages.end) {
                 return None;
             }
-            bits = self.bits[word as usize];
+            pages.bits = self.bits[pages.word as usize];
         }
+        let page = pages.word * 64 + pages.bits.trailing_zeros();
+        pages.bits &= pages.bits - 1;
+        (page < pages.end).then_some(Ppn(page))
+    }
+
+    /// Drops the first valid pages of a block, `count` of them, the last of which is `last`.
+    pub fn clear_to(&mut self, block: u32, last: Ppn, count: u32) {
+        let first = block * self.pages_per_block.divisor();
+        for word in first / 64..=last.0 / 64 {
+            let from = first.max(word * 64) % 64;
+            let to = last.0.min(word * 64 + 63) % 64;
+            self.bits[word as usize] &= !((u64::MAX >> (63 - to + from)) << from);
+        }
+        self.infos[block as usize].valid -= count;
     }
 
     pub const fn bytes(&self) -> u64 {
@@ -74,23 +94,36 @@ impl Blocks {
 mod tests {
     use super::*;
 
+    fn found(blocks: &Blocks, block: u32) -> Vec<u32> {
+        let mut pages = blocks.valid_pages(block);
+        std::iter::from_fn(|| blocks.next_valid(&mut pages)).map(|page| page.0).collect()
+    }
+
     #[test]
-    fn valid_pages_are_found_in_order_across_words() {
+    fn valid_pages_are_found_in_order_and_inside_their_block() {
         let mut blocks = Blocks::new(3, 70);
-        let pages = [0, 63, 64, 69, 70, 139, 140, 209];
-        for page in pages {
+        for page in [0, 63, 64, 69, 70, 139, 140, 209] {
             blocks.set(Ppn(page), page / 70);
         }
-        let mut found = Vec::new();
-        let mut at = 0;
-        while let Some(page) = blocks.next_valid(at, 210) {
-            found.push(page.0);
-            at = page.0 + 1;
-        }
-        assert_eq!(found, pages);
-        assert_eq!(blocks.next_valid(71, 139), None);
-        assert_eq!(blocks.next_valid(139, 140), Some(Ppn(139)));
+        assert_eq!(found(&blocks, 0), [0, 63, 64, 69]);
+        assert_eq!(found(&blocks, 1), [70, 139]);
+        assert_eq!(found(&blocks, 2), [140, 209]);
         assert_eq!(blocks.clear(Ppn(139), 1).valid, 1);
-        assert_eq!(blocks.next_valid(71, 140), None);
+        assert_eq!(found(&blocks, 1), [70]);
+    }
+
+    #[test]
+    fn the_first_pages_of_a_block_are_dropped_together() {
+        for (size, cut) in [(70, 3), (70, 64), (5, 5), (64, 64), (256, 200), (1, 1)] {
+            let mut blocks = Blocks::new(3, size);
+            for page in 0..3 * size {
+                blocks.set(Ppn(page), page / size);
+            }
+            blocks.clear_to(1, Ppn(size + cut - 1), cut);
+            assert_eq!(blocks.infos[1].valid, size - cut);
+            assert_eq!(found(&blocks, 0), (0..size).collect::<Vec<_>>());
+            assert_eq!(found(&blocks, 1), (size + cut..2 * size).collect::<Vec<_>>(), "{size} {cut}");
+            assert_eq!(found(&blocks, 2), (2 * size..3 * size).collect::<Vec<_>>());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::PageMap;
 use super::domain::{GC, HOST, WEAR};
 use crate::victim::BlockState;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
 
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 
@@ -108,6 +108,7 @@ impl<D: FlashDevice> PageMap<D> {
         result
     }
 
+    /// Copies first and redirects the map afterwards: in a loop of their own the map's cache misses overlap.
     fn move_pages(
         &mut self,
         domain: usize,
@@ -116,29 +117,54 @@ impl<D: FlashDevice> PageMap<D> {
         buffer: &mut [u8],
         issue: Issue,
     ) -> Result<Token, FtlError> {
+        debug_assert!(self.moves.is_empty());
+        let mut done = Token::NONE;
+        let mut last = Ppn::NONE;
+        let mut failed = None;
+        let mut pages = self.blocks.valid_pages(block);
+        while let Some(page) = self.blocks.next_valid(&mut pages) {
+            match self.copy_page(domain, page, log, buffer, issue) {
+                Ok(programmed) => done = self.device.join(done, programmed),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            last = page;
+        }
+        let moved = self.moves.len() as u32;
+        if moved > 0 {
+            self.blocks.clear_to(block, last, moved);
+        }
+        for (lpn, target) in self.moves.drain(..) {
+            self.map.redirect(lpn, target);
+        }
+        self.stats.map_updates += u64::from(moved);
+        if issue.cause == Cause::Gc {
+            self.stats.gc_moved_pages += u64::from(moved);
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// Copies one page to a log and notes the move.
+    #[inline]
+    fn copy_page(
+        &mut self,
+        domain: usize,
+        page: Ppn,
+        log: usize,
+        buffer: &mut [u8],
+        issue: Issue,
+    ) -> Result<Token, FtlError> {
         let page_bytes = self.page_bytes;
         let stores_data = !buffer.is_empty();
-        let mut next = block * self.pages_per_block;
-        let end = next + self.pages_per_block;
-        let mut done = Token::NONE;
-        let mut moved = 0;
-        while let Some(page) = self.blocks.next_valid(next, end) {
-            next = page.0 + 1;
-            let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
-            let data = stores_data.then_some(&*buffer);
-            let (target, programmed) =
-                self.append(domain, log, read.oob.lpn, page_bytes, data, issue.after(read.done))?;
-            debug_assert_eq!(self.map.get(read.oob.lpn), page);
-            self.map.redirect(read.oob.lpn, target);
-            self.blocks.clear(page, block);
-            done = self.device.join(done, programmed);
-            moved += 1;
-        }
-        self.stats.map_updates += moved;
-        if issue.cause == Cause::Gc {
-            self.stats.gc_moved_pages += moved;
-        }
-        Ok(done)
+        let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
+        let lpn = read.oob.lpn;
+        debug_assert_eq!(self.map.get(lpn), page);
+        let data = stores_data.then_some(&*buffer);
+        let (target, programmed) = self.append(domain, log, lpn, page_bytes, data, issue.after(read.done))?;
+        self.moves.push((lpn, target));
+        Ok(programmed)
     }
 
     /// Moves cold data off a little-worn block if the wear policy asks for it.

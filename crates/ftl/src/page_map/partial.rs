@@ -96,7 +96,7 @@ impl<D: FlashDevice> PageMap<D> {
         let data = stores_data.then_some(&*buffer);
         let (page, done) = self.append(domain, HOST, span.lpn, transfer, data, issue)?;
         self.sectors.set(span.lpn, held | touched);
-        self.remap(domain, span.lpn, page);
+        self.remap(domain, span.lpn, page, old);
         Ok(done)
     }
 

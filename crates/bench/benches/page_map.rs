@@ -1,0 +1,145 @@
+//! The page map's budget: random 4 KiB overwrites of a 16 GiB device at 28 % over-provisioning, greedy, parallel timing, in steady state,
+//! as a share of a bare loop over the same arrays. Both run in turns in one process, and processor time is what counts, so that other
+//! work on the machine moves both alike.
+#![expect(clippy::print_stdout, reason = "the result of the bench")]
+
+mod bare;
+
+use bare::Bare;
+use criterion::{Criterion, Throughput, criterion_group};
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::{Extent, Ftl, Geometry, Hint, Params, SimTime};
+use nandscape_ftl::page_map;
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const GEOMETRY: Geometry = Geometry {
+    channels: 8,
+    dies_per_channel: 4,
+    planes_per_die: 2,
+    blocks_per_plane: 256,
+    pages_per_block: 256,
+    page_bytes: 4096,
+    sector_bytes: 4096,
+    oob_bytes: 64,
+};
+const TIMING: Timing = Timing {
+    read_ns: 60_000,
+    program_ns: 700_000,
+    erase_ns: 3_000_000,
+    command_ns: 0,
+    channel_bytes_per_s: 800_000_000,
+};
+/// Requests in flight.
+const DEPTH: usize = 32;
+/// Host writes before anything is measured, in logical capacities.
+const WARM_UP: u64 = 3;
+const ROUNDS: usize = 21;
+const WRITES_PER_ROUND: u64 = 1_000_000;
+
+/// The layer over a timed device, driven as a replay in closed loop would.
+struct Stack {
+    ftl: Box<dyn Ftl + Send>,
+    rng: Xoshiro256PlusPlus,
+    in_flight: [SimTime; DEPTH],
+    at: SimTime,
+}
+
+impl Stack {
+    fn new() -> Self {
+        let nand =
+            Nand::new(GEOMETRY.checked().expect("a shape"), &NandOptions::default()).expect("no bad blocks");
+        let device = Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING));
+        let ftl = page_map::build(device, &Params::defaults(&page_map::INFO)).expect("the defaults fit");
+        let mut stack = Self { ftl, rng: seeded(1), in_flight: [SimTime::ZERO; DEPTH], at: SimTime::ZERO };
+        let pages = stack.ftl.logical_pages();
+        (0..pages).for_each(|lpn| stack.write(lpn, lpn as usize % DEPTH));
+        stack.overwrite(WARM_UP * pages);
+        stack
+    }
+
+    fn write(&mut self, lpn: u64, slot: usize) {
+        self.at = self.at.max(self.in_flight[slot]);
+        let extent = Extent::new(lpn * 4096, 4096);
+        let token = self.ftl.write(extent, None, Hint::default(), self.at).expect("there is room");
+        self.in_flight[slot] = self.ftl.device().completion(token).expect("fifo knows at once");
+    }
+
+    fn overwrite(&mut self, writes: u64) {
+        let pages = self.ftl.logical_pages();
+        let mut lpn = below(&mut self.rng, pages);
+        for i in 0..writes {
+            // A replay knows its next request, too.
+            let next = below(&mut self.rng, pages);
+            self.ftl.prepare(Extent::new(next * 4096, 4096));
+            self.write(lpn, i as usize % DEPTH);
+            lpn = next;
+        }
+    }
+}
+
+/// Processor time of this thread, where the system tells; else the time on the wall.
+fn processor_time(start: Instant) -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+fn timed(start: Instant, work: impl FnOnce()) -> f64 {
+    let before = processor_time(start);
+    work();
+    processor_time(start).saturating_sub(before).as_secs_f64()
+}
+
+/// The share of the bare loop's speed, as the median of the ratios of neighbouring rounds.
+fn compare(stack: &mut Stack, bare: &mut Bare) {
+    let start = Instant::now();
+    let mut ratios = Vec::new();
+    let mut best = [f64::MAX; 2];
+    stack.ftl.device_mut().reset_counters();
+    bare.reset_waf();
+    for _ in 0..ROUNDS {
+        let bare_s = timed(start, || bare.overwrite(black_box(WRITES_PER_ROUND)));
+        let stack_s = timed(start, || stack.overwrite(black_box(WRITES_PER_ROUND)));
+        ratios.push(bare_s / stack_s);
+        best = [best[0].min(bare_s), best[1].min(stack_s)];
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let millions = best.map(|seconds| WRITES_PER_ROUND as f64 / seconds / 1e6);
+    let programs = stack.ftl.device().medium_totals().programs;
+    let waf = programs as f64 / (ROUNDS as u64 * WRITES_PER_ROUND) as f64;
+    println!("page_map: 16 GiB, 4 KiB pages, 28 % over-provisioning, greedy, fifo timing, WAF {waf:.3}");
+    println!(
+        "  bare loop   best {:.2} M host pages per processor second, WAF {:.3}",
+        millions[0],
+        bare.waf()
+    );
+    println!("  full stack  best {:.2} M host pages per processor second", millions[1]);
+    println!(
+        "  ratio       median {:.3} (from {:.3} to {:.3} in {ROUNDS} rounds); budget: at least 0.55",
+        ratios[ROUNDS / 2],
+        ratios[0],
+        ratios[ROUNDS - 1]
+    );
+}
+
+fn page_map(criterion: &mut Criterion) {
+    let mut stack = Stack::new();
+    let mut bare = Bare::new(GEOMETRY.blocks(), GEOMETRY.pages_per_block, stack.ftl.logical_pages() as u32);
+    bare.overwrite(WARM_UP * stack.ftl.logical_pages());
+    compare(&mut stack, &mut bare);
+    let mut group = criterion.benchmark_group("page_map");
+    group.throughput(Throughput::Elements(100_000)).sample_size(20);
+    group.bench_function("bare loop, 100k overwrites", |b| b.iter(|| bare.overwrite(100_000)));
+    group.bench_function("full stack, 100k overwrites", |b| b.iter(|| stack.overwrite(100_000)));
+    group.finish();
+}
+
+criterion_group!(benches, page_map);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

@@ -1,0 +1,66 @@
+//! Division by a number that is known only when a device is built, without a division instruction: addresses are taken apart several
+//! times for every page.
+
+/// Divides 32-bit numbers by a fixed divisor with one multiplication.
+///
+/// `(n + 1) * m / 2^64` with `m = floor((2^64 - 1) / d)` is exact for every 32-bit `n` and `d`: with `2^64 - 1 = m d + r` the product lies below
+/// `(n + 1) / d`, and by less than `1 / d`, since `(n + 1) (r + 1) <= 2^64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divider {
+    divisor: u32,
+    factor: u64,
+}
+
+impl Divider {
+    /// Panics if `divisor` is 0.
+    pub const fn new(divisor: u32) -> Self {
+        Self { divisor, factor: u64::MAX / divisor as u64 }
+    }
+
+    /// The divisor.
+    pub const fn divisor(self) -> u32 {
+        self.divisor
+    }
+
+    /// `n / divisor`
+    #[inline]
+    pub const fn quotient(self, n: u32) -> u32 {
+        (((n as u128 + 1) * self.factor as u128) >> 64) as u32
+    }
+
+    /// `(n / divisor, n % divisor)`
+    #[inline]
+    pub const fn split(self, n: u32) -> (u32, u32) {
+        let quotient = self.quotient(n);
+        (quotient, n - quotient * self.divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, seeded};
+
+    #[test]
+    fn quotients_are_exact_at_every_edge_and_at_random() {
+        let mut rng = seeded(5);
+        let mut divisors = vec![1, 2, 3, 5, 7, 64, 255, 256, 257, 65_535, 1 << 31, u32::MAX - 1, u32::MAX];
+        divisors.extend((0..300).map(|_| (rng.next_u64() >> (32 + rng.next_u64() % 32)) as u32 | 1));
+        for divisor in divisors {
+            let divider = Divider::new(divisor);
+            let mut numbers = vec![0, 1, u32::MAX, u32::MAX - 1];
+            for _ in 0..300 {
+                let multiple = (rng.next_u64() as u32 / divisor) * divisor;
+                numbers.extend([
+                    multiple,
+                    multiple.wrapping_sub(1),
+                    multiple.wrapping_add(1),
+                    rng.next_u64() as u32,
+                ]);
+            }
+            for n in numbers {
+                assert_eq!(divider.split(n), (n / divisor, n % divisor), "{n} / {divisor}");
+            }
+        }
+    }
+}
