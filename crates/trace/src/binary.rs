@@ -63,6 +63,7 @@ impl<F: RecordFormat> BinaryReader<F> {
     }
 
     /// Fills the buffer to at least one record; `false` at the end of the source.
+    #[cold]
     fn refill(&mut self) -> Result<bool, TraceError> {
         let size = self.format.record_bytes();
         self.buffer.copy_within(self.start..self.end, 0);
@@ -89,6 +90,7 @@ impl<F: RecordFormat> BinaryReader<F> {
         Ok(true)
     }
 
+    #[inline]
     fn next_record(&mut self) -> Result<Option<IoRecord>, TraceError> {
         let size = self.format.record_bytes();
         loop {

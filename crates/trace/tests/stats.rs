@@ -25,7 +25,10 @@ fn every_number_of_a_small_load() {
     // Pages 0 1, then 2, then 1 2 again, then 1 again.
     assert_eq!((s.page_writes, s.page_overwrites), (6, 3));
     let page = &s.alignment[0];
-    assert_eq!((page.unit_bytes, page.starts_aligned, page.ends_aligned, page.lengths_aligned), (4096, 4, 3, 3));
+    assert_eq!(
+        (page.unit_bytes, page.starts_aligned, page.ends_aligned, page.lengths_aligned),
+        (4096, 4, 3, 3)
+    );
     assert_eq!(page.longer_than_unit, 2);
     assert_eq!((page.start_bins[0], page.start_bins[(5000 - 4096) * 64 / 4096]), (4, 1));
     assert_eq!((s.alignment[1].starts_aligned, s.alignment[1].ends_aligned), (2, 1));
@@ -57,10 +60,15 @@ fn the_thesis_figures_of_the_lammps_load() {
 
 #[test]
 fn points_and_windows_stay_bounded() {
-    let s = stats("uniform:span=64MiB,count=300k,gap=1us", StatsOptions { points: 500, ..StatsOptions::default() });
+    let s = stats(
+        "uniform:span=64MiB,count=300k,gap=1us",
+        StatsOptions { points: 500, ..StatsOptions::default() },
+    );
     assert!((250..=500).contains(&s.points.len()), "{}", s.points.len());
     let step = s.points[1].request;
-    assert!(s.points.iter().enumerate().all(|(i, p)| p.request == i as u64 * step && p.at_ns == p.request * 1000));
+    assert!(
+        s.points.iter().enumerate().all(|(i, p)| p.request == i as u64 * step && p.at_ns == p.request * 1000)
+    );
     assert!((128..=256).contains(&s.windows.len()));
     assert_eq!(s.windows.last().unwrap().pages_so_far * 4096, s.touched_bytes);
     assert_eq!((s.inter_arrival_ns.min, s.inter_arrival_ns.max), (1000, 1000));

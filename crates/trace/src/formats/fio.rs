@@ -26,8 +26,10 @@ pub const ENTRY: Format = Format {
     many_volumes: true,
     detect,
     read: |Input { bytes, name, settings }, _| {
+        let (head, bytes) = crate::source::head(bytes, &name).map_err(|error| error.to_string())?;
+        let clock = if has_times(&head) { Clock::Clamp } else { Clock::None };
         let format = Fio { version: 0, labels: Labels::default(), now_us: 0 };
-        Ok(Box::new(TextReader::new(bytes, &name, "fio", Clock::Clamp, &settings, format)))
+        Ok(Box::new(TextReader::new(bytes, &name, "fio", clock, &settings, format)))
     },
     write: Some(|out, _| Box::new(Writer { out, started: false })),
 };
@@ -37,6 +39,16 @@ fn version(line: &[u8]) -> Option<u8> {
         b"fio version 2 iolog" => Some(2),
         b"fio version 3 iolog" => Some(3),
         _ => None,
+    }
+}
+
+/// Version 3 has times, version 2 if it waits (looked for in the first 64 KiB), version 1 never.
+fn has_times(head: &[u8]) -> bool {
+    let first = head.split(|&b| b == b'\n').next().unwrap_or(head);
+    match version(first) {
+        Some(3) => true,
+        Some(_) => memchr::memmem::find(head, b" wait ").is_some(),
+        None => false,
     }
 }
 

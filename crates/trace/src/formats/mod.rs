@@ -7,7 +7,7 @@
 //! Time stamps: where a format has real ones, `has_real_times` is set, so that a replay may follow them. They are taken for
 //! made up, and not set, when at least 32 of the first 1000 requests are there and their mean gap is below 100 ns: ten
 //! million requests a second is more than any host issues, so the column is a counter (the YCSB-RocksDB sample counts in
-//! steps of 10) or constant.
+//! steps of 10). A column that never changes says nothing either.
 
 pub mod alibaba;
 pub mod blkparse;
@@ -237,7 +237,9 @@ fn times_are_made_up(probe: BoxReader) -> bool {
     const GAP_MIN_NS: u64 = 100;
     let times: Vec<u64> = probe.take(LOOKED_AT).map_while(|r| r.ok().map(|r| r.at.as_ns())).collect();
     match (times.first(), times.last(), times.len() as u64) {
-        (Some(first), Some(last), n) if n >= FEWEST => (last - first) < (n - 1) * GAP_MIN_NS,
+        (Some(first), Some(last), n) if n > 1 && first == last || n >= FEWEST => {
+            (last - first) < (n - 1) * GAP_MIN_NS
+        }
         _ => false,
     }
 }

@@ -57,7 +57,7 @@ fn open(input: Input, _: &nandscape_core::Params) -> Result<crate::BoxReader, St
         ));
     }
     let expected = Some(u64_at(&header, 24)).filter(|count| *count != u64::MAX);
-    let format = Nst { hash: Xxh3Default::new(), count: 0, ended: false };
+    let format = Nst { hash: Xxh3Default::new(), count: 0 };
     let reader = BinaryReader::new(bytes, &name, "nst", Clock::Strict, &settings, format)
         .starting_at(HEADER_BYTES as u64, expected)
         .with_real_times(flags & FLAG_NO_TIMES == 0);
@@ -67,7 +67,6 @@ fn open(input: Input, _: &nandscape_core::Params) -> Result<crate::BoxReader, St
 struct Nst {
     hash: Xxh3Default,
     count: u64,
-    ended: bool,
 }
 
 impl RecordFormat for Nst {
@@ -98,13 +97,11 @@ impl RecordFormat for Nst {
     }
 
     fn saw(&mut self, records: &[u8]) {
-        if self.ended {
-            return;
-        }
-        // Bytes come once each, in order; the closing record and what follows are not part of the sum.
-        let end = records.chunks_exact(RECORD_BYTES).position(|record| record[30] == END);
-        self.ended = end.is_some();
-        self.hash.update(&records[..end.map_or(records.len(), |index| index * RECORD_BYTES)]);
+        // Bytes come once each, in order. Nothing follows the closing record, so it can only be the last one here; it is not
+        // part of the sum.
+        let data = records.len() - RECORD_BYTES;
+        let is_closing = records[data + 30] == END;
+        self.hash.update(&records[..if is_closing { data } else { records.len() }]);
     }
 
     fn at_end(&mut self) -> Result<(), String> {

@@ -6,7 +6,7 @@
 //! Lengths in bytes, `lbn` in 512 B sectors, microseconds. SCSI reads and writes are requests, UNMAP and WRITE SAME discards,
 //! SYNCHRONIZE CACHE a flush; other commands are skipped.
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Input};
 use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
 use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
@@ -26,13 +26,14 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["vscsi", "vscsi1", "vscsi2", "vscsitrace"],
     many_volumes: false,
-    detect: |head| if layout(head).is_some() { Confidence::Certain } else { Confidence::No },
+    detect: |head| if layout_of(head.bytes, 8).is_some() { Confidence::Certain } else { Confidence::No },
     read: |Input { mut bytes, name, settings }, params| {
         let (head, rest) =
             crate::source::head(std::mem::replace(&mut bytes, Box::new(std::io::empty())), &name)
                 .map_err(|error| error.to_string())?;
         let version = match params.int("version") {
-            0 => layout_of(&head).ok_or("neither version 1 nor version 2: give vscsi:version=1 or 2")?,
+            0 => layout_of(&head, 2)
+                .ok_or("offset 0: neither version 1 nor version 2: give vscsi:version=1 or 2")?,
             1 => Version::One,
             _ => Version::Two,
         };
@@ -74,15 +75,11 @@ impl Version {
     }
 }
 
-fn layout(head: &Head) -> Option<Version> {
-    layout_of(head.bytes)
-}
-
-/// Two records in a row (one where there is only one) must agree.
-fn layout_of(head: &[u8]) -> Option<Version> {
+/// The layout that the first records agree on (fewer where there are fewer).
+fn layout_of(head: &[u8], records: usize) -> Option<Version> {
     [Version::One, Version::Two].into_iter().find(|version| {
         let size = version.bytes();
-        head.len() >= size && head.chunks_exact(size).take(8).all(|record| version.fits(record))
+        head.len() >= size && head.chunks_exact(size).take(records).all(|record| version.fits(record))
     })
 }
 
