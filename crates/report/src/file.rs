@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 /// Puts `bytes` at `path`. See [`write_atomically_with`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     write_atomically_with(path, |file| {
-        file.write_all(bytes).map_err(|source| ReportError::Io { path: path.to_owned(), action: "write", source })
+        file.write_all(bytes).map_err(|source| ReportError::Io {
+            path: path.to_owned(),
+            action: "write",
+            source,
+        })
     })
 }
 

@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn plain_lists_take_one_line_and_everything_reads_back() {
-        let value = json!({"a": [1, 2, 3], "b": {"c": [], "d": {}, "e\"\n": null}, "f": [[1.5], {"g": "</script>"}]});
+        let value =
+            json!({"a": [1, 2, 3], "b": {"c": [], "d": {}, "e\"\n": null}, "f": [[1.5], {"g": "</script>"}]});
         let text = pretty(&value);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
         assert!(text.contains("\"a\": [1,2,3],\n"), "{text}");

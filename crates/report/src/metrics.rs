@@ -58,9 +58,14 @@ fn unless_zero(value: u64) -> Option<f64> {
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
     metric("", "WAF", Kind::Ratio, Better::Lower, "flash pages programmed / host pages written", |r| r.waf),
-    metric("throughput", "write", Kind::Rate, Better::Higher, "host bytes written per simulated second", |r| {
-        (r.host.write_bytes > 0).then_some(r.throughput.write_bytes_per_s)
-    }),
+    metric(
+        "throughput",
+        "write",
+        Kind::Rate,
+        Better::Higher,
+        "host bytes written per simulated second",
+        |r| (r.host.write_bytes > 0).then_some(r.throughput.write_bytes_per_s),
+    ),
     metric("throughput", "read", Kind::Rate, Better::Higher, "host bytes read per simulated second", |r| {
         (r.host.read_bytes > 0).then_some(r.throughput.read_bytes_per_s)
     }),
@@ -83,12 +88,22 @@ pub static SUMMARY: &[Metric] = &[
     metric("erases", "max", Kind::Count, Better::Lower, "erases of the most worn block", |r| {
         Some(r.wear.erases_max as f64)
     }),
-    metric("erases", "stddev", Kind::Real, Better::Lower, "standard deviation of the erases per good block", |r| {
-        Some(r.wear.erases_stddev)
-    }),
-    metric("map", "table", Kind::Bytes, Better::Lower, "size of the mapping table in the layer's own model", |r| {
-        Some(r.map.table_bytes as f64)
-    }),
+    metric(
+        "erases",
+        "sd",
+        Kind::Real,
+        Better::Lower,
+        "standard deviation of the erases per good block",
+        |r| Some(r.wear.erases_stddev),
+    ),
+    metric(
+        "map",
+        "table",
+        Kind::Bytes,
+        Better::Lower,
+        "size of the mapping table in the layer's own model",
+        |r| Some(r.map.table_bytes as f64),
+    ),
     metric("map", "updates", Kind::Bytes, Better::Lower, "bytes of mapping table changed", |r| {
         Some(r.map.update_bytes as f64)
     }),

@@ -17,45 +17,62 @@ pub enum Kind {
     Real,
 }
 
-/// The unit of a column: its name, and the value of 1 unit.
-pub type Unit = (&'static str, f64);
+/// The unit of a column and how its values are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// Name, empty where the kind says enough.
+    pub name: &'static str,
+    /// Value of 1 unit.
+    pub scale: f64,
+    /// Digits after the point, the same in the whole column.
+    pub decimals: usize,
+}
 
-const BYTES: &[Unit] =
-    &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("TiB", 1_099_511_627_776.0)];
-const NANOS: &[Unit] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const BYTES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+const NANOS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 impl Kind {
-    /// The unit for a column whose values reach from `min` to `max`: the largest in which the smallest value that is not 0 is
-    /// at least 1, unless that makes the largest value longer than six digits.
+    /// The unit for a column with these values: the largest in which the smallest value that is not 0 is at least 1, unless
+    /// that makes the largest value longer than six digits. The smallest value keeps three digits.
     pub fn unit(self, values: impl Iterator<Item = f64>) -> Unit {
-        let (mut min, mut max) = (f64::INFINITY, 0.0f64);
-        for value in values.filter(|v| *v > 0.0) {
-            min = min.min(value);
-            max = max.max(value);
-        }
+        let values: Vec<f64> = values.filter(|v| *v > 0.0).collect();
         let choices = match self {
-            Self::Ratio | Self::Real | Self::Count => return ("", 1.0),
-            Self::Rate => return ("MB/s", 1e6),
+            Self::Ratio => return Unit { name: "", scale: 1.0, decimals: 3 },
+            Self::Real => return Unit { name: "", scale: 1.0, decimals: 2 },
+            Self::Count => return Unit { name: "", scale: 1.0, decimals: 0 },
+            Self::Rate => return Unit { name: "MB/s", scale: 1e6, decimals: 1 },
             Self::Bytes => BYTES,
             Self::Nanos => NANOS,
         };
-        // Without any value the second unit (KiB, us) is as good as another.
-        if max <= 0.0 {
-            return choices[1];
-        }
-        let fits = |unit: &&Unit| min >= unit.1 || max >= 1e6 * unit.1;
-        choices.iter().rev().find(fits).copied().unwrap_or(choices[0])
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(0.0, f64::max);
+        let smallest_fit = choices.iter().rposition(|unit| min >= unit.1).unwrap_or(0);
+        let (name, scale) = if values.is_empty() {
+            // KiB and us are as good as others.
+            choices[1]
+        } else {
+            let rest = &choices[smallest_fit..];
+            rest.iter().find(|unit| max < 1e6 * unit.1).copied().unwrap_or(choices[choices.len() - 1])
+        };
+        let is_whole = values.iter().all(|v| (v / scale).fract() == 0.0);
+        let decimals = match min / scale {
+            _ if is_whole => 0,
+            v if v < 10.0 => 2,
+            v if v < 100.0 => 1,
+            _ => 0,
+        };
+        Unit { name, scale, decimals }
     }
 
     /// The value in that unit, without the unit's name.
     pub fn show(self, value: f64, unit: Unit) -> String {
-        match self {
-            Self::Ratio => format!("{value:.3}"),
-            Self::Count => format!("{value:.0}"),
-            Self::Real => format!("{value:.2}"),
-            Self::Rate => format!("{:.1}", value / unit.1),
-            Self::Bytes | Self::Nanos => four_digits(value / unit.1),
-        }
+        format!("{:.*}", unit.decimals, value / unit.scale)
     }
 
     /// The value with its own best unit.
@@ -65,7 +82,7 @@ impl Kind {
             Self::Count => grouped(value as u64),
             _ => self.show(value, unit),
         };
-        if unit.0.is_empty() { text } else { format!("{text} {}", unit.0) }
+        if unit.name.is_empty() { text } else { format!("{text} {}", unit.name) }
     }
 }
 
@@ -99,7 +116,9 @@ pub fn grouped(count: u64) -> String {
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        if c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -114,11 +133,13 @@ mod tests {
 
     #[test]
     fn a_column_takes_the_largest_unit_in_which_every_value_shows() {
-        assert_eq!(Kind::Bytes.unit([131_072.0, 4736.0].into_iter()).0, "KiB");
-        assert_eq!(Kind::Nanos.unit([116_000.0, 3_712_000.0].into_iter()).0, "us");
-        assert_eq!(Kind::Nanos.unit([50.0, 9e9].into_iter()).0, "ms");
-        assert_eq!(Kind::Bytes.unit([0.0].into_iter()).0, "KiB");
-        assert_eq!(Kind::Bytes.show(4736.0, ("KiB", 1024.0)), "4.625");
+        let unit = Kind::Bytes.unit([131_072.0, 4736.0].into_iter());
+        assert_eq!((unit.name, unit.decimals), ("KiB", 2));
+        assert_eq!(Kind::Bytes.show(4736.0, unit), "4.62");
+        assert_eq!(Kind::Nanos.unit([116_000.0, 3_712_000.0].into_iter()).name, "us");
+        assert_eq!(Kind::Nanos.unit([50.0, 9e9].into_iter()).name, "ms");
+        assert_eq!(Kind::Bytes.unit([0.0].into_iter()).name, "KiB");
+        assert_eq!(Kind::Bytes.unit([4096.0, 131_072.0].into_iter()).decimals, 0);
         assert_eq!(Kind::Nanos.show_alone(1_250_000.0), "1.25 ms");
         assert_eq!(Kind::Count.show_alone(1_234_567.0), "1,234,567");
     }

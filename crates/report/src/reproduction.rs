@@ -78,7 +78,11 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         column("unit", true, block.iter().map(|r| printable(&r.unit)).collect());
         column("published", false, block.iter().map(|r| figure(&r.published)).collect());
         column("measured", false, block.iter().map(|r| figure(&r.measured)).collect());
-        column("ratio", false, block.iter().map(|r| r.ratio.map_or("-".into(), |x| format!("{x:.3}"))).collect());
+        column(
+            "ratio",
+            false,
+            block.iter().map(|r| r.ratio.map_or("-".into(), |x| format!("{x:.3}"))).collect(),
+        );
         column("note", true, marks);
         out.push_str(&table.render());
         for (i, note) in notes.iter().enumerate() {

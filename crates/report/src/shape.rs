@@ -89,7 +89,10 @@ mod tests {
         };
         let shape = Shape::from_config(&device(json!("32KiB"))).unwrap();
         assert_eq!(Some(&shape), Shape::from_config(&device(json!(32768))).as_ref());
-        assert_eq!(shape.describe(), "8 channels x 4 dies x 1 plane x 16 blocks x 32 pages x 32 KiB = 512 MiB");
+        assert_eq!(
+            shape.describe(),
+            "8 channels x 4 dies x 1 plane x 16 blocks x 32 pages x 32 KiB = 512 MiB"
+        );
         assert_eq!(Shape::from_config(&device(json!("wide"))), None);
         assert_eq!(Shape::from_config(&json!({"device": 3})), None);
     }

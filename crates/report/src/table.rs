@@ -68,16 +68,14 @@ impl Table {
             for &(start, end) in &spans {
                 let room = widths[start..end].iter().sum::<usize>() + GAP.len() * (end - start - 1);
                 let group = &self.heads[start].group;
-                if group.is_empty() || end - start == 1 {
+                let dashes = room - width(group);
+                if group.is_empty() || end - start == 1 || dashes < 4 {
                     pad(&mut line, group, room, self.heads[start].is_left);
                 } else {
                     // A rule shows which columns the title covers.
-                    let dashes = room - width(group);
-                    let left = dashes / 2;
-                    let title = if dashes >= 4 { format!(" {group} ") } else { group.clone() };
-                    let side = |n: usize| "-".repeat(n);
-                    let (l, r) = if dashes >= 4 { (left - 1, dashes - left - 1) } else { (left, dashes - left) };
-                    let _ = write!(line, "{}{title}{}", side(l), side(r));
+                    let left = "-".repeat(dashes / 2 - 1);
+                    let right = "-".repeat(dashes - dashes / 2 - 1);
+                    let _ = write!(line, "{left} {group} {right}");
                 }
                 line.push_str(GAP);
             }
@@ -111,7 +109,9 @@ impl Table {
         let mut spans: Vec<(usize, usize)> = Vec::new();
         for (i, head) in self.heads.iter().enumerate() {
             match spans.last_mut() {
-                Some(last) if !head.group.is_empty() && self.heads[last.0].group == head.group => last.1 = i + 1,
+                Some(last) if !head.group.is_empty() && self.heads[last.0].group == head.group => {
+                    last.1 = i + 1;
+                }
                 _ => spans.push((i, i + 1)),
             }
         }

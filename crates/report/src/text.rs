@@ -67,15 +67,11 @@ fn summary_table(runs: &[&Run]) -> Table {
         unit: unit.to_owned(),
         is_left,
     };
-    table.column(head("", "FTL", "", true), runs.iter().map(|run| printable(&run.label)).collect());
-    if runs.iter().any(|run| !run.is_complete()) {
-        let status = |run: &&Run| match run.status() {
-            "complete" => String::new(),
-            "failed" => "FAILED".to_owned(),
-            other => other.to_uppercase(),
-        };
-        table.column(head("", "", "", true), runs.iter().map(status).collect());
-    }
+    let name = |run: &&Run| match run.status() {
+        "complete" => printable(&run.label),
+        status => format!("{} {}", printable(&run.label), status.to_uppercase()),
+    };
+    table.column(head("", "FTL", "", true), runs.iter().map(name).collect());
     for metric in SUMMARY {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
         if values.iter().all(Option::is_none) {
@@ -85,7 +81,7 @@ fn summary_table(runs: &[&Run]) -> Table {
         let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| metric.kind.show(v, unit))).collect();
         let unit_name = match (metric.group, metric.name) {
             ("GC", "moved") => "pages",
-            _ => unit.0,
+            _ => unit.name,
         };
         table.column(head(metric.group, metric.name, unit_name, false), cells);
     }
@@ -290,6 +286,20 @@ pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 
     ]
 }
 
+/// One request in so many is slower than this percentile.
+pub(crate) fn rarity(name: &str) -> Option<f64> {
+    Some(match name {
+        "p50" => 2.0,
+        "p90" => 1e1,
+        "p99" => 1e2,
+        "p99.9" => 1e3,
+        "p99.99" => 1e4,
+        "p99.999" => 1e5,
+        "p99.9999" => 1e6,
+        _ => return None,
+    })
+}
+
 fn latency_table(result: &RunResult) -> Option<Table> {
     let latency = &result.latency_ns;
     let rows: Vec<(&str, &LatencySummary)> = [("read", &latency.read), ("write", &latency.write)]
@@ -307,7 +317,7 @@ fn latency_table(result: &RunResult) -> Option<Table> {
         unit: String::new(),
         is_left,
     };
-    let title = format!("  latency, {}", unit.0);
+    let title = format!("  latency, {}", unit.name);
     table.column(head(&title, true), rows.iter().map(|(name, _)| format!("  {name}")).collect());
     table.column(
         head("requests", false),
@@ -315,7 +325,10 @@ fn latency_table(result: &RunResult) -> Option<Table> {
     );
     for i in 0..10 {
         let name = latency_points(rows[0].1)[i].0;
-        let cells = rows.iter().map(|(_, s)| Kind::Nanos.show(latency_points(s)[i].1, unit)).collect();
+        // With fewer requests than a percentile needs, it would only be the longest one again.
+        let is_known = |s: &LatencySummary| rarity(name).is_none_or(|rarity| s.count as f64 >= rarity);
+        let show = |s: &LatencySummary| Kind::Nanos.show(latency_points(s)[i].1, unit);
+        let cells = rows.iter().map(|(_, s)| if is_known(s) { show(s) } else { "-".to_owned() }).collect();
         table.column(head(name, false), cells);
     }
     Some(table)

@@ -1,7 +1,7 @@
 //! Bars in plain HTML: total throughput, and flash operations by cause.
 
-use super::{Page, cause_order};
 use super::escape::text;
+use super::{Page, cause_order};
 use crate::number::Kind;
 use nandscape_core::OpCounts;
 use nandscape_sim::RunResult;
@@ -17,6 +17,13 @@ const CAUSES: [(&str, &str); 7] = [
     ("pad", "padding"),
     ("wear", "wear levelling"),
 ];
+
+/// Title, bytes moved, and their rate.
+type RatePart = (&'static str, fn(&RunResult) -> u64, fn(&RunResult) -> f64);
+/// Title, unit, and which count.
+type CountPart = (&'static str, &'static str, fn(OpCounts) -> u64);
+/// Name, total of the medium, and which count.
+type TotalPart = (&'static str, u64, fn(OpCounts) -> u64);
 
 struct Bar {
     name: String,
@@ -37,7 +44,11 @@ fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
         );
         for (percent, class, tip) in &bar.segments {
             if *percent > 0.0 {
-                let _ = write!(out, "<i class=\"{class}\" style=\"width:{percent:.3}%\" title=\"{}\"></i>", text(tip));
+                let _ = write!(
+                    out,
+                    "<i class=\"{class}\" style=\"width:{percent:.3}%\" title=\"{}\"></i>",
+                    text(tip)
+                );
             }
         }
         let _ = writeln!(out, "</div></td><td>{}</td></tr>", bar.value);
@@ -48,8 +59,7 @@ fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
 
 /// Total throughput of every run, reads and writes apart where a workload has both.
 pub(super) fn throughput(page: &Page<'_>) -> String {
-    type Part = (&'static str, fn(&RunResult) -> u64, fn(&RunResult) -> f64);
-    let parts: [Part; 2] = [
+    let parts: [RatePart; 2] = [
         ("Write throughput", |r| r.host.write_bytes, |r| r.throughput.write_bytes_per_s),
         ("Read throughput", |r| r.host.read_bytes, |r| r.throughput.read_bytes_per_s),
     ];
@@ -67,7 +77,11 @@ pub(super) fn throughput(page: &Page<'_>) -> String {
                 .zip(&rates)
                 .map(|(i, rate)| Bar {
                     name: page.name(*i),
-                    segments: vec![(percent(*rate, max), format!("c{}", page.colours[*i] % super::COLOURS), String::new())],
+                    segments: vec![(
+                        percent(*rate, max),
+                        format!("c{}", page.colours[*i] % super::COLOURS),
+                        String::new(),
+                    )],
                     value: format!("{:.1}", rate / 1e6),
                 })
                 .collect();
@@ -100,7 +114,12 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
     causes.sort_by_key(|name| cause_order(name));
     for cause in &causes {
         let title = CAUSES.iter().find(|(name, _)| name == cause).map_or(*cause, |(_, title)| *title);
-        let _ = writeln!(out, "<li><span class=\"key k{}\" aria-hidden=\"true\"></span>{}</li>", cause_order(cause), text(title));
+        let _ = writeln!(
+            out,
+            "<li><span class=\"key k{}\" aria-hidden=\"true\"></span>{}</li>",
+            cause_order(cause),
+            text(title)
+        );
     }
     out.push_str("</ul>\n");
     for group in &page.groups {
@@ -108,8 +127,7 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
             let _ = writeln!(out, "<h3>{}</h3>", text(group.spec));
         }
         out.push_str("<div class=\"grid three\">\n");
-        type Part = (&'static str, &'static str, fn(OpCounts) -> u64);
-        let parts: [Part; 3] = [
+        let parts: [CountPart; 3] = [
             ("Programs", "pages", |c| c.programs),
             ("Reads", "pages", |c| c.reads),
             ("Erases", "blocks", |c| c.erases),
@@ -157,8 +175,7 @@ fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
     out.push_str("<th scope=\"col\">total</th></tr></thead>\n<tbody>\n");
     for (i, run) in page.runs.iter().enumerate() {
         let flash = &run.result.flash;
-        type Part = (&'static str, u64, fn(OpCounts) -> u64);
-        let parts: [Part; 3] = [
+        let parts: [TotalPart; 3] = [
             ("programs", flash.programs, |c| c.programs),
             ("reads", flash.reads, |c| c.reads),
             ("erases", flash.erases, |c| c.erases),

@@ -24,7 +24,11 @@ pub(super) fn configuration(page: &Page<'_>) -> String {
             .iter()
             .map(|i| {
                 if page.groups.len() > 1 {
-                    format!("{} <small>on {}</small>", page.name(*i), text(&page.runs[*i].result.workload.spec))
+                    format!(
+                        "{} <small>on {}</small>",
+                        page.name(*i),
+                        text(&page.runs[*i].result.workload.spec)
+                    )
                 } else {
                     page.name(*i)
                 }
@@ -55,7 +59,8 @@ fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             // Plain keys first: after a table's head they would belong to that table.
-            let is_table = |v: &Value| v.is_object() || v.as_array().is_some_and(|a| a.iter().any(Value::is_object));
+            let is_table =
+                |v: &Value| v.is_object() || v.as_array().is_some_and(|a| a.iter().any(Value::is_object));
             let kept = fields.iter().filter(|(_, item)| !item.is_null());
             let (tables, plain): (Vec<_>, Vec<_>) = kept.partition(|(_, item)| is_table(item));
             plain.into_iter().chain(tables).map(|(key, item)| (key.clone(), without_nulls(item))).collect()

@@ -11,20 +11,6 @@ use serde_json::{Map, Value, json};
 /// Single requests of a run in the page.
 const MAX_REQUESTS: usize = 6000;
 
-/// One request in so many is slower than this percentile.
-pub(super) fn rarity(name: &str) -> Option<f64> {
-    Some(match name {
-        "p50" => 2.0,
-        "p90" => 1e1,
-        "p99" => 1e2,
-        "p99.9" => 1e3,
-        "p99.99" => 1e4,
-        "p99.999" => 1e5,
-        "p99.9999" => 1e6,
-        _ => return None,
-    })
-}
-
 /// Four significant digits; null for what is not a number.
 pub(super) fn number(value: f64) -> Value {
     if !value.is_finite() {
@@ -93,7 +79,7 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
 fn nines(summary: &LatencySummary) -> Value {
     let points: Vec<Value> = crate::text::latency_points(summary)
         .into_iter()
-        .filter_map(|(name, ns)| Some((rarity(name)?, ns)))
+        .filter_map(|(name, ns)| Some((crate::text::rarity(name)?, ns)))
         .filter(|(rarity, _)| summary.count as f64 >= *rarity)
         .map(|(rarity, ns)| json!([number(rarity.log10()), number(ns)]))
         .collect();
@@ -179,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_request_beyond_it() {
-        let summary = LatencySummary { count: 1000, p50: 5, p99_9: 9, p99_99: 9, max: 9, ..LatencySummary::default() };
+        let summary =
+            LatencySummary { count: 1000, p50: 5, p99_9: 9, p99_99: 9, max: 9, ..LatencySummary::default() };
         let points = nines(&summary);
         assert_eq!(points.as_array().unwrap().len(), 4, "{points}");
         assert_eq!(points[3].to_string(), "[3,9]");

@@ -10,8 +10,10 @@ pub(crate) fn text(raw: &str) -> String {
 
 /// Like [`text`] for preformatted blocks, where line ends and tabs stay.
 pub(crate) fn block(raw: &str) -> String {
-    let lines: Vec<String> =
-        raw.split('\n').map(|line| escape(&line.split('\t').map(printable).collect::<Vec<_>>().join("\t"))).collect();
+    let lines: Vec<String> = raw
+        .split('\n')
+        .map(|line| escape(&line.split('\t').map(printable).collect::<Vec<_>>().join("\t")))
+        .collect();
     lines.join("\n")
 }
 

@@ -1,7 +1,7 @@
 //! Wear maps: erases per block and programs per page, as grids of bytes.
 
 use super::Page;
-use crate::number::{Kind, grouped};
+use crate::number::grouped;
 use serde_json::{Value, json};
 
 /// Cells of a map in the page; a larger one is averaged over neighbours, and its caption says so.
@@ -29,7 +29,8 @@ fn column_major(row: usize, column: usize, rows: usize, _columns: usize) -> usiz
 /// Erases: a row per unit and a column per block in it. Programs: a column per block of the device and a row per page in it.
 fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
     let shape = page.shapes[run].as_ref();
-    let fits = |counts: &[u32], rows: u64, columns: u64| rows.checked_mul(columns) == Some(counts.len() as u64);
+    let fits =
+        |counts: &[u32], rows: u64, columns: u64| rows.checked_mul(columns) == Some(counts.len() as u64);
     let (counts, rows, columns, place, axes): (&[u32], _, _, _, _) = if kind == "blocks" {
         let counts = page.runs[run].result.wear.per_block.as_deref()?;
         let (rows, columns) = shape.map_or((0, 0), |s| (s.units(), s.blocks_per_unit()));
@@ -37,8 +38,14 @@ fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
     } else {
         let counts = page.runs[run].series.as_ref()?.program_counts.as_deref()?;
         let rows = shape.map_or(0, |s| s.pages_per_block);
-        let columns = if rows == 0 { 0 } else { counts.len() as u64 / rows };
-        (counts, rows, columns, column_major as fn(_, _, _, _) -> _, "columns: blocks; rows: pages of a block")
+        let columns = (counts.len() as u64).checked_div(rows).unwrap_or(0);
+        (
+            counts,
+            rows,
+            columns,
+            column_major as fn(_, _, _, _) -> _,
+            "columns: blocks; rows: pages of a block",
+        )
     };
     if counts.is_empty() {
         return None;
@@ -49,7 +56,13 @@ fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
     // The configuration does not tell the shape: lines of text, so to speak.
     let columns = (counts.len() as f64).sqrt().ceil() as usize;
     let rows = counts.len().div_ceil(columns);
-    Some(Grid { counts, rows, columns, place: row_major, axes: "in the order of their numbers, line by line" })
+    Some(Grid {
+        counts,
+        rows,
+        columns,
+        place: row_major,
+        axes: "in the order of their numbers, line by line",
+    })
 }
 
 /// Cells with the mean of the counts they stand for, with what is needed to read them back.
@@ -75,8 +88,10 @@ fn encode(grid: &Grid<'_>) -> Value {
     // Byte 0 is "no such cell"; a step of at least 1 keeps small whole counts exact.
     let is_exact = rows == grid.rows && columns == grid.columns && high - low <= 254.0;
     let step = if is_exact { 1.0 } else { ((high - low) / 254.0).max(f64::MIN_POSITIVE) };
-    let cells: Vec<u8> =
-        means.iter().map(|mean| mean.map_or(0, |mean| 1 + ((mean - low) / step).round().min(254.0) as u8)).collect();
+    let cells: Vec<u8> = means
+        .iter()
+        .map(|mean| mean.map_or(0, |mean| 1 + ((mean - low) / step).round().min(254.0) as u8))
+        .collect();
     json!({
         "rows": rows, "columns": columns, "low": low, "high": high, "step": step, "cells": base64(&cells),
         "min": grid.counts.iter().min(), "max": grid.counts.iter().max(),
@@ -98,7 +113,7 @@ pub(super) fn captions(page: &Page<'_>, run: usize) -> Vec<(&'static str, String
         let what = if kind == "blocks" { "Erases per block" } else { "Programs per page" };
         let cells = if grid.rows > MAX_ROWS || grid.columns > MAX_COLUMNS {
             let shown = grid.rows.min(MAX_ROWS) * grid.columns.min(MAX_COLUMNS);
-            let each = Kind::Real.show(grid.counts.len() as f64 / shown as f64, ("", 1.0));
+            let each = format!("{:.1}", grid.counts.len() as f64 / shown as f64);
             format!("; each cell is the mean of {each}")
         } else {
             String::new()
@@ -122,7 +137,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().chain([0; 2].iter()).take(3).fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+        let word =
+            chunk.iter().chain([0; 2].iter()).take(3).fold(0u32, |word, byte| word << 8 | u32::from(*byte));
         for digit in 0..4 {
             if digit <= chunk.len() {
                 out.push(char::from(DIGITS[(word >> (18 - 6 * digit)) as usize & 63]));
@@ -140,9 +156,14 @@ mod tests {
 
     #[test]
     fn base64_as_in_the_rfc() {
-        for (raw, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
-        {
+        for (raw, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
             assert_eq!(base64(raw.as_bytes()), text);
         }
         assert_eq!(base64(&[0xfb, 0xff]), "+/8=");

@@ -154,9 +154,9 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
     }
     out.push_str("</main>\n");
     out.push_str(&sections::footer(runs, context));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<script type=\"application/json\" id=\"data\">{}</script>\n",
+        "<script type=\"application/json\" id=\"data\">{}</script>",
         json_for_script(&data::data(&page, context))
     );
     let _ = write!(

@@ -13,7 +13,8 @@ pub(super) fn header(
     title: &str,
     parts: &[(&str, &str, String)],
 ) -> String {
-    let mut out = String::from("<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<header class=\"top\">\n");
+    let mut out =
+        String::from("<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<header class=\"top\">\n");
     let _ = write!(out, "<p class=\"brand\">nandscape</p>\n<h1>{}</h1>\n", text(title));
     let mut facts: Vec<(&str, String)> = Vec::new();
     if let [group] = page.groups.as_slice() {
@@ -95,7 +96,9 @@ fn problems(runs: &[Run]) -> String {
     if items.is_empty() {
         return items;
     }
-    format!("<div class=\"problems\" role=\"note\" aria-label=\"Runs that did not end well\"><ul>\n{items}</ul></div>\n")
+    format!(
+        "<div class=\"problems\" role=\"note\" aria-label=\"Runs that did not end well\"><ul>\n{items}</ul></div>\n"
+    )
 }
 
 fn notes(runs: &[Run]) -> String {
@@ -107,7 +110,10 @@ fn notes(runs: &[Run]) -> String {
             own.push(format!("{back} time stamps of the workload went back and were clamped or sorted"));
         }
         if run.result.workload.skipped > 0 {
-            own.push(format!("{} records of the workload were skipped: not I/O", run.result.workload.skipped));
+            own.push(format!(
+                "{} records of the workload were skipped: not I/O",
+                run.result.workload.skipped
+            ));
         }
         for note in own {
             match notes.iter_mut().find(|(known, _)| *known == note) {
@@ -121,7 +127,8 @@ fn notes(runs: &[Run]) -> String {
     }
     let mut out = String::from("<h3>Notes</h3>\n<ul class=\"notes\">\n");
     for (note, labels) in notes {
-        let who = if labels.len() == runs.len() && runs.len() > 1 { "All runs".into() } else { labels.join(", ") };
+        let who =
+            if labels.len() == runs.len() && runs.len() > 1 { "All runs".into() } else { labels.join(", ") };
         let _ = writeln!(out, "<li><strong>{}</strong>: {}</li>", text(&who), text(&note));
     }
     out.push_str("</ul>\n");
@@ -150,7 +157,11 @@ impl Chart<'_> {
         if self.tabs.len() > 1 {
             let _ = write!(out, "<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
             for (i, tab) in self.tabs.iter().enumerate() {
-                let _ = write!(out, "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>", i == 0);
+                let _ = write!(
+                    out,
+                    "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
+                    i == 0
+                );
             }
             out.push_str("</div>");
         }
@@ -193,7 +204,8 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
         if !has_series(page, group) {
             return String::new();
         }
-        let chart = |kind, title, about, tabs| Chart { kind, group, title, about, tabs, can_be_log: true }.html();
+        let chart =
+            |kind, title, about, tabs| Chart { kind, group, title, about, tabs, can_be_log: true }.html();
         let mut out = String::from("<div class=\"grid\">\n");
         out += &chart(
             "throughput",
@@ -271,7 +283,11 @@ pub(super) fn requests(page: &Page<'_>) -> String {
             }
             let total = page.runs[run].result.workload.requests;
             let share = if (kept as u64) < total {
-                format!("{} of {} requests, evenly spaced", Kind::Count.show_alone(kept as f64), Kind::Count.show_alone(total as f64))
+                format!(
+                    "{} of {} requests, evenly spaced",
+                    Kind::Count.show_alone(kept as f64),
+                    Kind::Count.show_alone(total as f64)
+                )
             } else {
                 format!("all {} requests", Kind::Count.show_alone(kept as f64))
             };
@@ -303,13 +319,13 @@ pub(super) fn wear(page: &Page<'_>) -> String {
             if maps.is_empty() {
                 continue;
             }
-            let _ = write!(cards, "<div class=\"card\"><h4>{}</h4>\n", page.name(run));
+            let _ = writeln!(cards, "<div class=\"card\"><h4>{}</h4>", page.name(run));
             for (kind, caption) in maps {
-                let _ = write!(
+                let _ = writeln!(
                     cards,
                     "<figure class=\"heat\" data-heat=\"{kind}\" data-group=\"{group}\" data-run=\"{run}\">\
                      <figcaption>{caption}</figcaption><canvas role=\"img\" aria-label=\"{caption}\"></canvas>\
-                     <div class=\"heat-legend\"></div></figure>\n"
+                     <div class=\"heat-legend\"></div></figure>"
                 );
             }
             cards.push_str("</div>\n");
@@ -341,5 +357,7 @@ pub(super) fn footer(runs: &[Run], context: &ReportContext) -> String {
         "<p>Times and throughputs are simulated: they follow from the configuration, the workload and the seed, and do not \
          depend on the machine that ran the simulation. Preconditioning is counted nowhere.</p>\n"
     };
-    format!("<footer>\n{note}{command}<p>Charts: uPlot 1.6.32, MIT licence (text in this file).</p>\n</footer>\n")
+    format!(
+        "<footer>\n{note}{command}<p>Charts: uPlot 1.6.32, MIT licence (text in this file).</p>\n</footer>\n"
+    )
 }

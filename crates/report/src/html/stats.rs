@@ -12,7 +12,12 @@ pub(super) fn workloads(stats: &[(String, Value)]) -> String {
         for (key, value) in value.as_object().into_iter().flatten() {
             if !value.is_object() && !value.is_array() && !value.is_null() {
                 let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", text(&key.replace('_', " ")), text(&shown));
+                let _ = writeln!(
+                    out,
+                    "<div><dt>{}</dt><dd>{}</dd></div>",
+                    text(&key.replace('_', " ")),
+                    text(&shown)
+                );
             }
         }
         out.push_str("</dl>\n");

@@ -68,11 +68,25 @@ pub(super) fn summary(page: &Page<'_>) -> String {
             start + used[start..].iter().take_while(|metric| metric.group == group).count()
         };
         if group.is_empty() {
-            let _ = write!(groups, "<th scope=\"col\" rowspan=\"2\" title=\"{}\">{}</th>", used[start].about, head_text(page, used[start]));
+            let _ = write!(
+                groups,
+                "<th scope=\"col\" rowspan=\"2\" title=\"{}\">{}</th>",
+                used[start].about,
+                head_text(page, used[start])
+            );
         } else {
-            let _ = write!(groups, "<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{group}</th>", end - start);
+            let _ = write!(
+                groups,
+                "<th scope=\"colgroup\" colspan=\"{}\" class=\"group\">{group}</th>",
+                end - start
+            );
             for metric in &used[start..end] {
-                let _ = write!(names, "<th scope=\"col\" title=\"{}\">{}</th>", metric.about, head_text(page, metric));
+                let _ = write!(
+                    names,
+                    "<th scope=\"col\" title=\"{}\">{}</th>",
+                    metric.about,
+                    head_text(page, metric)
+                );
             }
         }
         start = end;
@@ -121,7 +135,7 @@ fn unit_of(page: &Page<'_>, metric: &Metric) -> crate::number::Unit {
 fn head_text(page: &Page<'_>, metric: &Metric) -> String {
     let unit = match (metric.group, metric.name) {
         ("GC", "moved") => "pages",
-        _ => unit_of(page, metric).0,
+        _ => unit_of(page, metric).name,
     };
     if unit.is_empty() {
         metric.name.to_owned()
@@ -135,7 +149,9 @@ pub(super) fn latency(page: &Page<'_>) -> String {
     let mut rows: Vec<(usize, &str, &LatencySummary)> = Vec::new();
     for (i, run) in page.runs.iter().enumerate() {
         let latency = &run.result.latency_ns;
-        rows.extend([(i, "write", &latency.write), (i, "read", &latency.read)].into_iter().filter(|r| r.2.count > 0));
+        rows.extend(
+            [(i, "write", &latency.write), (i, "read", &latency.read)].into_iter().filter(|r| r.2.count > 0),
+        );
     }
     if rows.is_empty() {
         return String::new();
@@ -161,7 +177,7 @@ pub(super) fn latency(page: &Page<'_>) -> String {
         );
         for (name, value) in latency_points(summary) {
             // One request in `rarity` is slower; with fewer requests than that the figure is only the longest one again.
-            let rarity = super::data::rarity(name);
+            let rarity = crate::text::rarity(name);
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;
             let class = if is_thin { " class=\"thin\"" } else { "" };
@@ -169,8 +185,12 @@ pub(super) fn latency(page: &Page<'_>) -> String {
         }
         body.push_str("</tr>\n");
     }
-    let thin = if any_thin { " Grey: fewer requests than the percentile needs, so it is the longest one." } else { "" };
-    let caption = format!("Latency in {}, queueing included, percentiles within 0.1 %.{thin}", unit.0);
+    let thin = if any_thin {
+        " Grey: fewer requests than the percentile needs, so it is the longest one."
+    } else {
+        ""
+    };
+    let caption = format!("Latency in {}, queueing included, percentiles within 0.1 %.{thin}", unit.name);
     frame("Latency table", &caption, &head, &body)
 }
 

@@ -8,8 +8,8 @@ use nandscape_sim::RunResult;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::{
-    FlashResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError, SCHEMA, ThroughputResult,
-    TimeResult, WearResult, WorkloadResult,
+    FlashResult, GcResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError, SCHEMA,
+    ThroughputResult, TimeResult, WearResult, WorkloadResult,
 };
 use serde_json::json;
 
@@ -40,11 +40,51 @@ pub struct Manner {
 
 /// The five layers of the comparison.
 pub const MANNERS: [Manner; 5] = [
-    Manner { label: "pm-gcl", moved: 0.0, burst: 1.0, cause: Cause::Gc, map_bytes: 8.0, table_bytes: 131_072, skew: 0.5 },
-    Manner { label: "pm-gcc", moved: 1.1, burst: 8_700.0, cause: Cause::Gc, map_bytes: 16.6, table_bytes: 131_072, skew: 0.05 },
-    Manner { label: "sbm-gcl", moved: 0.11, burst: 12.0, cause: Cause::Merge, map_bytes: 0.28, table_bytes: 4096, skew: 0.7 },
-    Manner { label: "hsbm-gcl", moved: 0.08, burst: 16.0, cause: Cause::Merge, map_bytes: 2.2, table_bytes: 4736, skew: 0.4 },
-    Manner { label: "page-map", moved: 0.19, burst: 24.0, cause: Cause::Gc, map_bytes: 4.8, table_bytes: 65_536, skew: 0.15 },
+    Manner {
+        label: "pm-gcl",
+        moved: 0.0,
+        burst: 1.0,
+        cause: Cause::Gc,
+        map_bytes: 8.0,
+        table_bytes: 131_072,
+        skew: 0.5,
+    },
+    Manner {
+        label: "pm-gcc",
+        moved: 1.1,
+        burst: 8_700.0,
+        cause: Cause::Gc,
+        map_bytes: 16.6,
+        table_bytes: 131_072,
+        skew: 0.05,
+    },
+    Manner {
+        label: "sbm-gcl",
+        moved: 0.11,
+        burst: 12.0,
+        cause: Cause::Merge,
+        map_bytes: 0.28,
+        table_bytes: 4096,
+        skew: 0.7,
+    },
+    Manner {
+        label: "hsbm-gcl",
+        moved: 0.08,
+        burst: 16.0,
+        cause: Cause::Merge,
+        map_bytes: 2.2,
+        table_bytes: 4736,
+        skew: 0.4,
+    },
+    Manner {
+        label: "page-map",
+        moved: 0.19,
+        burst: 24.0,
+        cause: Cause::Gc,
+        map_bytes: 4.8,
+        table_bytes: 65_536,
+        skew: 0.15,
+    },
 ];
 
 /// A small value-stable generator; the sample must be the same on every machine.
@@ -238,7 +278,7 @@ fn result(
             update_bytes: totals.ftl.map_update_bytes,
             log_table_updates: 0,
         },
-        gc: if merges { Default::default() } else { gc },
+        gc: if merges { GcResult::default() } else { gc },
         merges: if merges {
             MergeResult { switch: gc.runs / 3, full: gc.runs, ..MergeResult::default() }
         } else {
@@ -252,7 +292,9 @@ fn result(
         },
         latency_ns: LatencyResult { all: write, read, write },
         cost,
-        notes: vec!["the runs of this sample are made up; they show the report, not a measurement".to_owned()],
+        notes: vec![
+            "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
+        ],
     }
 }
 

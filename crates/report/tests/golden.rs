@@ -1,0 +1,105 @@
+//! What is printed for five made-up runs, byte for byte. `UPDATE_GOLDEN=1` rewrites the files; the difference is to be reviewed.
+
+mod sample;
+
+use nandscape_report::{
+    OUTPUTS, ReportContext, ReproductionRow, render_csv, render_detail, render_json, render_json_document,
+    render_reproduction_text, render_text,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn golden(name: &str, got: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, got).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    for (number, (want, have)) in expected.lines().zip(got.lines()).enumerate() {
+        assert_eq!(have, want, "{name}, line {}; UPDATE_GOLDEN=1 rewrites the file", number + 1);
+    }
+    assert_eq!(got.lines().count(), expected.lines().count(), "{name}: number of lines");
+}
+
+#[test]
+fn text_of_a_comparison() {
+    let text = render_text(&sample::runs(400));
+    golden("compare.txt", &text);
+    // The first lines are the table; messages may be longer.
+    let table: Vec<&str> = text.lines().take_while(|line| !line.starts_with('!')).collect();
+    let widest = table.iter().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 140, "{widest} columns");
+}
+
+#[test]
+fn text_of_one_run() {
+    let mut run = sample::runs(400).swap_remove(3);
+    run.result.partial = true;
+    run.result.workload.spec = "evil\u{1b}[2Jname.csv".into();
+    let text = render_detail(&run);
+    golden("replay.txt", &text);
+    assert!(!text.contains('\u{1b}'), "a file name must not steer the terminal");
+}
+
+#[test]
+fn csv_of_a_comparison() {
+    let mut runs = sample::runs(400);
+    runs[0].label = "a,\"b\"".into();
+    let csv = render_csv(&runs);
+    golden("compare.csv", &csv);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), runs.len() + 1);
+    assert!(lines[1].starts_with("\"a,\"\"b\"\"\",1,"), "{}", lines[1]);
+    assert!(
+        lines[0].contains(",flash.by_cause.gc.programs,") && !lines[0].contains("config."),
+        "{}",
+        lines[0]
+    );
+}
+
+#[test]
+fn json_of_a_comparison_is_an_array_of_documents() {
+    let runs = sample::runs(50);
+    let list: Value = serde_json::from_str(&render_json(&runs)).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 5);
+    let one: Value = serde_json::from_str(&render_json_document(&runs[2].result)).unwrap();
+    assert_eq!(list[2], one);
+    assert_eq!(
+        one["flash"]["by_cause"]["merge"]["programs"],
+        json!(runs[2].result.flash.by_cause["merge"].programs)
+    );
+}
+
+#[test]
+fn text_of_a_reproduction() {
+    let row = |name: &str, published: Value, measured: Value, ratio, note: &str| ReproductionRow {
+        id: "thesis-table-4.2".into(),
+        row: "S4-40".into(),
+        name: name.into(),
+        unit: "MB/s".into(),
+        published,
+        measured,
+        ratio,
+        note: note.into(),
+    };
+    let far = row("lammps pm-gcc", json!(72.324), json!(93.5), Some(1.293), "the counts leave no other time");
+    assert!(far.needs_note());
+    let rows = [
+        row("lammps pm-gcl", json!(261.487), json!(254.9), Some(0.975), ""),
+        far,
+        row("order of throughput", json!("pm-gcl > hsbm-gcl > sbm-gcl"), json!(true), None, ""),
+        row("erases", json!([10, 20]), json!(false), None, "outside"),
+    ];
+    golden("reproduce.txt", &render_reproduction_text(&rows));
+}
+
+#[test]
+fn every_output_gives_something_for_runs_and_survives_none() {
+    let runs = sample::runs(50);
+    for output in OUTPUTS {
+        let some = (output.render)(&runs, &ReportContext::default()).unwrap();
+        let none = (output.render)(&[], &ReportContext::default()).unwrap();
+        assert!(some.len() > none.len(), "{}", output.name);
+        assert_eq!(some, (output.render)(&runs, &ReportContext::default()).unwrap(), "{}", output.name);
+    }
+}
