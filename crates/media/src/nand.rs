@@ -48,6 +48,8 @@ pub struct Nand {
     lpns: Vec<Lpn>,
     blocks: Vec<Block>,
     totals: OpCounts,
+    /// Whether a program has more to note than the logical page: counts or payload.
+    keeps_more: bool,
     program_counts: Option<Vec<u32>>,
     payload: Vec<Option<Box<[u8]>>>,
 }
@@ -102,6 +104,7 @@ impl Nand {
             lpns: vec![Lpn::NONE; pages],
             blocks: states,
             totals: OpCounts::default(),
+            keeps_more: options.count_programs || options.capabilities.stores_data,
             program_counts: options.count_programs.then(|| vec![0; pages]),
             payload,
         })
@@ -122,16 +125,34 @@ impl Nand {
         }
     }
 
-    /// Why a page that is not the next of its block cannot be programmed, if so. Changes nothing.
+    /// Programs a page that is not the next of its block, where the medium allows that.
     #[cold]
-    fn check_order(&self, page: Ppn, index: u32, expected: u32) -> Result<(), FlashError> {
+    fn program_out_of_order(&mut self, page: Ppn, block: BlockId, index: u32) -> Result<(), FlashError> {
+        let state = &mut self.blocks[block.index()];
+        let expected = state.write_pointer;
         if index < expected && self.lpns[page.index()] != Lpn::NONE {
             return Err(FlashError::NotErased { page });
         }
-        if self.capabilities.out_of_order_program {
-            Ok(())
-        } else {
-            Err(FlashError::OutOfOrder { page, expected })
+        if !self.capabilities.out_of_order_program {
+            return Err(FlashError::OutOfOrder { page, expected });
+        }
+        if index > expected {
+            // The pages that are passed over are erased, whatever they held before the last erase.
+            let first = page.index() - index as usize;
+            self.lpns[first + expected as usize..page.index()].fill(Lpn::NONE);
+            state.write_pointer = index;
+        }
+        Ok(())
+    }
+
+    /// Beside the logical address: the count of programs and the payload, where they are kept.
+    #[inline(never)]
+    fn keep(&mut self, page: Ppn, data: Option<&[u8]>) {
+        if let Some(counts) = &mut self.program_counts {
+            counts[page.index()] += 1;
+        }
+        if self.capabilities.stores_data {
+            self.payload[page.index()] = data.map(Box::from);
         }
     }
 }
@@ -173,27 +194,20 @@ impl Medium for Nand {
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
         let (block, index) = self.locate(page)?;
         assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
-        let expected = self.blocks[block.index()].write_pointer;
-        if index != expected {
-            self.check_order(page, index, expected)?;
+        let mut state = &mut self.blocks[block.index()];
+        let is_first = state.write_pointer == 0;
+        if index != state.write_pointer {
+            self.program_out_of_order(page, block, index)?;
+            state = &mut self.blocks[block.index()];
         }
-        let state = &mut self.blocks[block.index()];
-        if expected == 0 {
+        if is_first {
             state.seq = oob.seq;
         }
-        if index > expected {
-            // The pages that are passed over are erased, whatever they held before the last erase.
-            let first = page.index() - index as usize;
-            self.lpns[first + expected as usize..page.index()].fill(Lpn::NONE);
-        }
-        state.write_pointer = expected.max(index + 1);
+        state.write_pointer = state.write_pointer.max(index + 1);
         self.lpns[page.index()] = oob.lpn;
         self.totals.programs += 1;
-        if let Some(counts) = &mut self.program_counts {
-            counts[page.index()] += 1;
-        }
-        if self.capabilities.stores_data {
-            self.payload[page.index()] = data.map(Box::from);
+        if self.keeps_more {
+            self.keep(page, data);
         }
         Ok(())
     }

@@ -14,22 +14,28 @@ use nandscape_core::{Completion, Divider, Geometry, SimTime, Token, UnitId};
 /// transfer ahead of the others at a time.
 pub const GAPS: usize = 16;
 
-/// Room for gaps: those remembered stand anywhere in it, so that forgetting the first one does not move the others each time.
-const ROOM: usize = 4 * GAPS;
+/// Turns a count of gaps into an index of the ring. A mask, which also tells the compiler that no index is out of bounds.
+const MASK: usize = GAPS - 1;
+const _: () = assert!(GAPS.is_power_of_two(), "the mask needs a power of two");
 
 /// One channel bus: busy up to `free` except for the gaps.
 #[derive(Clone, Debug)]
 struct Bus {
     free: u64,
-    /// `gaps[first..last]` are remembered, disjoint and in time order.
+    /// The gaps are `gaps[(first + i) & MASK]` for `i` below `len`, disjoint and in time order.
     first: usize,
-    last: usize,
-    gaps: [(u64, u64); ROOM],
+    len: usize,
+    gaps: [(u64, u64); GAPS],
 }
 
 impl Bus {
     const fn new(at: u64) -> Self {
-        Self { free: at, first: 0, last: 0, gaps: [(0, 0); ROOM] }
+        Self { free: at, first: 0, len: 0, gaps: [(0, 0); GAPS] }
+    }
+
+    #[inline(always)]
+    const fn gap(&mut self, i: usize) -> &mut (u64, u64) {
+        &mut self.gaps[(self.first + i) & MASK]
     }
 
     /// Books `span` ns at or after `earliest`; gives the start.
@@ -49,17 +55,19 @@ impl Bus {
     #[inline(always)]
     fn book_in_gap(&mut self, earliest: u64, span: u64) -> u64 {
         let needed = earliest + span;
-        let mut fits = None;
-        for (i, (start, end)) in self.gaps[self.first..self.last].iter().enumerate().rev() {
-            if *end < needed {
+        let mut first_fit = self.len;
+        for i in (0..self.len).rev() {
+            let (start, end) = *self.gap(i);
+            if end < needed {
                 break;
             }
-            if start + span <= *end {
-                fits = Some((self.first + i, earliest.max(*start)));
+            if start + span <= end {
+                first_fit = i;
             }
         }
-        if let Some((i, begin)) = fits {
-            self.use_gap(i, begin, begin + span);
+        if first_fit < self.len {
+            let begin = earliest.max(self.gap(first_fit).0);
+            self.use_gap(first_fit, begin, begin + span);
             return begin;
         }
         let begin = self.free;
@@ -69,52 +77,38 @@ impl Bus {
 
     /// The earliest is forgotten when there are too many.
     #[inline(always)]
-    fn remember(&mut self, start: u64, end: u64) {
-        if self.last - self.first == GAPS {
-            self.first += 1;
+    const fn remember(&mut self, start: u64, end: u64) {
+        if self.len == GAPS {
+            self.first = (self.first + 1) & MASK;
+        } else {
+            self.len += 1;
         }
-        if self.last == ROOM {
-            self.compact();
-        }
-        self.gaps[self.last] = (start, end);
-        self.last += 1;
-    }
-
-    /// Moves the gaps to the beginning of the room.
-    #[cold]
-    fn compact(&mut self) {
-        self.gaps.copy_within(self.first..self.last, 0);
-        self.last -= self.first;
-        self.first = 0;
+        *self.gap(self.len - 1) = (start, end);
     }
 
     #[inline(always)]
     fn use_gap(&mut self, i: usize, begin: u64, end: u64) {
-        let (gap_start, gap_end) = self.gaps[i];
+        let (gap_start, gap_end) = *self.gap(i);
         match (gap_start < begin, end < gap_end) {
-            (true, false) => self.gaps[i].1 = begin,
-            (false, true) => self.gaps[i].0 = end,
+            (true, false) => self.gap(i).1 = begin,
+            (false, true) => self.gap(i).0 = end,
             (false, false) => {
-                self.gaps.copy_within(i + 1..self.last, i);
-                self.last -= 1;
+                for i in i + 1..self.len {
+                    *self.gap(i - 1) = *self.gap(i);
+                }
+                self.len -= 1;
             }
-            (true, true) => self.split(i, begin, end),
-        }
-    }
-
-    /// Leaves a gap on both sides of a booking; only the later one if there are too many already.
-    fn split(&mut self, mut i: usize, begin: u64, end: u64) {
-        if self.last - self.first < GAPS {
-            if self.last == ROOM {
-                i -= self.first;
-                self.compact();
+            // A gap on both sides is left; only the later one if there are too many already.
+            (true, true) if self.len == GAPS => self.gap(i).0 = end,
+            (true, true) => {
+                for i in (i..self.len).rev() {
+                    *self.gap(i + 1) = *self.gap(i);
+                }
+                self.len += 1;
+                self.gap(i).1 = begin;
+                self.gap(i + 1).0 = end;
             }
-            self.gaps.copy_within(i..self.last, i + 1);
-            self.last += 1;
-            self.gaps[i].1 = begin;
-            i += 1;
         }
-        self.gaps[i].0 = end;
     }
 }
 
@@ -145,9 +139,8 @@ impl Fifo {
 
     /// Books the command cycles, if they are modelled; gives their end.
     #[inline(always)]
-    fn command(&mut self, bus: usize, start: u64) -> u64 {
-        let span = self.timing.command_ns;
-        if span == 0 { start } else { self.buses[bus].book(start, span) + span }
+    fn command(bus: &mut Bus, start: u64, span: u64) -> u64 {
+        if span == 0 { start } else { bus.book(start, span) + span }
     }
 }
 
@@ -168,23 +161,27 @@ impl Scheduler for Fifo {
 
     #[inline(always)]
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
-        let unit = self.pages_per_unit.quotient(op.page().0) as usize;
-        let Die { free, bus } = self.dies[unit];
-        let bus = bus as usize;
-        let start = at.0.max(after.0).max(free);
-        let end = match op {
-            TimedOp::Read { transfer, .. } => {
-                let span = self.transfer_ns(transfer);
-                let start = self.command(bus, start);
-                self.buses[bus].book(start + self.timing.read_ns, span) + span
-            }
-            TimedOp::Program { transfer, .. } => {
-                let span = self.timing.command_ns + self.transfer_ns(transfer);
-                self.buses[bus].book(start, span) + span + self.timing.program_ns
-            }
-            TimedOp::Erase { .. } => self.command(bus, start) + self.timing.erase_ns,
+        let unit = self.pages_per_unit.quotient(op.page().0);
+        let command_ns = self.timing.command_ns;
+        let span = match op {
+            TimedOp::Read { transfer, .. } | TimedOp::Program { transfer, .. } => self.transfer_ns(transfer),
+            TimedOp::Erase { .. } => 0,
         };
-        self.dies[unit].free = end;
+        let die = &mut self.dies[unit as usize];
+        let bus = &mut self.buses[die.bus as usize];
+        let start = at.0.max(after.0).max(die.free);
+        let end = match op {
+            TimedOp::Read { .. } => {
+                let start = Self::command(bus, start, command_ns);
+                bus.book(start + self.timing.read_ns, span) + span
+            }
+            TimedOp::Program { .. } => {
+                let span = command_ns + span;
+                bus.book(start, span) + span + self.timing.program_ns
+            }
+            TimedOp::Erase { .. } => Self::command(bus, start, command_ns) + self.timing.erase_ns,
+        };
+        die.free = end;
         self.last = self.last.max(end);
         Token(end)
     }
@@ -335,7 +332,8 @@ mod tests {
                 let earliest = now + below(&mut rng, late);
                 let span = 1 + below(&mut rng, longest);
                 assert_eq!(bus.book(earliest, span), plain.book(earliest, span), "step {step}");
-                assert_eq!(bus.gaps[bus.first..bus.last], plain.gaps, "step {step}");
+                let gaps: Vec<_> = (0..bus.len).map(|i| *bus.gap(i)).collect();
+                assert_eq!(gaps, plain.gaps, "step {step}");
             }
         }
     }
