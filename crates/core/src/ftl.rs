@@ -100,7 +100,7 @@ pub trait Ftl {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
 
     /// A request for this extent is about to come. Lets the layer ask the processor for what it will need; changes nothing, and may be
-    /// ignored. A replay that knows its next request calls it while it works on the present one.
+    /// ignored. A replay calls it as soon as it knows a request, and then does what else it has to do.
     fn prepare(&self, extent: Extent) {
         let _ = extent;
     }

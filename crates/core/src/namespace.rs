@@ -76,6 +76,11 @@ pub trait Namespace {
     /// Device page in bytes, in which `HostCounts` counts pages.
     fn page_bytes(&self) -> u32;
 
+    /// See [`crate::Ftl::prepare`].
+    fn prepare(&self, extent: Extent) {
+        let _ = extent;
+    }
+
     /// Executes a command issued at `at`. The token completes when the host may be answered.
     fn submit(
         &mut self,

@@ -2,7 +2,8 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, FlashDevice, Ftl, FtlStats, Namespace, NamespaceError, Op, SimTime, Token,
+    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlStats, Namespace, NamespaceError, Op, SimTime,
+    Token,
 };
 
 /// A namespace of plain block commands that covers a whole translation layer.
@@ -55,6 +56,11 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
 
     fn page_bytes(&self) -> u32 {
         self.page_bytes
+    }
+
+    #[inline]
+    fn prepare(&self, extent: Extent) {
+        self.ftl.prepare(extent);
     }
 
     fn submit(

@@ -306,6 +306,7 @@ impl<'a> Runner<'a> {
         let mut origin = None;
         for record in &mut *workload {
             let record = record?;
+            self.namespace.prepare(Extent::new(record.offset, record.len));
             if end.issued.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
                 if self.is_stopped() {
