@@ -8,7 +8,7 @@ use nandscape_core::{Params, TraceError};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tempfile::NamedTempFile;
 
 /// Decompressed bytes that format detection looks at.
@@ -20,6 +20,8 @@ pub(crate) enum Source {
     File(PathBuf),
     /// Input that can be read only once, with a copy once one was needed.
     Once { name: String, stream: Mutex<Option<Bytes>>, copy: OnceLock<NamedTempFile> },
+    /// Bytes that are in memory already.
+    Memory { name: String, bytes: Arc<[u8]> },
     /// A generator.
     Generator { entry: &'static Generator, params: Params },
 }
@@ -57,7 +59,7 @@ impl Source {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
-            Self::Once { name, .. } => name.clone(),
+            Self::Once { name, .. } | Self::Memory { name, .. } => name.clone(),
             Self::Generator { entry, .. } => entry.info.name.to_owned(),
         }
     }
@@ -75,6 +77,7 @@ impl Source {
                     .take()
                     .ok_or_else(|| io(&name, "can be read only once: save it to a file first"))?,
             },
+            Self::Memory { bytes, .. } => Box::new(Cursor::new(Arc::clone(bytes))),
             Self::Generator { .. } => unreachable!("a generator has no bytes"),
         };
         decompress(raw).map_err(|error| io(&name, error.to_string()))

@@ -197,6 +197,19 @@ impl Workload {
         Ok(Self(Arc::new(inner)))
     }
 
+    /// A trace that is in memory already, compressed or not. `name` stands in messages, and its extension helps detection.
+    pub fn from_bytes(
+        name: &str,
+        bytes: &[u8],
+        options: &OpenOptions,
+        target: Target,
+    ) -> Result<Self, TraceError> {
+        check_options(name, options, &WorkloadSpec::File(PathBuf::from(name)))?;
+        let source = Source::Memory { name: name.to_owned(), bytes: bytes.into() };
+        let (name, options) = (name.to_owned(), options.clone());
+        Ok(Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })))
+    }
+
     /// What was typed, in a canonical order of keys.
     pub fn name(&self) -> &str {
         &self.0.name

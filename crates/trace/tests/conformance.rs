@@ -2,7 +2,7 @@
 //! there, never panics, and never allocates what the input claims.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_trace::{BoxReader, OpenOptions, Target, formats, open};
+use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, formats};
 use std::path::{Path, PathBuf};
 
 fn golden() -> PathBuf {
@@ -30,56 +30,40 @@ fn samples() -> Vec<(String, String, Vec<u8>)> {
     out
 }
 
-struct Bench {
-    directory: tempfile::TempDir,
+fn open_bytes(call: &str, bytes: &[u8]) -> Result<BoxReader, nandscape_core::TraceError> {
+    let options = OpenOptions { format: Some(call.to_owned()), ..OpenOptions::default() };
+    Workload::from_bytes("input", bytes, &options, Target::NONE)?.open()
 }
 
-impl Bench {
-    fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn open(&self, call: &str, bytes: &[u8]) -> Result<BoxReader, nandscape_core::TraceError> {
-        let path = self.directory.path().join("input");
-        std::fs::write(&path, bytes).unwrap();
-        let options = OpenOptions { format: Some(call.to_owned()), ..OpenOptions::default() };
-        open(path.to_str().unwrap(), &options, Target::NONE)
-    }
-
-    /// Reads to the end; the records before the error and its message.
-    fn read(&self, call: &str, bytes: &[u8]) -> (u64, Option<String>) {
-        let mut reader = match self.open(call, bytes) {
-            Ok(reader) => reader,
-            Err(error) => return (0, Some(error.to_string())),
-        };
-        let (mut records, mut last) = (0, 0);
-        while let Some(next) = reader.next() {
-            match next {
-                Ok(record) => {
-                    assert!(record.offset.checked_add(record.len).is_some(), "{call}: {record:?}");
-                    assert!(record.at.as_ns() >= last, "{call}: time goes back to {record:?}");
-                    last = record.at.as_ns();
-                    records += 1;
-                }
-                Err(error) => {
-                    assert!(
-                        reader.next().is_none() && reader.next().is_none(),
-                        "{call}: goes on after {error}"
-                    );
-                    return (records, Some(error.to_string()));
-                }
+/// Reads to the end; the records before the error and its message.
+fn read(call: &str, bytes: &[u8]) -> (u64, Option<String>) {
+    let mut reader = match open_bytes(call, bytes) {
+        Ok(reader) => reader,
+        Err(error) => return (0, Some(error.to_string())),
+    };
+    let (mut records, mut last) = (0, 0);
+    while let Some(next) = reader.next() {
+        match next {
+            Ok(record) => {
+                assert!(record.offset.checked_add(record.len).is_some(), "{call}: {record:?}");
+                assert!(record.at.as_ns() >= last, "{call}: time goes back to {record:?}");
+                last = record.at.as_ns();
+                records += 1;
+            }
+            Err(error) => {
+                assert!(reader.next().is_none() && reader.next().is_none(), "{call}: goes on after {error}");
+                return (records, Some(error.to_string()));
             }
         }
-        assert!(reader.next().is_none());
-        (records, None)
     }
+    assert!(reader.next().is_none());
+    (records, None)
 }
 
 #[test]
 fn empty_input_is_one_clear_error() {
-    let bench = Bench::new();
     for (name, call, _) in samples() {
-        let (records, error) = bench.read(&call, b"");
+        let (records, error) = read(&call, b"");
         let error = error.unwrap_or_else(|| panic!("{name}: no error"));
         assert_eq!(records, 0);
         assert!(
@@ -87,22 +71,19 @@ fn empty_input_is_one_clear_error() {
             "{name}: {error}"
         );
     }
-    let path = bench.directory.path().join("empty");
-    std::fs::write(&path, b"").unwrap();
-    let error =
-        open(path.to_str().unwrap(), &OpenOptions::default(), Target::NONE).err().unwrap().to_string();
+    let detected = Workload::from_bytes("empty", b"", &OpenOptions::default(), Target::NONE).unwrap().open();
+    let error = detected.err().unwrap().to_string();
     assert!(error.contains("no records"), "{error}");
 }
 
 #[test]
 fn cut_off_input_gives_a_prefix_and_at_most_one_error() {
-    let bench = Bench::new();
     for (name, call, bytes) in samples() {
-        let (whole, error) = bench.read(&call, &bytes);
+        let (whole, error) = read(&call, &bytes);
         assert_eq!(error, None, "{name}");
         let mut errors = 0;
         for cut in 0..bytes.len() {
-            let (records, error) = bench.read(&call, &bytes[..cut]);
+            let (records, error) = read(&call, &bytes[..cut]);
             assert!(records <= whole, "{name} cut at {cut}: {records} of {whole}");
             errors += usize::from(error.is_some());
             // Binary records show at once that one is incomplete; a cut line may look whole.
@@ -143,14 +124,13 @@ fn mutate(rng: &mut Xoshiro256PlusPlus, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn garbled_input_never_panics() {
-    const CASES: u32 = 600;
-    let bench = Bench::new();
+    const CASES: u32 = 4000;
     for (name, call, bytes) in samples() {
         let mut rng = seeded(2026);
         let (mut errors, mut named) = (0, 0);
         for _ in 0..CASES {
             let garbled = mutate(&mut rng, &bytes);
-            if let (_, Some(error)) = bench.read(&call, &garbled) {
+            if let (_, Some(error)) = read(&call, &garbled) {
                 errors += 1;
                 named +=
                     u32::from(error.contains("line ") || error.contains("offset ") || error.contains("no "));
@@ -164,13 +144,13 @@ fn garbled_input_never_panics() {
 
 #[test]
 fn detection_never_panics_on_garbled_input() {
-    let bench = Bench::new();
-    let path = bench.directory.path().join("input.bin");
     let mut rng = seeded(7);
     for (_, _, bytes) in samples() {
         for _ in 0..150 {
-            std::fs::write(&path, mutate(&mut rng, &bytes)).unwrap();
-            if let Ok(reader) = open(path.to_str().unwrap(), &OpenOptions::default(), Target::NONE) {
+            let garbled = mutate(&mut rng, &bytes);
+            let workload =
+                Workload::from_bytes("input.bin", &garbled, &OpenOptions::default(), Target::NONE).unwrap();
+            if let Ok(reader) = workload.open() {
                 assert!(reader.take(10_000).filter(Result::is_err).count() <= 1);
             }
         }
@@ -179,14 +159,13 @@ fn detection_never_panics_on_garbled_input() {
 
 #[test]
 fn oversized_input_is_refused() {
-    let bench = Bench::new();
     let line = vec![b'1'; 70_000];
     for (name, call, bytes) in samples() {
         if bytes.contains(&0) || name.ends_with("u32le") {
             continue;
         }
         let text = [bytes.as_slice(), &line, b"\n"].concat();
-        let (_, error) = bench.read(&call, &text);
+        let (_, error) = read(&call, &text);
         let error = error.unwrap_or_else(|| panic!("{name}: a line of 70,000 B is accepted"));
         assert!(error.contains("65536"), "{name}: {error}");
     }
@@ -206,7 +185,7 @@ fn oversized_input_is_refused() {
         ("blkparse", "8,0 0 1 0.000000001 1 Q R 8 + 8 [x]\n", "blkparse:action=Q"),
     ];
     for (call, text, part) in absurd {
-        let (_, error) = bench.read(call, text.as_bytes());
+        let (_, error) = read(call, text.as_bytes());
         let error = error.unwrap_or_else(|| panic!("{text} is accepted"));
         assert!(error.contains(part), "{text}: {error}");
     }
@@ -214,22 +193,41 @@ fn oversized_input_is_refused() {
 
 #[test]
 fn force_believes_far_addresses() {
-    let bench = Bench::new();
-    let path = bench.directory.path().join("far.mqsim");
-    std::fs::write(&path, "0 0 140737488355328 8 1\n").unwrap();
     let options = OpenOptions { force: true, ..OpenOptions::default() };
-    let records: Vec<_> = open(path.to_str().unwrap(), &options, Target::NONE).unwrap().collect();
+    let far =
+        Workload::from_bytes("far.mqsim", b"0 0 140737488355328 8 1\n", &options, Target::NONE).unwrap();
+    let records: Vec<_> = far.open().unwrap().collect();
     assert_eq!(records[0].as_ref().unwrap().offset, 140_737_488_355_328 * 512);
 }
 
 #[test]
 fn small_compressed_files_that_expand_hugely_are_streamed() {
-    let bench = Bench::new();
     // 256 MiB of one line, a few KiB packed: read as lines, and refused at the first.
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     std::io::copy(&mut std::io::Read::take(std::io::repeat(b'7'), 256 << 20), &mut encoder).unwrap();
     let packed = encoder.finish().unwrap();
     assert!(packed.len() < 1 << 16);
-    let (_, error) = bench.read("msr", &packed);
+    let (_, error) = read("msr", &packed);
     assert!(error.unwrap().contains("longer than"), "one line is too long");
+}
+
+/// The body of the fuzz target `read`, on its corpus: byte 0 chooses the format, with detection as one more choice.
+#[test]
+fn the_fuzz_corpus_is_read_without_a_panic() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/read");
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(&corpus).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let Some((choice, rest)) = bytes.split_first() else { continue };
+        let format =
+            formats::FORMATS.get(usize::from(*choice)).filter(|format| format.info.name != "columns");
+        let options =
+            OpenOptions { format: format.map(|f| f.info.name.to_owned()), ..OpenOptions::default() };
+        if let Ok(reader) = Workload::from_bytes("fuzz", rest, &options, Target::NONE).and_then(|w| w.open())
+        {
+            assert!(reader.filter(Result::is_err).count() <= 1);
+        }
+        replayed += 1;
+    }
+    assert!(replayed >= formats::FORMATS.len(), "only {replayed} inputs in {}", corpus.display());
 }
