@@ -1,5 +1,6 @@
 //! When operations run. A scheduler knows dies and buses, not the state of pages.
 
+mod bus;
 pub mod fifo;
 pub mod read_first;
 pub mod serial;
