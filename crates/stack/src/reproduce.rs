@@ -1,10 +1,12 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
 //! [`REPRODUCTIONS`].
 
+mod thesis;
+
 use crate::run::RunError;
 use nandscape_core::Info;
 use nandscape_report::ReproductionRow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A published experiment.
 #[derive(Clone, Copy, Debug)]
@@ -15,17 +17,54 @@ pub struct Reproduction {
     pub run: fn(&Context<'_>) -> Result<Vec<ReproductionRow>, RunError>,
 }
 
-/// What a reproduction may use.
+/// What a reproduction may use, and the runs that experiments share: one context for several of them runs each replay once.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Seed of the generators.
     pub seed: u64,
     /// Set from outside to stop early; a stopped reproduction gives [`RunError::Interrupted`].
     pub stop: Option<&'a AtomicBool>,
+    thesis: thesis::Cache,
+}
+
+impl<'a> Context<'a> {
+    /// A context without any run yet.
+    pub fn new(seed: u64, stop: Option<&'a AtomicBool>) -> Self {
+        Self { seed, stop, thesis: thesis::Cache::default() }
+    }
+
+    /// Refuses to go on once somebody asked to stop.
+    pub(crate) fn check_stop(&self) -> Result<(), RunError> {
+        let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if is_stopped { Err(RunError::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// Every experiment.
-pub static REPRODUCTIONS: &[Reproduction] = &[];
+pub static REPRODUCTIONS: &[Reproduction] = &[
+    thesis::FIG_2_2,
+    thesis::FIG_2_3,
+    thesis::FIG_2_4,
+    thesis::FIG_2_5,
+    thesis::FIG_2_6,
+    thesis::FIG_2_7,
+    thesis::TABLE_4_2,
+    thesis::MAP_TRAFFIC,
+    thesis::TABLE_SIZES,
+    thesis::FIG_4_1,
+    thesis::FIG_4_2,
+    thesis::FIG_4_3,
+    thesis::FIG_4_4,
+    thesis::FIG_4_5,
+    thesis::FIG_4_6,
+    thesis::FIG_4_7,
+    thesis::FIG_4_8,
+    thesis::FIG_4_9,
+    thesis::FIG_4_10,
+    thesis::FIG_4_11,
+    thesis::CONCLUSION,
+    thesis::PARALLEL,
+];
 
 /// A comparison of two numbers.
 pub(crate) fn number(

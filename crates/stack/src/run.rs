@@ -55,6 +55,14 @@ pub enum RunError {
         /// Why.
         message: String,
     },
+    /// A run of a published experiment ended with an error, so its counters are not those of the whole workload.
+    #[error("{label}: {message}")]
+    Failed {
+        /// Which run.
+        label: String,
+        /// The error, with the failing request and the numbers.
+        message: String,
+    },
     /// Stopped from outside before there was a result.
     #[error("interrupted")]
     Interrupted,

@@ -1,0 +1,289 @@
+//! Figures 4.2 to 4.6: how a run goes on over the data written.
+
+use super::super::Context;
+use super::lab::{Load, Measured, Step, Strategy, at_share, thesis};
+use super::tables::MAP_KIB;
+use super::{FIG_4_2, FIG_4_3, FIG_4_4, FIG_4_5, FIG_4_6, Rows, Table};
+
+/// The rate of bare page programs on the device of Table 3.1: 32 KiB in 116 us.
+const PAGE_RATE: f64 = 32_768.0 / 116.0;
+
+/// The first step with an erase behind it.
+fn first_collection(curve: &[Step]) -> Option<usize> {
+    curve.iter().position(|step| step.flash.erases > 0)
+}
+
+pub fn fig_4_2(context: &Context<'_>) -> Rows {
+    let mut table = Table::new(&FIG_4_2);
+    for load in Load::ALL {
+        for run in thesis(context, load)? {
+            let (curve, means) = (run.curve(), run.running_mb_s());
+            let last = means[means.len() - 1];
+            let first =
+                first_collection(&curve).and_then(|at| at.checked_sub(1)).map_or(0, |at| curve[at].requests);
+            let before = means[first.max(1) - 1];
+            table.statement(
+                "S4-43",
+                format!("{}: running mean before the first collection against the end", run.name()),
+                "high until then, lower afterwards",
+                first > 0 && before > last,
+                &format!("{before:.1} and {last:.1} MB/s"),
+                "before collection starts the mean has not yet risen to where it ends",
+            );
+            if run.point.strategy == Strategy::PmGcc {
+                falls_in_steps(&mut table, &run, &means);
+            } else {
+                levels_off(&mut table, &run, &means);
+            }
+        }
+    }
+    Ok(table.rows)
+}
+
+fn levels_off(table: &mut Table, run: &Measured, means: &[f64]) {
+    let late = &means[means.len() * 2 / 3..];
+    let (least, most) =
+        late.iter().fold((f64::INFINITY, 0.0f64), |(a, b), mb_s| (a.min(*mb_s), b.max(*mb_s)));
+    table.statement(
+        "S4-43",
+        format!("{}: running mean over the last third", run.name()),
+        "level (taken as within 5 %)",
+        most <= 1.05 * least,
+        &format!("{least:.1} to {most:.1} MB/s"),
+        "",
+    );
+}
+
+/// From the first collection on the mean of `PM_GCC` falls at a request that collects and rises at every other.
+fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
+    let collections = run.result().gc.runs;
+    // Before the first collection the mean hardly moves; what matters is where it goes down for good.
+    let first = means.windows(2).position(|pair| pair[1] < 0.95 * pair[0]).unwrap_or(means.len());
+    let after = &means[first..];
+    let falls = after.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
+    let requests = after.len();
+    table.statement(
+        "S4-43",
+        format!("{}: running mean", run.name()),
+        "falls in steps, one for each collection, and rises in between",
+        falls == collections,
+        &format!("falls at {falls} of {requests} requests, {collections} collections"),
+        "",
+    );
+}
+
+pub fn fig_4_3(context: &Context<'_>) -> Rows {
+    let mut table = Table::new(&FIG_4_3);
+    let row = "S4-44";
+    for load in Load::ALL {
+        let [gcl, gcc, sbm, hsbm] = thesis(context, load)?;
+        let rates = gcc.request_mb_s();
+        let share = |rates: &[f64], test: &dyn Fn(f64) -> bool| {
+            rates.iter().filter(|rate| test(**rate)).count() as f64 / rates.len() as f64
+        };
+        let fast = share(&rates, &|rate| rate > 0.95 * PAGE_RATE);
+        table.statement(
+            row,
+            format!("{}: requests near the rate of sequential writing", gcc.name()),
+            "many near 300 MB/s (taken as more than half within 5 % of 32 KiB per 116 us, 282 MB/s)",
+            fast > 0.5,
+            &format!("{:.1} %", 100.0 * fast),
+            "",
+        );
+        let slow = rates.iter().filter(|rate| **rate < 0.05 * PAGE_RATE).count() as u64;
+        table.statement(
+            row,
+            format!("{}: requests near 0 MB/s (taken as below 5 % of that rate)", gcc.name()),
+            "those that collect",
+            slow == gcc.result().gc.runs,
+            &format!("{slow} requests, {} collections", gcc.result().gc.runs),
+            "",
+        );
+        if load == Load::Lammps {
+            continue;
+        }
+        let low = |run: &Measured| share(&run.request_mb_s(), &|rate| rate < 0.5 * PAGE_RATE);
+        let [gcl_low, sbm_low, hsbm_low] = [low(&gcl), low(&sbm), low(&hsbm)];
+        table.statement(
+            row,
+            format!("{}: slow requests (taken as below half of that rate)", sbm.name()),
+            "most",
+            sbm_low > 0.5,
+            &format!("{:.1} %", 100.0 * sbm_low),
+            "",
+        );
+        table.statement(
+            row,
+            format!("{}: slow requests", hsbm.name()),
+            "some, between PM_GCL and SBM_GCL",
+            gcl_low < hsbm_low && hsbm_low < sbm_low,
+            &format!(
+                "PM_GCL {:.1} %, HSBM_GCL {:.1} %, SBM_GCL {:.1} %",
+                100.0 * gcl_low,
+                100.0 * hsbm_low,
+                100.0 * sbm_low
+            ),
+            "",
+        );
+    }
+    Ok(table.rows)
+}
+
+pub fn fig_4_4(context: &Context<'_>) -> Rows {
+    let mut table = Table::new(&FIG_4_4);
+    for load in Load::ALL {
+        let row = ["S4-46", "S4-47"][load as usize];
+        let runs = thesis(context, load)?;
+        let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::map_kib);
+        table.statement(
+            row,
+            format!("{}: order of the mapping traffic", load.name()),
+            "PM_GCC > PM_GCL > HSBM_GCL > SBM_GCL",
+            gcc > gcl && gcl > hsbm && hsbm > sbm,
+            &format!("{gcc:.0}, {gcl:.0}, {hsbm:.0}, {sbm:.0} KiB"),
+            "",
+        );
+        let figures = MAP_KIB[load as usize];
+        for (index, kib) in [(1, gcc), (2, sbm), (3, hsbm)] {
+            let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
+            table.number(row, name, "", figures[index] / figures[0], kib / gcl, "");
+        }
+        for run in &runs {
+            let curve = run.curve();
+            let half = at_share(&curve, 0.5);
+            let last = &curve[curve.len() - 1];
+            // Steps do not end exactly at half the data, so the slope to there is compared with the slope to the end.
+            let slope = (half.map_bytes / half.written) / (last.map_bytes / last.written);
+            let published = "grows in proportion to the data (taken as the slope of the first half within 10 % of the whole's)";
+            let (published, holds) = if run.point.strategy == Strategy::PmGcc {
+                ("grows faster once collection has begun", slope < 1.0)
+            } else {
+                (published, (0.9..=1.1).contains(&slope))
+            };
+            let name = format!("{}: slope of the first half over the whole's", run.name());
+            table.statement(row, name, published, holds, &format!("{slope:.3}"), "");
+        }
+    }
+    Ok(table.rows)
+}
+
+/// Squared correlation of erases with data written, from the first collection on.
+fn linearity(curve: &[Step]) -> f64 {
+    let rest = &curve[first_collection(curve).unwrap_or(0)..];
+    let n = rest.len() as f64;
+    let mean = |of: &dyn Fn(&Step) -> f64| rest.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (|step: &Step| step.written, |step: &Step| step.flash.erases as f64);
+    let (mx, my) = (mean(&x), mean(&y));
+    let xy = mean(&|s| (x(s) - mx) * (y(s) - my));
+    let (xx, yy) = (mean(&|s| (x(s) - mx) * (x(s) - mx)), mean(&|s| (y(s) - my) * (y(s) - my)));
+    xy * xy / (xx * yy)
+}
+
+/// Mean MiB between the steps of the staircase, and how many there are.
+fn steps(curve: &[Step]) -> (f64, u64) {
+    let at: Vec<f64> = curve
+        .windows(2)
+        .filter(|pair| pair[1].flash.erases > pair[0].flash.erases)
+        .map(|pair| pair[1].written)
+        .collect();
+    let span = at.last().copied().unwrap_or(0.0) - at.first().copied().unwrap_or(0.0);
+    (span / (at.len().max(2) - 1) as f64 / f64::from(1 << 20), at.len() as u64)
+}
+
+pub fn fig_4_5(context: &Context<'_>) -> Rows {
+    let mut table = Table::new(&FIG_4_5);
+    let row = "S4-50";
+    let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
+    let [lammps, macdrp] = &both;
+    let greedy = Strategy::GREEDY.map(|strategy| &lammps[strategy as usize]);
+    let erases = greedy.map(Measured::erases);
+    let (least, most) = erases.iter().fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(*e), b.max(*e)));
+    table.statement(
+        row,
+        "LAMMPS: erases of PM_GCL, SBM_GCL and HSBM_GCL",
+        "close (taken as within 20 %)",
+        most <= 1.2 * least,
+        &erases.map(|e| format!("{e:.0}")).join(", "),
+        "",
+    );
+    for run in greedy {
+        let square = linearity(&run.curve());
+        table.statement(
+            row,
+            format!("{}: erases over data written", run.name()),
+            "nearly linear (taken as a squared correlation of 0.99 or more)",
+            square >= 0.99,
+            &format!("{square:.5}"),
+            "",
+        );
+    }
+    let stairs = both.each_ref().map(|runs| (&runs[1], steps(&runs[1].curve())));
+    for (run, (_, count)) in &stairs {
+        let runs = run.result().gc.runs;
+        table.statement(
+            row,
+            format!("{}: erases over data written", run.name()),
+            "a staircase: nothing between two collections",
+            *count == runs,
+            &format!("{count} steps, {runs} collections"),
+            "an interval of the series may end inside a collection, so that its step is spread over two",
+        );
+    }
+    table.statement(
+        row,
+        "PM_GCC: data between two steps",
+        "less on LAMMPS than on MACDRP",
+        stairs[0].1.0 < stairs[1].1.0,
+        &format!("{:.0} MiB on LAMMPS, {:.0} MiB on MACDRP", stairs[0].1.0, stairs[1].1.0),
+        "",
+    );
+    let erases = macdrp.each_ref().map(Measured::erases);
+    table.statement(
+        row,
+        "MACDRP: most erases",
+        "SBM_GCL",
+        [0, 1, 3].iter().all(|&other| erases[2] > erases[other]),
+        &Strategy::ALL.map(|s| format!("{} {:.0}", s.name(), erases[s as usize])).join(", "),
+        "",
+    );
+    Ok(table.rows)
+}
+
+pub fn fig_4_6(context: &Context<'_>) -> Rows {
+    let mut table = Table::new(&FIG_4_6);
+    let row = "S4-51";
+    let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
+    for strategy in Strategy::GREEDY {
+        let run = &both[0][strategy as usize];
+        table.statement(
+            row,
+            format!("{}: write amplification", run.name()),
+            "about 1 (taken as 1 to 1.15)",
+            (1.0..=1.15).contains(&run.waf()),
+            &format!("{:.4}", run.waf()),
+            "",
+        );
+    }
+    for runs in &both {
+        let curve = runs[1].curve();
+        let waf = [0.25, 0.5, 1.0].map(|share| at_share(&curve, share).waf());
+        table.statement(
+            row,
+            format!("{}: write amplification after a quarter, half and all of the data", runs[1].name()),
+            "rises and stays above 1",
+            waf[0] < waf[1] && waf[1] < waf[2] && waf[0] > 1.0,
+            &waf.map(|waf| format!("{waf:.3}")).join(", "),
+            "",
+        );
+    }
+    let waf = both[1].each_ref().map(Measured::waf);
+    table.statement(
+        row,
+        "MACDRP: write amplification of SBM_GCL",
+        "high (taken as the highest of the four and above 1.5)",
+        waf[2] > 1.5 && [0, 1, 3].iter().all(|&other| waf[2] > waf[other]),
+        &Strategy::ALL.map(|s| format!("{} {:.3}", s.name(), waf[s as usize])).join(", "),
+        "",
+    );
+    Ok(table.rows)
+}

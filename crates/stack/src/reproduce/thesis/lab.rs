@@ -1,0 +1,350 @@
+//! The runs behind the figures: what distinguishes them, and each of them once.
+
+use super::super::Context;
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::run::{RunError, RunOptions, replay};
+use nandscape_core::OpCounts;
+use nandscape_report::Run;
+use nandscape_sim::metrics::Series;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One of the two recorded applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Load {
+    /// Molecular dynamics: large requests, half of them off the block borders.
+    Lammps,
+    /// Earthquake simulation: requests of half a block.
+    Macdrp,
+}
+
+impl Load {
+    /// Both, in the order of Table 4.2.
+    pub const ALL: [Self; 2] = [Self::Lammps, Self::Macdrp];
+
+    /// As the source writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lammps => "LAMMPS",
+            Self::Macdrp => "MACDRP",
+        }
+    }
+
+    /// The generator that stands for the trace.
+    pub const fn spec(self) -> &'static str {
+        match self {
+            Self::Lammps => "lammps",
+            Self::Macdrp => "macdrp",
+        }
+    }
+}
+
+/// One of the four strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strategy {
+    /// Page map, greedy lazy collection.
+    PmGcl,
+    /// Page map, collection of the whole device in order.
+    PmGcc,
+    /// Superblock map.
+    SbmGcl,
+    /// Superblock map with log superblocks.
+    HsbmGcl,
+}
+
+impl Strategy {
+    /// All, in the order of Table 4.2.
+    pub const ALL: [Self; 4] = [Self::PmGcl, Self::PmGcc, Self::SbmGcl, Self::HsbmGcl];
+    /// Those that collect a victim at a time.
+    pub const GREEDY: [Self; 3] = [Self::PmGcl, Self::SbmGcl, Self::HsbmGcl];
+    /// Those with superblocks.
+    pub const SUPERBLOCK: [Self; 2] = [Self::SbmGcl, Self::HsbmGcl];
+
+    /// As the source writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PmGcl => "PM_GCL",
+            Self::PmGcc => "PM_GCC",
+            Self::SbmGcl => "SBM_GCL",
+            Self::HsbmGcl => "HSBM_GCL",
+        }
+    }
+
+    /// Its translation layer.
+    pub const fn ftl(self) -> &'static str {
+        match self {
+            Self::PmGcl => "pm-gcl",
+            Self::PmGcc => "pm-gcc",
+            Self::SbmGcl => "sbm-gcl",
+            Self::HsbmGcl => "hsbm-gcl",
+        }
+    }
+}
+
+/// How the device's parts work together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Device {
+    /// One page operation at a time: preset `thesis`.
+    Serial,
+    /// The same with 32 units that work at the same time, without a bus to wait for, one request outstanding.
+    Units,
+    /// Preset `thesis-parallel`: buses too, 32 requests outstanding.
+    Buses,
+}
+
+/// A strategy on a load and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// The load.
+    pub load: Load,
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Blocks in each of the 32 LUNs.
+    pub blocks_per_lun: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Blocks in a superblock: PN = size, BN = 1.
+    pub superblock: u32,
+    /// Log superblocks of `HSBM_GCL`.
+    pub logs: u32,
+    /// `SBM_GCL` rewrites in place when no superblock is erased, instead of collecting one.
+    pub in_place: bool,
+    /// How the device's parts work together.
+    pub device: Device,
+}
+
+impl Point {
+    /// The device of Table 4.1 and the parameters of chapter 4.
+    pub const fn new(load: Load, strategy: Strategy) -> Self {
+        Self {
+            load,
+            strategy,
+            blocks_per_lun: 16,
+            pages_per_block: 32,
+            superblock: 1,
+            logs: 8,
+            in_place: false,
+            device: Device::Serial,
+        }
+    }
+
+    /// What tells it from the others.
+    fn label(&self) -> String {
+        format!(
+            "{} on {} ({} blocks per LUN, {} pages per block, superblocks of {}, {} logs)",
+            self.strategy.name(),
+            self.load.name(),
+            self.blocks_per_lun,
+            self.pages_per_block,
+            self.superblock,
+            self.logs,
+        )
+    }
+
+    /// Whether any figure shows the course of this run: those of the unchanged device.
+    fn has_series(&self) -> bool {
+        let plain = Self { in_place: self.in_place, ..Self::new(self.load, self.strategy) };
+        *self == plain
+    }
+
+    fn config(&self, seed: u64) -> Result<StackConfig, ConfigError> {
+        let mut typed = Typed::new();
+        typed.merge_preset(match self.device {
+            Device::Serial | Device::Units => "thesis",
+            Device::Buses => "thesis-parallel",
+        })?;
+        if self.device == Device::Units {
+            typed.set("device.timing.mode", "parallel")?;
+            // 32 KiB take less than the nanosecond in which time is counted.
+            typed.set("device.timing.channel_bytes_per_s", "1000000GB")?;
+        }
+        typed.set("device.blocks_per_plane", &self.blocks_per_lun.to_string())?;
+        typed.set("device.pages_per_block", &self.pages_per_block.to_string())?;
+        typed.set("workload.seed", &seed.to_string())?;
+        typed.set_ftl(self.strategy.ftl())?;
+        if Strategy::SUPERBLOCK.contains(&self.strategy) {
+            typed.set("ftl.pn", &self.superblock.to_string())?;
+        }
+        match self.strategy {
+            Strategy::HsbmGcl => typed.set("ftl.logs", &self.logs.to_string())?,
+            Strategy::SbmGcl => typed.set("ftl.full", if self.in_place { "in-place" } else { "gc-first" })?,
+            Strategy::PmGcl | Strategy::PmGcc => {}
+        }
+        typed.check()
+    }
+
+    fn run(&self, context: &Context<'_>) -> Result<Run, RunError> {
+        context.check_stop()?;
+        let options = RunOptions {
+            stop: context.stop,
+            with_series: self.has_series(),
+            with_detail: true,
+            count_programs: self.has_series(),
+            ..RunOptions::default()
+        };
+        let run = replay(&self.config(context.seed)?, self.load.spec(), &options)?;
+        if let Some(error) = &run.result.error {
+            return Err(RunError::Failed { label: self.label(), message: error.message.clone() });
+        }
+        if run.result.partial { Err(RunError::Interrupted) } else { Ok(run) }
+    }
+}
+
+/// Runs that are done.
+#[derive(Debug, Default)]
+pub struct Cache(Mutex<BTreeMap<Point, Arc<Run>>>);
+
+impl Cache {
+    fn get(&self, point: &Point) -> Option<Arc<Run>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(point).map(Arc::clone)
+    }
+
+    fn put(&self, point: Point, run: Run) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(point, Arc::new(run));
+    }
+}
+
+/// The runs of these points, in their order; those that are not done yet run in parallel.
+pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>, RunError> {
+    let missing: Vec<Point> = points.iter().filter(|p| context.thesis.get(p).is_none()).copied().collect();
+    let done: Vec<(Point, Run)> =
+        missing.par_iter().map(|p| Ok((*p, p.run(context)?))).collect::<Result<_, RunError>>()?;
+    for (point, run) in done {
+        context.thesis.put(point, run);
+    }
+    let all = points.iter().map(|&point| {
+        let run = context.thesis.get(&point).expect("it was there or has just been put there");
+        Measured { point, run }
+    });
+    Ok(all.collect())
+}
+
+/// The four strategies on one load, each changed by `change`.
+pub fn strategies(
+    context: &Context<'_>,
+    load: Load,
+    change: impl Fn(Point) -> Point,
+) -> Result<[Measured; 4], RunError> {
+    let points = Strategy::ALL.map(|strategy| change(Point::new(load, strategy)));
+    let runs = runs(context, &points)?;
+    Ok(runs.try_into().expect("as many runs as points"))
+}
+
+/// The four strategies on one load, on the device of Table 4.1.
+pub fn thesis(context: &Context<'_>, load: Load) -> Result<[Measured; 4], RunError> {
+    strategies(context, load, |point| point)
+}
+
+/// A run, in the units of the source.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What was run.
+    pub point: Point,
+    run: Arc<Run>,
+}
+
+impl Measured {
+    /// Host bytes written per simulated second, in units of 10^6.
+    pub fn mb_s(&self) -> f64 {
+        self.run.result.throughput.write_bytes_per_s / 1e6
+    }
+
+    /// Bytes of map updates in KiB.
+    pub fn map_kib(&self) -> f64 {
+        self.run.result.map.update_bytes as f64 / 1024.0
+    }
+
+    /// Programs over host pages.
+    pub fn waf(&self) -> f64 {
+        self.run.result.waf.unwrap_or(f64::NAN)
+    }
+
+    /// Blocks erased.
+    pub fn erases(&self) -> f64 {
+        self.run.result.flash.erases as f64
+    }
+
+    /// The document.
+    pub fn result(&self) -> &nandscape_sim::RunResult {
+        &self.run.result
+    }
+
+    /// `STRATEGY on LOAD`.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.point.strategy.name(), self.point.load.name())
+    }
+
+    fn series(&self) -> &Series {
+        self.run.series.as_ref().expect("the figures that want a course ask for the unchanged device")
+    }
+
+    /// Programs of every page.
+    pub fn program_counts(&self) -> &[u32] {
+        self.series().program_counts.as_deref().expect("counted on a device this small")
+    }
+
+    /// MB/s of every request, in order.
+    pub fn request_mb_s(&self) -> Vec<f64> {
+        let series = self.series();
+        assert_eq!(series.request_stride, 1, "the loads are short enough to keep every request");
+        series.requests.iter().map(|r| r.bytes as f64 * 1e3 / r.latency_ns.max(1) as f64).collect()
+    }
+
+    /// Running mean of the throughput after every request, in MB/s. One request is outstanding, so the latencies add up to the
+    /// time that passed.
+    pub fn running_mb_s(&self) -> Vec<f64> {
+        let (mut bytes, mut ns) = (0u64, 0u64);
+        let requests = self.series().requests.iter();
+        requests
+            .map(|request| {
+                bytes += request.bytes;
+                ns += request.latency_ns;
+                bytes as f64 * 1e3 / ns.max(1) as f64
+            })
+            .collect()
+    }
+
+    /// The course of the run.
+    pub fn curve(&self) -> Vec<Step> {
+        let samples = &self.series().samples;
+        samples
+            .iter()
+            .map(|s| Step {
+                requests: s.requests as usize,
+                written: s.host.write_bytes as f64,
+                pages: s.host.write_pages as f64,
+                flash: s.causes.total(),
+                map_bytes: s.ftl.map_update_bytes as f64,
+            })
+            .collect()
+    }
+}
+
+/// Where a run stands after some of its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Requests completed.
+    pub requests: usize,
+    /// Host bytes written.
+    pub written: f64,
+    /// Host pages written.
+    pub pages: f64,
+    /// Flash operations.
+    pub flash: OpCounts,
+    /// Bytes of map updates.
+    pub map_bytes: f64,
+}
+
+impl Step {
+    /// Write amplification so far.
+    pub fn waf(&self) -> f64 {
+        self.flash.programs as f64 / self.pages
+    }
+}
+
+/// The step nearest to a share of the data.
+pub fn at_share(curve: &[Step], share: f64) -> &Step {
+    let total = curve.last().expect("a run has at least its last step").written;
+    curve.iter().find(|step| step.written >= total * share).unwrap_or(&curve[curve.len() - 1])
+}
