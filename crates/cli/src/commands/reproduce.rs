@@ -20,7 +20,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
         args.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
     };
     stop_on_ctrl_c()?;
-    let context = Context { seed: 42, stop: Some(&STOP) };
+    let context = Context::new(42, Some(&STOP));
     let mut rows = Vec::new();
     for reproduction in wanted {
         console.note(&format!("{} ...", reproduction.info.name));
