@@ -9,6 +9,7 @@
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
 pub mod histogram;
+mod lookahead;
 pub mod metrics;
 pub mod precondition;
 pub mod replay;

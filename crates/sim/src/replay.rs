@@ -4,6 +4,7 @@
 //! issued at their time stamps (shifted so that the first is issued at 0). Either way commands are submitted in
 //! nondecreasing virtual time. Schedulers that know completions at submission answer at once; event-driven ones are advanced.
 
+use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{
@@ -270,7 +271,11 @@ impl<'a> Runner<'a> {
             precondition.records(self.namespace.capacity_bytes(), self.namespace.page_bytes(), seed);
         let mut recorder = Recorder::new(false);
         let mut now = SimTime::ZERO;
-        for (done, record) in (0u64..).zip(records) {
+        let mut ahead = Lookahead::new(records);
+        let mut done = 0u64;
+        while let Some(record) =
+            ahead.next(|record| self.namespace.prepare(Extent::new(record.offset, record.len)))
+        {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
                 if self.is_stopped() {
@@ -282,6 +287,7 @@ impl<'a> Runner<'a> {
                 extent: Extent::new(record.offset, record.len),
                 error,
             })?;
+            done += 1;
         }
         self.drain(&mut recorder)?;
         self.namespace.reset_counters(SimTime::ZERO);
@@ -304,9 +310,13 @@ impl<'a> Runner<'a> {
         let mut end = End { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None };
         let mut now = SimTime::ZERO;
         let mut origin = None;
-        for record in &mut *workload {
+        let mut ahead = Lookahead::new(&mut *workload);
+        while let Some(record) = ahead.next(|record| {
+            if let Ok(record) = record {
+                self.namespace.prepare(Extent::new(record.offset, record.len));
+            }
+        }) {
             let record = record?;
-            self.namespace.prepare(Extent::new(record.offset, record.len));
             if end.issued.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
                 if self.is_stopped() {
