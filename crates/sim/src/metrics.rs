@@ -104,6 +104,8 @@ pub struct Series {
     pub request_stride: u64,
     /// Programs per page, block-major, if the device kept them.
     pub program_counts: Option<Vec<u32>>,
+    /// Erases per block during the counted part, in the order of `wear.per_block`.
+    pub erase_counts: Vec<u32>,
 }
 
 /// Points of a series; when there would be more, every second is merged into its successor.

@@ -131,7 +131,10 @@ pub fn replay(
         },
     );
     let counted_requests = recorder.completed();
-    let series = recorder.into_series(namespace, end.start);
+    let mut series = recorder.into_series(namespace, end.start);
+    if let Some(series) = &mut series {
+        series.erase_counts = erases_since(namespace, &wear_before);
+    }
     Ok(ReplayOutcome { result, series, counted_requests })
 }
 
@@ -148,6 +151,11 @@ fn erase_counts(namespace: &dyn Namespace) -> Vec<u32> {
     (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
 }
 
+/// Erases of every block since `before` was taken.
+fn erases_since(namespace: &dyn Namespace, before: &[u32]) -> Vec<u32> {
+    erase_counts(namespace).iter().zip(before).map(|(now, before)| now - before).collect()
+}
+
 fn document(
     namespace: &dyn Namespace,
     recorder: &Recorder,
@@ -160,8 +168,7 @@ fn document(
     let totals = device.medium_totals();
     let (stats, cost) = (namespace.ftl_stats(), namespace.cost());
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let per_block: Vec<u32> =
-        erase_counts(namespace).iter().zip(wear_before).map(|(now, before)| now - before).collect();
+    let per_block = erases_since(namespace, wear_before);
     let good = per_block.iter().enumerate().filter(|(b, _)| !device.is_bad(BlockId(*b as u32)));
     let mut wear = WearResult::new(good.map(|(_, count)| *count));
     if options.with_detail {

@@ -32,7 +32,8 @@ fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
     let fits =
         |counts: &[u32], rows: u64, columns: u64| rows.checked_mul(columns) == Some(counts.len() as u64);
     let (counts, rows, columns, place, axes): (&[u32], _, _, _, _) = if kind == "blocks" {
-        let counts = page.runs[run].result.wear.per_block.as_deref()?;
+        let series = page.runs[run].series.as_ref().map(|series| series.erase_counts.as_slice());
+        let counts = page.runs[run].result.wear.per_block.as_deref().or(series)?;
         let (rows, columns) = shape.map_or((0, 0), |s| (s.units(), s.blocks_per_unit()));
         (counts, rows, columns, row_major as fn(_, _, _, _) -> _, "rows: dies; columns: blocks of a die")
     } else {
