@@ -12,6 +12,7 @@ use crate::console::{Console, Failure};
 use nandscape_report::{
     ReportContext, Run, render_csv, render_html, render_json, render_json_document, write_atomically,
 };
+use nandscape_report_parquet::render_parquet;
 use nandscape_stack::Typed;
 use std::path::Path;
 
@@ -94,7 +95,7 @@ fn deliver(
         write(path, render_csv(runs).as_bytes())?;
     }
     if let Some(path) = &output.series {
-        return Err(Failure::run(format!("{}: the Parquet series is not built yet", path.display())));
+        write(path, &render_parquet(runs).map_err(Failure::run)?)?;
     }
     if output.json {
         let document = match runs {

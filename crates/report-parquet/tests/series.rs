@@ -1,0 +1,94 @@
+//! The file is read back with the reader of the same crate, which knows nothing of how it was filled.
+
+#[path = "../../report/tests/sample/mod.rs"]
+mod sample;
+
+use nandscape_core::Cause;
+use nandscape_report_parquet::render_parquet;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use std::collections::BTreeMap;
+
+fn columns(reader: &dyn FileReader) -> BTreeMap<String, usize> {
+    let schema = reader.metadata().file_metadata().schema_descr();
+    schema.columns().iter().enumerate().map(|(i, c)| (c.name().to_owned(), i)).collect()
+}
+
+#[test]
+fn the_intervals_add_up_to_the_result_of_every_run() {
+    let runs = sample::runs(600);
+    let file = render_parquet(&runs).unwrap();
+    let reader = SerializedFileReader::new(parquet_bytes(file)).unwrap();
+    let columns = columns(&reader);
+    let mut sums: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    let mut rows = 0;
+    let names: Vec<&str> = columns.keys().map(String::as_str).filter(|name| is_count(name)).collect();
+    for row in reader.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let run = row.get_string(columns["run"]).unwrap().clone();
+        for &name in &names {
+            *sums.entry((run.clone(), name)).or_default() += row.get_ulong(columns[name]).unwrap();
+        }
+        rows += 1;
+    }
+    let samples: usize = runs.iter().map(|run| run.series.as_ref().unwrap().samples.len()).sum();
+    assert_eq!(rows, samples);
+    for run in &runs {
+        let sum = |name: &'static str| sums[&(run.label.clone(), name)];
+        let result = &run.result;
+        assert_eq!(sum("host_write_bytes"), result.host.write_bytes, "{}", run.label);
+        assert_eq!(sum("host_read_pages"), result.host.read_pages, "{}", run.label);
+        assert_eq!(sum("map_update_bytes"), result.map.update_bytes, "{}", run.label);
+        for cause in Cause::ALL {
+            let of = |what: &str| sums[&(run.label.clone(), names_of(&names, what, cause))];
+            let counts = result.flash.cause(cause);
+            assert_eq!(
+                [of("programs"), of("reads"), of("erases")],
+                [counts.programs, counts.reads, counts.erases]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_last_interval_ends_with_the_figures_of_the_run() {
+    let runs = sample::runs(300);
+    let reader = SerializedFileReader::new(parquet_bytes(render_parquet(&runs[1..2]).unwrap())).unwrap();
+    let columns = columns(&reader);
+    let last = reader.get_row_iter(None).unwrap().last().unwrap().unwrap();
+    let result = &runs[1].result;
+    assert!((last.get_double(columns["waf_so_far"]).unwrap() - result.waf.unwrap()).abs() < 1e-12);
+    assert_eq!(last.get_ulong(columns["simulated_ns_so_far"]).unwrap(), result.time.simulated_ns);
+    let rate = result.throughput.read_bytes_per_s + result.throughput.write_bytes_per_s;
+    let so_far = last.get_double(columns["host_bytes_per_s_so_far"]).unwrap();
+    assert!((so_far / rate - 1.0).abs() < 1e-9, "{so_far} {rate}");
+}
+
+#[test]
+fn runs_without_a_series_give_a_file_without_rows() {
+    let mut runs = sample::runs(20);
+    for run in &mut runs {
+        run.series = None;
+    }
+    for runs in [&runs[..], &[]] {
+        let reader = SerializedFileReader::new(parquet_bytes(render_parquet(runs).unwrap())).unwrap();
+        assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
+        assert!(columns(&reader).contains_key("programs_gc"));
+    }
+}
+
+fn is_count(name: &str) -> bool {
+    let starts = ["host_", "programs_", "reads_", "erases_", "map_", "gc_"];
+    starts.iter().any(|start| name.starts_with(start))
+        && !name.ends_with("_so_far")
+        && !name.contains("per_s")
+}
+
+fn names_of<'a>(names: &[&'a str], what: &str, cause: Cause) -> &'a str {
+    let wanted = format!("{what}_{}", cause.name());
+    names.iter().find(|name| **name == wanted).copied().unwrap_or_else(|| panic!("no column {wanted}"))
+}
+
+fn parquet_bytes(file: Vec<u8>) -> bytes::Bytes {
+    bytes::Bytes::from(file)
+}
