@@ -26,7 +26,7 @@ pub static INFO: Info = Info {
         Param {
             name: "victim",
             summary: "which block is collected",
-            kind: ParamKind::Choice { of: &["greedy", "fifo", "random", "d-choices", "cost-benefit"] },
+            kind: ParamKind::Choice { of: &victim::NAMES },
             default: "greedy",
         },
         victim::D,

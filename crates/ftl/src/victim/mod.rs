@@ -92,6 +92,17 @@ pub struct VictimEntry {
 pub static VICTIMS: &[VictimEntry] =
     &[greedy::ENTRY, fifo::ENTRY, random::ENTRY, d_choices::ENTRY, cost_benefit::ENTRY];
 
+/// Their names, in the same order: what `ftl.victim` may be.
+pub static NAMES: [&str; VICTIMS.len()] = {
+    let mut names = [""; VICTIMS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = VICTIMS[at].info.name;
+        at += 1;
+    }
+    names
+};
+
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static VictimEntry> {
     VICTIMS.iter().find(|entry| entry.info.name == name)
