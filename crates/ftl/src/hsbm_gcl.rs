@@ -8,10 +8,10 @@
 //! Invariants: the data superblock keeps its pages live until the merge, though the log may shadow them; an open log and a mapped data
 //! superblock each have a live page.
 
-use crate::base::{Base, RMW, UNMAPPED_READ};
-use crate::logs::{Log, LogTable};
-use crate::registry::{BuildResult, FtlBuildError};
-use crate::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::logs::{Log, LogTable};
+use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
     Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param, ParamKind, Params,
     Ppn, SimTime, Token, addr::PageSpan,

@@ -2,13 +2,8 @@
 //!
 //! [`registry`] lists them; a layer that is not in the list is dead code, and one that is in it is tested by the conformance suite.
 
-mod base;
-mod candidates;
-mod logs;
-mod no_device;
-mod page_table;
-mod ring_set;
-mod superblocks;
+mod error;
+mod parts;
 
 pub mod hsbm_gcl;
 pub mod page_map;
@@ -20,6 +15,7 @@ pub mod sbm_gcl;
 pub mod victim;
 pub mod wear;
 
+pub use error::{BuildResult, FtlBuildError};
 pub use page_map::PageMap;
-pub use page_table::PageTable;
-pub use registry::{FtlBuildError, FtlEntry, ftls, infos};
+pub use parts::page_table::PageTable;
+pub use registry::{FtlEntry, ftls, infos};

@@ -7,9 +7,9 @@
 //!
 //! Invariants: `frontier` names a usable page whenever `left` is not 0; nothing at or after it is programmed.
 
-use crate::base::{Base, RMW, UNMAPPED_READ};
-use crate::page_table::PageTable;
-use crate::registry::{BuildResult, FtlBuildError};
+use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::page_table::PageTable;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint, Info, Lpn, Params,
     Ppn, SimTime, Token, UnitId,

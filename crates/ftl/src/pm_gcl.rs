@@ -7,11 +7,11 @@
 //! Invariants: `live[b]` is the number of mapped pages of block `b`; a block is in exactly one of empty queue, active, full
 //! queue or retired; `free_pages` counts the pages of empty blocks and the rest of the active ones.
 
-use crate::base::{Base, RMW, UNMAPPED_READ};
-use crate::candidates::Candidates;
-use crate::page_table::PageTable;
-use crate::registry::{BuildResult, FtlBuildError};
-use crate::ring_set::RingSet;
+use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::candidates::Candidates;
+use crate::parts::page_table::PageTable;
+use crate::parts::ring_set::RingSet;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Params, Ppn,
     SimTime, Token, UnitId,

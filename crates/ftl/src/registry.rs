@@ -1,31 +1,9 @@
 //! The list of translation layers. A new one is its own file, its `mod` line and one line here.
 
-use crate::no_device::NoDevice;
+use crate::error::BuildResult;
+use crate::parts::no_device::NoDevice;
 use crate::{hsbm_gcl, page_map, pm_gcc, pm_gcl, sbm_gcl};
-use nandscape_core::{FlashDevice, Ftl, GeometryError, Info, ParamError, Params};
-
-/// A translation layer that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FtlBuildError {
-    /// A parameter does not fit.
-    #[error(transparent)]
-    Param(#[from] ParamError),
-    /// The shape does not fit.
-    #[error(transparent)]
-    Geometry(#[from] GeometryError),
-    /// The device lacks something the layer needs.
-    #[error("{ftl} cannot run on this device: {reason}")]
-    Device {
-        /// Which layer.
-        ftl: &'static str,
-        /// What is missing, and what was expected.
-        reason: String,
-    },
-}
-
-/// What a build function gives.
-pub type BuildResult = Result<Box<dyn Ftl + Send>, FtlBuildError>;
+use nandscape_core::{FlashDevice, Info, Params};
 
 /// One translation layer, for devices of type `D`.
 #[derive(Clone, Copy, Debug)]

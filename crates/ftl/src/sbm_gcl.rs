@@ -6,9 +6,9 @@
 //!
 //! Invariant: a mapped superblock has at least one live page; pages are live only in mapped superblocks.
 
-use crate::base::{Base, RMW, UNMAPPED_READ};
-use crate::registry::{BuildResult, FtlBuildError};
-use crate::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
     Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn, Param, ParamKind,
     Params, Ppn, SimTime, Token, addr::PageSpan,

@@ -23,8 +23,8 @@ mod pool;
 
 pub use config::INFO;
 
+use crate::error::BuildResult;
 use crate::placement::{Placement, Stripe};
-use crate::registry::BuildResult;
 use crate::victim::{BlockState, VictimSetup};
 use blocks::Blocks;
 use config::{Config, Watermarks};

@@ -10,6 +10,8 @@ const BUCKETS: usize = ((64 - STEP_BITS + 1) as usize) * STEPS as usize;
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
+    /// Largest value seen in each bucket, so that a load of few distinct sizes is reported exactly.
+    largest: Box<[u64; BUCKETS]>,
     count: u64,
     sum: u128,
     min: u64,
@@ -18,7 +20,14 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: Box::new([0; BUCKETS]), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self {
+            counts: Box::new([0; BUCKETS]),
+            largest: Box::new([0; BUCKETS]),
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 }
 
@@ -33,7 +42,8 @@ pub struct Distribution {
     pub max: u64,
     /// Mean, exact.
     pub mean: f64,
-    /// Median, up to 1/16 too high, as the further percentiles.
+    /// Median: the largest value of its bucket, so at most 1/16 too high and exact where the bucket holds one value; the further
+    /// percentiles likewise.
     pub p50: u64,
     /// 90 % lie at or below.
     pub p90: u64,
@@ -41,7 +51,7 @@ pub struct Distribution {
     pub p99: u64,
     /// 99.9 % lie at or below.
     pub p99_9: u64,
-    /// (largest value of the bucket, values in it), buckets with none left out.
+    /// (largest value seen in the bucket, values in it), buckets with none left out.
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -54,7 +64,8 @@ fn bucket(value: u64) -> usize {
     (u64::from(shift + 1) * STEPS + ((value >> shift) - STEPS)) as usize
 }
 
-/// Largest value of a bucket.
+/// Largest value that a bucket can hold.
+#[cfg(test)]
 fn highest(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < STEPS {
@@ -68,7 +79,9 @@ fn highest(bucket: usize) -> u64 {
 impl Histogram {
     /// Counts one value.
     pub fn add(&mut self, value: u64) {
-        self.counts[bucket(value)] += 1;
+        let bucket = bucket(value);
+        self.counts[bucket] += 1;
+        self.largest[bucket] = self.largest[bucket].max(value);
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
@@ -80,20 +93,23 @@ impl Histogram {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
         }
+        for (mine, theirs) in self.largest.iter_mut().zip(other.largest.iter()) {
+            *mine = (*mine).max(*theirs);
+        }
         self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
-    /// The value that a share of all values does not exceed, as the upper end of its bucket but never above the maximum.
+    /// The value that a share of all values does not exceed, as the largest value of its bucket.
     fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return highest(index).min(self.max);
+                return self.largest[index];
             }
         }
         self.max
@@ -115,7 +131,7 @@ impl Histogram {
             p99_9: self.quantile(0.999),
             buckets: (0..BUCKETS)
                 .filter(|&b| self.counts[b] > 0)
-                .map(|b| (highest(b), self.counts[b]))
+                .map(|b| (self.largest[b], self.counts[b]))
                 .collect(),
         }
     }
@@ -136,6 +152,15 @@ mod tests {
             assert!(highest(index) - value <= value / STEPS, "{value} in bucket up to {}", highest(index));
             assert!(index == 0 || highest(index - 1) < value, "{value}");
         }
+    }
+
+    #[test]
+    fn a_load_of_one_size_is_reported_exactly() {
+        let mut histogram = Histogram::default();
+        (0..99).for_each(|_| histogram.add(512 << 10));
+        histogram.add(576 << 10);
+        let d = histogram.distribution();
+        assert_eq!((d.p50, d.p99, d.max), (512 << 10, 512 << 10, 576 << 10));
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! Invariants: a superblock is erased, used, or retired; `live[s]` is the number of set bits of row `s`; the candidates are the
 //! used superblocks that have lost their last live page.
 
-use crate::base::Base;
-use crate::candidates::Candidates;
-use crate::registry::FtlBuildError;
-use crate::ring_set::RingSet;
+use crate::error::FtlBuildError;
+use crate::parts::base::Base;
+use crate::parts::candidates::Candidates;
+use crate::parts::ring_set::RingSet;
 use nandscape_core::{
     Cause, FlashDevice, FtlError, Info, Param, ParamKind, Params, Ppn, SimTime, SuperblockLayout, Token,
 };

@@ -3,7 +3,7 @@
 //!
 //! Invariant: payload buffers have a size only if the device stores data; otherwise no byte is touched.
 
-use crate::registry::FtlBuildError;
+use crate::error::FtlBuildError;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlStats, Geometry, Info, Issue, Lpn,
     Oob, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,

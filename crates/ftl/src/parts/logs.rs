@@ -3,8 +3,8 @@
 //!
 //! Invariant: `find(l) == Some(s)` exactly when slot `s` is open for `l`; open slots are in `order`.
 
-use crate::candidates::Candidates;
-use crate::superblocks::NONE;
+use crate::parts::candidates::Candidates;
+use crate::parts::superblocks::NONE;
 
 /// One entry of the table.
 #[derive(Clone, Copy, Debug)]
