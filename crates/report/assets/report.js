@@ -31,10 +31,11 @@
 
   // ---- axes ---------------------------------------------------------------------------------------------------------------
   // Ticks at round binary sizes: decimal steps of MiB would read 97.66 MiB.
-  const binarySplits = (u, axis, min, max) => {
-    const span = (max - min) / Math.max(2, Math.floor(u.width / 110));
-    let step = 2 ** Math.ceil(Math.log2(span || 1));
-    if (step / 2 >= span) step /= 2;
+  const binarySplits = (room) => (u, axis, min, max) => {
+    const most = Math.max(2, Math.floor((axis === 0 ? u.bbox.width : u.bbox.height) / devicePixelRatio / room));
+    let step = 2 ** Math.ceil(Math.log2((max - min) / most || 1));
+    // The next power of two may leave half of the room empty; one and a half of the lower fills it.
+    if ((max - min) / (step * 0.75) <= most) step *= 0.75;
     const out = [];
     for (let at = Math.ceil(min / step) * step; at <= max; at += step) out.push(at);
     return out;
@@ -48,7 +49,7 @@
     ticks: { stroke: css("--grid"), width: 1, size: 4 },
     ...extra,
   });
-  const valueAxis = (show) => axis({ values: (u, splits) => splits.map((v) => (v == null ? "" : show(v))), size: 66 });
+  const valueAxis = (show, splits) => axis({ values: (u, at) => at.map((v) => (v == null ? "" : show(v))), splits, size: 66 });
   // From `floor` (0, or 1 for a write amplification) up, with some air. Logarithms start at a power of ten below the smallest.
   const range = (floor, log) => (u, min, max) => {
     if (min == null || max == null) return log ? [1, 10] : [0, 1];
@@ -78,6 +79,10 @@
   const group = (figure) => data.groups[+figure.dataset.group];
   const members = (figure) => group(figure).runs.map((i) => data.runs[i]);
 
+  const skewed = (values) => {
+    const sorted = values.toSorted((a, b) => a - b);
+    return sorted.at(-1) > 20 * sorted[sorted.length >> 1];
+  };
   // Curves of every run over the data written. uPlot wants one x for all, so tables are joined; a run that has no point at an
   // x is drawn through (undefined), one that has no value there is interrupted (null).
   const curves = (columns, show, floor) => (figure, view, log) => {
@@ -87,10 +92,13 @@
     return {
       data: joined,
       runs,
-      x: { label: group(figure).axis, show: mib, splits: binarySplits },
+      x: { label: group(figure).axis, show: mib, splits: binarySplits(70) },
       show,
+      splits: show === bytes ? binarySplits(36) : undefined,
       floor,
       sync: "data-" + figure.dataset.group,
+      // A few stalls would press everything else to the ground.
+      log: show === nanos && skewed(joined.slice(1).flat().filter((v) => v > 0)),
     };
   };
 
@@ -125,7 +133,31 @@
     };
   };
 
+  const OPS = { W: ["writes", "--c0"], R: ["reads", "--c1"], D: ["discards", "--c2"], Z: ["write zeroes", "--c3"] };
+  const addresses = (figure) => {
+    const { request, offset, ops } = data.workloads[+figure.dataset.workload];
+    const columns = [request];
+    const series = [];
+    for (const [op, [label, stroke]] of Object.entries(OPS)) {
+      if (!ops.includes(op)) continue;
+      columns.push(offset.map((v, i) => (ops[i] === op ? v : null)));
+      series.push({ label, stroke: css(stroke) });
+    }
+    return { data: columns, series, show: bytes, splits: binarySplits(36), x: { label: "request", show: count }, floor: 0 };
+  };
+
+  const workingSet = (figure) => {
+    const { end, window, so_far, each } = data.workloads[+figure.dataset.workload];
+    const lines = [["since the start", css("--c0")], [`in ${each} requests`, css("--c1")]];
+    return {
+      data: [end, so_far, window], show: bytes, splits: binarySplits(36), x: { label: "request", show: count }, floor: 0,
+      lines: lines.map(([label, stroke], i) => ({ label, stroke, dash: DASHES[i] })),
+    };
+  };
+
   const KINDS = {
+    addresses,
+    workingset: workingSet,
     throughput: curves(["rate", "rate_i"], (v) => digits(v), 0),
     waf: curves(["waf", "waf_i"], (v) => digits(v), 1),
     map: curves(["map"], bytes, 0),
@@ -145,12 +177,10 @@
       points: { show: true, size: 3.5, width: 0, fill: s.stroke, stroke: s.stroke },
       value: or(chart.show),
     })) ??
-    chart.runs.map((run, i) => ({
-      label: run.label,
-      stroke: colour(run),
+    (chart.lines ?? chart.runs.map((run, i) => ({ label: run.label, stroke: colour(run), dash: dash(i, run) }))).map((line) => ({
+      ...line,
       width: 1.8,
-      dash: dash(i, run),
-      points: { show: !!chart.points, size: 6, fill: colour(run) },
+      points: { show: !!chart.points, size: 6, fill: line.stroke },
       value: or(chart.show),
     }));
 
@@ -173,8 +203,8 @@
     const options = {
       width: Math.max(240, plot.clientWidth),
       height: 265,
-      padding: [8, 12, 0, 0],
-      legend: { live: true },
+      padding: [8, 26, 0, 0],
+      legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? u.series[i].stroke(u, i) : "transparent") } },
       cursor: {
         sync: chart.sync ? { key: chart.sync, setSeries: true } : undefined,
         focus: { prox: 24 },
@@ -189,7 +219,7 @@
       },
       axes: [
         axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map(chart.x.show), space: 70 }),
-        valueAxis(chart.show),
+        valueAxis(chart.show, log ? undefined : chart.splits),
       ],
       series: [{ label: chart.x.label, value: or(chart.x.show) }, ...seriesOf(chart)],
     };
@@ -313,7 +343,7 @@
         const canvas = card.plot.querySelector("canvas");
         const series = card.uplot ? card.uplot.series.slice(1) : [];
         state.charts.push({
-          id: `${card.figure.dataset.chart}-${card.figure.dataset.run ?? card.figure.dataset.group}`,
+          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload].join("-"),
           series: series.map((s, i) => ({
             label: s.label,
             points: card.uplot.data[i + 1].filter((v) => v != null).length,

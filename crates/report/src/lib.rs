@@ -24,6 +24,7 @@ pub mod workload;
 
 use nandscape_sim::RunResult;
 use nandscape_sim::metrics::Series;
+use nandscape_trace::TraceStats;
 use std::path::PathBuf;
 
 pub use csv::render_csv;
@@ -70,8 +71,8 @@ pub struct ReportContext {
     pub command: String,
     /// Published and measured figures (`reproduce`).
     pub reproduction: Vec<ReproductionRow>,
-    /// Statistics of the workloads, as `trace stats --json` prints them, each under its name.
-    pub workload_stats: Vec<(String, serde_json::Value)>,
+    /// Statistics of workloads (`trace stats`), each under its name.
+    pub workload_stats: Vec<(String, TraceStats)>,
 }
 
 /// A report could not be made or written.

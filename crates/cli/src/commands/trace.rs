@@ -177,7 +177,7 @@ fn statistics(
         let context = ReportContext {
             title: format!("Workload {workload}"),
             command: super::command_line(),
-            workload_stats: vec![(workload.to_owned(), value.clone())],
+            workload_stats: vec![(workload.to_owned(), stats.clone())],
             ..ReportContext::default()
         };
         write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;

@@ -25,14 +25,14 @@ type CountPart = (&'static str, &'static str, fn(OpCounts) -> u64);
 /// Name, total of the medium, and which count.
 type TotalPart = (&'static str, u64, fn(OpCounts) -> u64);
 
-struct Bar {
-    name: String,
+pub(super) struct Bar {
+    pub name: String,
     /// Width in percent, class and tooltip.
-    segments: Vec<(f64, String, String)>,
-    value: String,
+    pub segments: Vec<(f64, String, String)>,
+    pub value: String,
 }
 
-fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
+pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
     let mut out = format!(
         "<div class=\"card\"><table class=\"bars\"><caption><span class=\"title\">{title}</span> <span class=\"about\">{about}</span></caption><tbody>\n"
     );
@@ -96,7 +96,7 @@ pub(super) fn throughput(page: &Page<'_>) -> String {
     if out.is_empty() { out } else { format!("<div class=\"grid\">\n{out}</div>\n") }
 }
 
-fn percent(value: f64, max: f64) -> f64 {
+pub(super) fn percent(value: f64, max: f64) -> f64 {
     if max > 0.0 { 100.0 * value / max } else { 0.0 }
 }
 

@@ -10,7 +10,7 @@ use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
 /// Wraps rows into a table that scrolls sideways by itself on a narrow screen, reachable by keyboard.
-fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
+pub(super) fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
          <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"
@@ -41,7 +41,9 @@ fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
             Better::Lower => values.iter().fold(first.1, |best, (_, v)| best.min(*v)),
             Better::Higher => values.iter().fold(first.1, |best, (_, v)| best.max(*v)),
         };
-        let is_winner = |v: f64| v.to_bits() == pick.to_bits();
+        // What looks equal is equal.
+        let unit = unit_of(page, metric);
+        let is_winner = |v: f64| metric.kind.show(v, unit) == metric.kind.show(pick, unit);
         if values.len() > 1 && !values.iter().all(|(_, v)| is_winner(*v)) {
             for (i, v) in values {
                 is_best[i] = is_winner(v);

@@ -1,8 +1,12 @@
 //! Made-up runs that look like real ones: five translation layers on a small device under a checkpoint-like load. Nothing here is
 //! a measurement; it feeds the tests of the report and `examples/sample_report.rs`.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use nandscape_core::namespace::HostCounts;
-use nandscape_core::{Cause, CauseTable, Cost, FtlStats, Op, WorkloadInfo};
+use nandscape_core::{
+    Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
+};
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::histogram::LogHistogram;
@@ -11,6 +15,7 @@ use nandscape_sim::result::{
     FlashResult, GcResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError, SCHEMA,
     ThroughputResult, TimeResult, WearResult, WorkloadResult,
 };
+use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
 
 const UNITS: u64 = 32;
@@ -206,6 +211,7 @@ pub fn run(manner: &Manner, requests: u64) -> Run {
             .flat_map(|erases| (0..PAGES).map(move |page| erases + u32::from(page < 20)))
             .collect(),
     );
+    series.erase_counts.clone_from(&per_block);
     let result = result(manner, &totals, summary(reads), summary(writes), per_block);
     Run { label: manner.label.to_owned(), result, series: Some(series) }
 }
@@ -311,4 +317,33 @@ pub fn runs(requests: u64) -> Vec<Run> {
             .to_owned(),
     });
     runs
+}
+
+/// Statistics of a small generated load, in every kind of request the page draws.
+pub fn workload_stats() -> TraceStats {
+    let records: Vec<Result<IoRecord, TraceError>> = (0..4000u64)
+        .map(|i| {
+            let op = [Op::Write, Op::Write, Op::Read, Op::Write, Op::Trim][(i % 5) as usize];
+            let offset = (i * 7919 % 3000) * 4096 + (i % 3) * 512;
+            Ok(IoRecord { at: SimTime(i * 50_000), offset, len: 4096 << (i % 6), volume: 0, hint: 0, op })
+        })
+        .collect();
+    let options = StatsOptions::default();
+    TraceStats::of(Records(records.into_iter()), options).expect("the records are fine")
+}
+
+struct Records(std::vec::IntoIter<Result<IoRecord, TraceError>>);
+
+impl Iterator for Records {
+    type Item = Result<IoRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl TraceReader for Records {
+    fn info(&self) -> WorkloadInfo {
+        WorkloadInfo { format: "sample".to_owned(), has_real_times: true, ..WorkloadInfo::default() }
+    }
 }

@@ -1,0 +1,165 @@
+//! The report in headless Chromium, opened from disk: no script error, nothing requested, and every chart has drawn something.
+//! Skipped, visibly, where there is no Chromium, unless `NANDSCAPE_REQUIRE=1`.
+
+mod sample;
+
+use nandscape_report::{ReportContext, render_html};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn chromium() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path)
+        .flat_map(|dir| ["chromium", "chromium-browser", "google-chrome"].map(|name| dir.join(name)))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        let is_required = std::env::var("NANDSCAPE_REQUIRE").is_ok_and(|v| v == "1");
+        assert!(!is_required, "chromium is required (NANDSCAPE_REQUIRE=1) and not in PATH");
+        #[expect(clippy::print_stderr, reason = "a skip must be seen")]
+        {
+            eprintln!("SKIP: no chromium in PATH: the HTML report was not opened in a browser");
+        }
+    }
+    found
+}
+
+/// Opens a page and gives its document after the scripts ran, and what the browser logged.
+fn open(browser: &Path, dir: &Path, html: &str, width: u32) -> (String, String) {
+    let page = dir.join("report.html");
+    std::fs::write(&page, html).unwrap();
+    let (document, log) = (dir.join("document.html"), dir.join("log.txt"));
+    let net = dir.join("net.json");
+    let mut child = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-sync",
+        ])
+        .args(["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"])
+        // The browser asks for updates on its own account; nothing leaves the machine.
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND")
+        .args(["--virtual-time-budget=15000", "--dump-dom"])
+        .arg(format!("--window-size={width},1200"))
+        .arg(format!("--log-net-log={}", net.display()))
+        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
+        .arg(format!("file://{}#selfcheck", page.display()))
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&document).unwrap())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the browser did not finish in {LIMIT:?}: {}", std::fs::read_to_string(&log).unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    // The network log names every URL that was asked for. Those the browser wants for itself have "not an origin" as their
+    // initiator, those of a page from disk "null".
+    let net = std::fs::read_to_string(&net).unwrap_or_default();
+    assert!(net.contains("report.html"), "the network log is empty: {log}");
+    for line in net
+        .lines()
+        .filter(|line| line.contains("\"initiator\":\"file://") || line.contains("\"initiator\":\"null\""))
+    {
+        assert!(!line.contains("\"url\":\"http"), "the page asked for {line}");
+    }
+    (std::fs::read_to_string(&document).unwrap(), log)
+}
+
+/// What the page says about itself.
+fn self_check(document: &str, log: &str) -> Value {
+    let mark = "id=\"selfcheck\">";
+    let start =
+        document.find(mark).unwrap_or_else(|| panic!("no self-check in the page; the browser said: {log}"));
+    let rest = &document[start + mark.len()..];
+    serde_json::from_str(&rest[..rest.find("</script").unwrap()]).unwrap()
+}
+
+fn check(html: &str, width: u32, wanted_charts: &[&str]) {
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (document, log) = open(&browser, dir.path(), html, width);
+    assert!(!log.contains("Uncaught"), "{log}");
+    let report = self_check(&document, &log);
+    assert_eq!(report["errors"], serde_json::json!([]), "script errors");
+    assert_eq!(report["requested"], serde_json::json!([]), "requests");
+    let charts = report["charts"].as_array().unwrap();
+    let ids: Vec<&str> = charts.iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    for wanted in wanted_charts {
+        assert!(ids.contains(wanted), "no chart {wanted} among {ids:?}");
+    }
+    for chart in charts {
+        match chart["series"].as_array() {
+            Some(series) => {
+                assert!(!series.is_empty(), "{chart}");
+                for curve in series {
+                    assert!(curve["points"].as_u64().unwrap() > 0, "{chart}");
+                }
+                // A curve may lie wholly below another, so not every one has pixels of its own colour; most do.
+                let seen = series.iter().filter(|curve| curve["pixels"].as_u64().unwrap() > 4).count();
+                assert!(seen * 2 > series.len(), "{chart}");
+            }
+            None => assert_eq!(chart["pixels"], chart["cells"], "every cell of a map is painted: {chart}"),
+        }
+    }
+}
+
+#[test]
+fn a_comparison_draws_every_chart_and_asks_for_nothing() {
+    let runs = sample::runs(2200);
+    let mut wanted: Vec<String> = Vec::new();
+    for kind in ["throughput", "waf", "map", "erases", "lat-write", "lat-read", "nines-write", "nines-read"] {
+        wanted.push(format!("{kind}-0"));
+    }
+    for run in 0..runs.len() {
+        wanted.extend(["request", "blocks", "pages"].map(|kind| format!("{kind}-{run}")));
+    }
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    check(&render_html(&runs, &ReportContext::default()), 1400, &wanted);
+}
+
+#[test]
+fn two_workloads_and_hostile_names_draw_on_a_narrow_screen() {
+    let mut runs = sample::runs(300);
+    let mut others = sample::runs(300);
+    for run in &mut others {
+        run.result.workload.spec = "</script><script>throw 1</script>".into();
+        run.label.push_str("<img src=x onerror=alert(1)>");
+    }
+    runs.extend(others);
+    check(
+        &render_html(&runs, &ReportContext::default()),
+        360,
+        &["throughput-0", "throughput-1", "request-9"],
+    );
+}
+
+#[test]
+fn statistics_of_a_workload_draw() {
+    let context = ReportContext {
+        workload_stats: vec![("sample".into(), sample::workload_stats())],
+        ..ReportContext::default()
+    };
+    check(&render_html(&[], &context), 1000, &["addresses-0", "workingset-0"]);
+}
+
+#[test]
+fn a_run_without_a_series_has_no_empty_charts() {
+    let mut runs = sample::runs(100);
+    for run in &mut runs {
+        run.series = None;
+    }
+    check(&render_html(&runs, &ReportContext::default()), 1000, &["nines-write-0"]);
+}
