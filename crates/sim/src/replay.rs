@@ -348,12 +348,13 @@ impl<'a> Runner<'a> {
                     }
                 }
             }
+            // Before the next request, so that counters and time speak of the same requests where none is outstanding.
+            if recorder.wants_sample() {
+                recorder.sample(self.namespace, end.start);
+            }
             if let Err(error) = self.issue(&record, now, recorder) {
                 end.failure = Some(failure(end.issued, &record, &error));
                 break;
-            }
-            if recorder.wants_sample() {
-                recorder.sample(self.namespace, end.start);
             }
         }
         self.drain(recorder)?;

@@ -107,6 +107,32 @@ fn a_closed_loop_of_one_is_the_sum_of_latencies() {
 }
 
 #[test]
+fn points_of_the_series_count_the_requests_whose_time_they_give() {
+    let mut namespace = namespace::<Serial>();
+    let options = ReplayOptions {
+        pacing: Pacing::Closed { depth: 1 },
+        precondition: &Precondition::default(),
+        seed: 1,
+        with_series: true,
+        with_detail: false,
+        stop: None,
+    };
+    let records: Vec<_> = (0..100).map(|i| write(0, i % 60, 1)).collect();
+    let outcome =
+        replay(&mut *namespace, &mut List(records.into_iter()), "list", &options, &mut || {}, &mut |_| {})
+            .unwrap();
+    let samples = outcome.series.unwrap().samples;
+    assert!(samples.len() > 3);
+    for sample in samples {
+        assert_eq!(sample.requests, sample.host.writes);
+        let busy = sample.causes.total().programs * TIMING.program_ns
+            + sample.causes.total().reads * TIMING.read_ns
+            + sample.causes.total().erases * TIMING.erase_ns;
+        assert_eq!(sample.simulated_ns, busy, "serial time is the sum of the operations counted so far");
+    }
+}
+
+#[test]
 fn depth_fills_the_dies() {
     // Four dies: four writes at once take little longer than one (1 ns of bus each on two channels).
     let records: Vec<_> = (0..4).map(|i| write(0, i, 1)).collect();
