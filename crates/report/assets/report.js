@@ -218,7 +218,7 @@
         y: { distr: log ? 3 : 1, range: chart.bounds ? () => y(null, ...chart.bounds) : y },
       },
       axes: [
-        axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map(chart.x.show), space: 70 }),
+        axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map(chart.x.show), space: 70, size: 32 }),
         valueAxis(chart.show, log ? undefined : chart.splits),
       ],
       series: [{ label: chart.x.label, value: or(chart.x.show) }, ...seriesOf(chart)],
