@@ -47,6 +47,14 @@ pub struct Run {
 }
 
 impl Run {
+    /// The label without the workload (`pm-gcl | WORKLOAD`), for places that name the workload anyway. The same translation layer
+    /// has the same name, and so the same colour, under every workload.
+    pub fn name(&self) -> &str {
+        let workload = self.result.workload.spec.as_str();
+        let name = self.label.strip_suffix(workload).and_then(|rest| rest.strip_suffix(" | "));
+        name.unwrap_or(&self.label)
+    }
+
     /// Ran to its end without an error.
     pub const fn is_complete(&self) -> bool {
         self.result.error.is_none() && !self.result.partial

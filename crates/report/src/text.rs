@@ -68,8 +68,8 @@ fn summary_table(runs: &[&Run]) -> Table {
         is_left,
     };
     let name = |run: &&Run| match run.status() {
-        "complete" => printable(&run.label),
-        status => format!("{} {}", printable(&run.label), status.to_uppercase()),
+        "complete" => printable(run.name()),
+        status => format!("{} {}", printable(run.name()), status.to_uppercase()),
     };
     table.column(head("", "FTL", "", true), runs.iter().map(name).collect());
     for metric in SUMMARY {

@@ -106,6 +106,22 @@ fn text_from_outside_adds_no_element_and_no_attribute() {
 }
 
 #[test]
+fn a_layer_has_one_name_and_one_colour_under_every_workload() {
+    let mut runs = Vec::new();
+    for (spec, mut more) in ["a.csv", "b.csv"].map(|spec| (spec, sample::runs(100))) {
+        for run in &mut more {
+            run.result.workload.spec = spec.into();
+            run.label = format!("{} | {spec}", run.label);
+        }
+        runs.extend(more);
+    }
+    let html = render_html(&runs, &ReportContext::default());
+    assert!(!html.contains("pm-gcl | "));
+    let names = html.matches("<span class=\"key c0\" aria-hidden=\"true\"></span>pm-gcl").count();
+    assert_eq!(html.matches("<span class=\"key c0\"").count(), names);
+}
+
+#[test]
 fn the_data_reads_back_with_its_labels() {
     let runs = evil_runs();
     let html = render_html(&runs, &ReportContext::default());

@@ -57,7 +57,7 @@ pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
 fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     let run: &Run = &page.runs[index];
     let mut out = Map::new();
-    out.insert("label".into(), json!(crate::number::printable(&run.label)));
+    out.insert("label".into(), json!(crate::number::printable(run.name())));
     out.insert("colour".into(), json!(page.colours[index]));
     if let Some(series) = &run.series {
         if series.samples.len() > 1 {

@@ -1,7 +1,7 @@
 //! One offline file: no request leaves the page (a content security policy says so, too), and it opens from disk.
 //!
 //! Tables and bars are plain HTML made here, so they can be read, copied and printed without a script. Curves, scatter plots and
-//! wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that [`data`] puts into the page.
+//! wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that `data.rs` puts into the page.
 
 mod bars;
 mod config;
@@ -70,8 +70,8 @@ impl<'a> Page<'a> {
                 Some(group) => group.members.push(i),
                 None => groups.push(Group { spec, members: vec![i] }),
             }
-            let colour = labels.iter().position(|label| *label == run.label).unwrap_or_else(|| {
-                labels.push(&run.label);
+            let colour = labels.iter().position(|label| *label == run.name()).unwrap_or_else(|| {
+                labels.push(run.name());
                 labels.len() - 1
             });
             colours.push(colour);
@@ -85,7 +85,7 @@ impl<'a> Page<'a> {
         format!(
             "<span class=\"key c{}\" aria-hidden=\"true\"></span>{}",
             self.colours[run] % COLOURS,
-            text(&self.runs[run].label)
+            text(self.runs[run].name())
         )
     }
 
