@@ -96,25 +96,25 @@ pub struct Completion {
 #[non_exhaustive]
 pub enum FlashError {
     /// The page cannot be corrected by ECC.
-    #[error("uncorrectable read of page {page:?}")]
+    #[error("uncorrectable read of page {}", page.0)]
     Uncorrectable {
         /// Which page.
         page: Ppn,
     },
     /// The program operation failed; the block should be retired.
-    #[error("program of page {page:?} failed")]
+    #[error("program of page {} failed", page.0)]
     ProgramFailed {
         /// Which page.
         page: Ppn,
     },
     /// The erase failed; the block should be retired.
-    #[error("erase of block {block:?} failed")]
+    #[error("erase of block {} failed", block.0)]
     EraseFailed {
         /// Which block.
         block: BlockId,
     },
     /// The block has reached its endurance.
-    #[error("block {block:?} has reached its endurance of {endurance} erases")]
+    #[error("block {} has reached its endurance of {endurance} erases", block.0)]
     WornOut {
         /// Which block.
         block: BlockId,
@@ -122,19 +122,19 @@ pub enum FlashError {
         endurance: u32,
     },
     /// The block is bad, from the factory or since.
-    #[error("block {block:?} is bad")]
+    #[error("block {} is bad", block.0)]
     BadBlock {
         /// Which block.
         block: BlockId,
     },
     /// The page has been programmed since the last erase of its block.
-    #[error("page {page:?} programmed twice without an erase")]
+    #[error("page {} programmed twice without an erase", page.0)]
     NotErased {
         /// Which page.
         page: Ppn,
     },
     /// A later page of the block has been programmed already, or an earlier one has not.
-    #[error("page {page:?} programmed out of order (next page of the block is {expected})")]
+    #[error("page {} programmed out of order (next page of the block is {expected})", page.0)]
     OutOfOrder {
         /// Which page.
         page: Ppn,
@@ -142,7 +142,7 @@ pub enum FlashError {
         expected: u32,
     },
     /// A read of an erased page.
-    #[error("read of page {page:?}, which is erased")]
+    #[error("read of page {}, which is erased", page.0)]
     Erased {
         /// Which page.
         page: Ppn,
