@@ -25,6 +25,9 @@ pub(crate) const UNMAPPED_READ: Param = Param {
     default: "none",
 };
 
+/// Why there is no room on a device that has lost blocks.
+const WORN: &str = "too many blocks are worn out or failed";
+
 /// The shared part of a strategy.
 pub(crate) struct Base<D> {
     pub(crate) device: D,
@@ -32,6 +35,8 @@ pub(crate) struct Base<D> {
     pub(crate) stats: FtlStats,
     pub(crate) logical_pages: u64,
     pub(crate) good_blocks: u64,
+    /// Erases that were refused for good.
+    refused_erases: u64,
     rmw: bool,
     stores_data: bool,
     seq: u64,
@@ -70,6 +75,7 @@ impl<D: FlashDevice> Base<D> {
             stats: FtlStats::default(),
             logical_pages: good_blocks * u64::from(geometry.pages_per_block),
             good_blocks,
+            refused_erases: 0,
             rmw,
             stores_data,
             seq: 0,
@@ -315,13 +321,18 @@ impl<D: FlashDevice> Base<D> {
     ) -> Result<Option<Token>, FtlError> {
         match self.device.erase(block, Issue::new(at, cause).after(after)) {
             Ok(done) => Ok(Some(done)),
-            Err(FlashError::WornOut { .. } | FlashError::EraseFailed { .. }) => Ok(None),
+            Err(FlashError::WornOut { .. } | FlashError::EraseFailed { .. }) => {
+                self.refused_erases += 1;
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
 
     /// The error of a device without room, with its numbers.
     pub(crate) fn full(&self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
+        // What the strategy looked for is not what is missing once blocks have been lost.
+        let reason = if self.refused_erases > 0 { WORN } else { reason };
         FtlError::DeviceFull {
             reason,
             needed_pages,
