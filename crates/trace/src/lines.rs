@@ -4,6 +4,8 @@ use std::io::Read;
 
 /// Longest line that is read; real formats stay below a few hundred bytes.
 pub(crate) const LONGEST_LINE: usize = 64 << 10;
+/// What some programs put before UTF-8 text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const BUFFER: usize = 256 << 10;
 
 /// Why there is no next line.
@@ -14,7 +16,7 @@ pub(crate) enum LineError {
     TooLong,
 }
 
-/// Splits a byte stream into lines. `\n` and `\r\n` end a line; the last one may lack its end.
+/// Splits a byte stream into lines. A byte order mark at the start is passed over. `\n` and `\r\n` end a line; the last one may lack its end.
 pub(crate) struct Lines {
     source: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
@@ -75,7 +77,10 @@ impl Lines {
         if stop - start > LONGEST_LINE {
             return Err(LineError::TooLong);
         }
-        let line = &self.buffer[start..stop];
+        let mut line = &self.buffer[start..stop];
+        if self.number == 1 {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 }
@@ -109,6 +114,11 @@ mod tests {
         assert_eq!(all(b"a\r\n\nb"), [&b"a"[..], b"", b"b"]);
         assert_eq!(all(b"a\n"), [b"a"]);
         assert!(all(b"").is_empty());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(all(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n"), [&b"a"[..], b"\xef\xbb\xbfb"]);
     }
 
     #[test]

@@ -112,7 +112,8 @@ pub(crate) struct Head<'a> {
 impl<'a> Head<'a> {
     fn new(bytes: &'a [u8], name: &str) -> Self {
         let complete = bytes.len() < crate::source::HEAD_BYTES;
-        let mut lines: Vec<&[u8]> = bytes.split(|&b| b == b'\n').collect();
+        let text = bytes.strip_prefix(crate::lines::BYTE_ORDER_MARK).unwrap_or(bytes);
+        let mut lines: Vec<&[u8]> = text.split(|&b| b == b'\n').collect();
         if !complete || bytes.ends_with(b"\n") {
             lines.pop();
         }
