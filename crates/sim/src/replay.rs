@@ -66,14 +66,6 @@ pub enum ReplayError {
     /// The workload could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Preconditioning does not fit the device.
-    #[error("precondition write {extent}: {error}")]
-    Precondition {
-        /// Which write.
-        extent: Extent,
-        /// Why.
-        error: NamespaceError,
-    },
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
     Lost {
@@ -108,14 +100,20 @@ pub fn replay(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayOutcome, ReplayError> {
     let mut runner = Runner::new(namespace, options.stop, progress);
-    if !options.precondition.steps.is_empty() {
-        runner.precondition(options.precondition, options.seed)?;
-    }
+    let unprepared = if options.precondition.steps.is_empty() {
+        None
+    } else {
+        runner.precondition(options.precondition, options.seed)?
+    };
     let wear_before: Vec<u32> = erase_counts(runner.namespace);
     on_counted();
     let expected = workload.info().expected_records;
     let mut recorder = Recorder::new(options.with_series);
-    let end = runner.run(workload, options.pacing, &mut recorder, expected)?;
+    let end = match unprepared {
+        // Nothing was counted, and the document says why: in a comparison the other runs go on.
+        Some(failure) => End { failure: Some(failure), ..End::default() },
+        None => runner.run(workload, options.pacing, &mut recorder, expected)?,
+    };
     let error = end.failure;
     let result = document(
         runner.namespace,
@@ -223,6 +221,13 @@ struct End {
     failure: Option<RunError>,
 }
 
+impl Default for End {
+    /// Before the first request.
+    fn default() -> Self {
+        Self { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None }
+    }
+}
+
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -271,7 +276,12 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn precondition(&mut self, precondition: &Precondition, seed: u64) -> Result<(), ReplayError> {
+    /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
+    fn precondition(
+        &mut self,
+        precondition: &Precondition,
+        seed: u64,
+    ) -> Result<Option<RunError>, ReplayError> {
         /// Deep enough to keep every die busy and shallow enough to keep event queues short.
         const DEPTH: u32 = 64;
         let records =
@@ -280,6 +290,7 @@ impl<'a> Runner<'a> {
         let mut now = SimTime::ZERO;
         let mut ahead = Lookahead::new(records);
         let mut done = 0u64;
+        let mut failure = None;
         while let Some(record) =
             ahead.next(|record| self.namespace.prepare(Extent::new(record.offset, record.len)))
         {
@@ -290,17 +301,19 @@ impl<'a> Runner<'a> {
                 }
             }
             now = self.wait_for_slot(now, DEPTH, &mut recorder)?;
-            self.issue(&record, now, &mut recorder).map_err(|error| ReplayError::Precondition {
-                extent: Extent::new(record.offset, record.len),
-                error,
-            })?;
+            if let Err(error) = self.issue(&record, now, &mut recorder) {
+                let message =
+                    format!("precondition write (offset {} len {}): {error}", record.offset, record.len);
+                failure = Some(RunError { request: 0, message });
+                break;
+            }
             done += 1;
         }
         self.drain(&mut recorder)?;
         self.namespace.reset_counters(SimTime::ZERO);
         self.ready.clear();
         self.taken = 0;
-        Ok(())
+        Ok(failure)
     }
 
     fn is_stopped(&self) -> bool {
@@ -314,7 +327,7 @@ impl<'a> Runner<'a> {
         recorder: &mut Recorder,
         expected: Option<u64>,
     ) -> Result<End, ReplayError> {
-        let mut end = End { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None };
+        let mut end = End::default();
         let mut now = SimTime::ZERO;
         let mut origin = None;
         let mut ahead = Lookahead::new(&mut *workload);

@@ -92,7 +92,7 @@ impl WorkloadResult {
 /// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
-    /// Number of the failing request, from 1.
+    /// Number of the failing request, from 1; 0 if a write of the preconditioning failed.
     pub request: u64,
     /// The message, with the request and the numbers.
     pub message: String,
