@@ -2,7 +2,9 @@
 //! for each scheduler, chosen once at build time.
 
 use crate::config::{ConfigError, StackConfig, TimingMode};
+use crate::memory;
 use nandscape_core::{FlashDevice, Namespace};
+use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
 use nandscape_media::{Fifo, Nand, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::BlockNamespace;
@@ -16,6 +18,7 @@ pub struct BuildOptions {
 
 /// Builds the namespace of a configuration, its device wholly erased.
 pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Namespace + Send>, ConfigError> {
+    memory::check(&config.geometry)?;
     match config.mode {
         TimingMode::Serial => build_with::<Serial>(config, options),
         TimingMode::Fifo => build_with::<Fifo>(config, options),
@@ -42,6 +45,15 @@ fn build_over<D: FlashDevice + Send + 'static>(
         .into_iter()
         .find(|entry| entry.info.name == config.ftl)
         .expect("the configuration was checked against the same registry");
-    let ftl = (entry.build)(device, &config.ftl_params).map_err(|e| ConfigError::Build(e.to_string()))?;
+    let ftl = (entry.build)(device, &config.ftl_params).map_err(|e| match e {
+        FtlBuildError::Device { .. } => ConfigError::Unsuited(e.to_string()),
+        e => ConfigError::Build(e.to_string()),
+    })?;
+    if ftl.logical_pages() == 0 {
+        return Err(ConfigError::Unsuited(format!(
+            "{} has no room on this device: expected at least one usable block after device.bad_blocks",
+            config.ftl
+        )));
+    }
     Ok(Box::new(BlockNamespace::new(ftl)))
 }

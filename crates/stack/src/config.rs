@@ -51,6 +51,23 @@ pub enum ConfigError {
     /// The preconditioning cannot be read.
     #[error(transparent)]
     Precondition(#[from] PreconditionError),
+    /// A translation layer cannot run on the device, whatever its parameters.
+    #[error("{0}")]
+    Unsuited(String),
+    /// The device does not fit into memory.
+    #[error(
+        "device: {pages} pages in {blocks} blocks take about {needed} of memory: expected at most the {available} that is available"
+    )]
+    Memory {
+        /// Pages of the device.
+        pages: u64,
+        /// Blocks of the device.
+        blocks: u64,
+        /// Memory that the run takes at least, for people.
+        needed: String,
+        /// What there is, for people.
+        available: String,
+    },
     /// A translation layer refuses its parameters or the device.
     #[error("{0}")]
     Build(String),

@@ -8,9 +8,10 @@
 
 pub mod build;
 pub mod config;
+pub mod memory;
 pub mod presets;
 pub mod reproduce;
-pub mod run;
+mod run;
 
 pub use build::build;
 pub use config::{ConfigError, StackConfig, Typed};

@@ -47,6 +47,9 @@ pub enum RunError {
         /// The same for people.
         capacity_text: String,
     },
+    /// Standard input can be read once.
+    #[error("standard input ('-') is given as more than one workload: expected it once")]
+    StdinTwice,
     /// Threads could not be started.
     #[error("cannot start {jobs} jobs: {message}")]
     Threads {
@@ -103,6 +106,8 @@ pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
 pub struct CompareOptions {
     /// Runs at the same time; `None` for one per core.
     pub jobs: Option<usize>,
+    /// Leave out layers that cannot run on the device at all, with a note in every result, instead of refusing the comparison.
+    pub skip_unsuited: bool,
 }
 
 /// Replays one workload on one configuration.
@@ -124,11 +129,27 @@ pub fn compare(
     compare: CompareOptions,
     options: &RunOptions<'_>,
 ) -> Result<Vec<Run>, RunError> {
+    if workloads.iter().filter(|workload| *workload == "-").count() > 1 {
+        return Err(RunError::StdinTwice);
+    }
     let mut capacities = Vec::new();
+    let mut suited = Vec::new();
+    let mut left_out = Vec::new();
     for config in configs {
         // Only the capacity is wanted; maps of large devices are given back at once.
-        let namespace = build(config, BuildOptions::default())?;
-        capacities.push((config.ftl, namespace.capacity_bytes(), namespace.page_bytes()));
+        match build(config, BuildOptions::default()) {
+            Ok(namespace) => {
+                capacities.push((config.ftl, namespace.capacity_bytes(), namespace.page_bytes()));
+                suited.push(config);
+            }
+            Err(error @ ConfigError::Unsuited(_)) if compare.skip_unsuited => left_out.push(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if suited.is_empty()
+        && let Some(error) = left_out.pop()
+    {
+        return Err(error.into());
     }
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
     let Some(&(ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
@@ -148,7 +169,7 @@ pub fn compare(
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
-        for config in configs {
+        for config in suited.iter().copied() {
             let label = if workloads.len() == 1 {
                 config.ftl.to_owned()
             } else {
@@ -162,7 +183,7 @@ pub fn compare(
         .num_threads(jobs)
         .build()
         .map_err(|e| RunError::Threads { jobs, message: e.to_string() })?;
-    pool.install(|| {
+    let mut runs: Vec<Run> = pool.install(|| {
         points
             .par_iter()
             .map(|(config, workload, source, label)| {
@@ -170,8 +191,12 @@ pub fn compare(
                 let mut reader = source.open()?;
                 replay_on(&mut *namespace, config, workload, &mut *reader, label, options)
             })
-            .collect()
-    })
+            .collect::<Result<_, RunError>>()
+    })?;
+    for run in &mut runs {
+        run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
+    }
+    Ok(runs)
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {

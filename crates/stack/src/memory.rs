@@ -1,0 +1,35 @@
+//! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the process, and one that
+//! succeeds beyond what there is ends another.
+
+use crate::config::ConfigError;
+use nandscape_core::{Geometry, units};
+
+/// Least bytes for a page: its OOB in the medium and an entry of a map.
+const PAGE_BYTES: u64 = 8;
+/// Least bytes for a block: state in the medium and in the translation layer.
+const BLOCK_BYTES: u64 = 48;
+
+/// Refuses a device that cannot fit.
+pub(crate) fn check(geometry: &Geometry) -> Result<(), ConfigError> {
+    let (pages, blocks) = (u64::from(geometry.pages()), u64::from(geometry.blocks()));
+    let needed = pages * PAGE_BYTES + blocks * BLOCK_BYTES;
+    let available = available().filter(|available| needed > *available);
+    let limited = || usize::try_from(needed).map_or(true, |n| Vec::<u8>::new().try_reserve_exact(n).is_err());
+    let available = match available {
+        Some(bytes) => units::format_bytes(bytes),
+        // A limit on the process (ulimit -v) shows only when memory is asked for; it is given back untouched.
+        None if limited() => "memory of this process".to_owned(),
+        None => return Ok(()),
+    };
+    Err(ConfigError::Memory { pages, blocks, needed: units::format_bytes(needed), available })
+}
+
+/// Memory that can be had without pushing others out, where the system says so.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    Some((field("MemAvailable:")? + field("SwapFree:").unwrap_or(0)) * 1024)
+}
