@@ -152,7 +152,7 @@ pub struct ReplayArgs {
 pub struct CompareArgs {
     #[arg(help = WORKLOAD_HELP, required = true)]
     pub workloads: Vec<String>,
-    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all].
+    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
     #[command(flatten)]

@@ -56,6 +56,7 @@ impl From<RunError> for Failure {
         match error {
             RunError::Config(error) => error.into(),
             RunError::Trace(error) => error.into(),
+            RunError::StdinTwice => Self::usage(error),
             error => Self::run(error),
         }
     }

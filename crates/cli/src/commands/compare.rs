@@ -27,8 +27,9 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
         count_programs: args.output.report.is_some(),
         progress: &|_, progress| bar.show(progress),
     };
-    let runs =
-        nandscape_stack::compare(&configs, &args.workloads, CompareOptions { jobs: args.jobs }, &options);
+    // A layer that was asked for by name must run; 'all' means all that can.
+    let how = CompareOptions { jobs: args.jobs, skip_unsuited: args.ftl.is_empty() };
+    let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
     let runs = runs?;
     let context = ReportContext { command: command_line(), ..ReportContext::default() };

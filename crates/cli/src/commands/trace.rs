@@ -2,11 +2,12 @@
 
 use crate::args::{ReadingArgs, Remap, SpaceArgs, TargetArgs, TraceVerb};
 use crate::console::{Console, Failure};
+use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
 use nandscape_report::{
     ReportContext, ReportError, render_html, render_workload_text, write_atomically, write_atomically_with,
 };
-use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, write};
+use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -26,15 +27,17 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
                 limit: limit.as_deref().map(units::parse_count).transpose().map_err(Failure::usage)?,
                 ..OpenOptions::default()
             };
+            let name = generator.split(':').next().unwrap_or_default().trim();
+            if generators::find(name).is_none() {
+                let known = generators::GENERATORS.iter().map(|g| &g.info);
+                return Err(Failure::usage(unknown_name("generator", name, known)));
+            }
             let reader = nandscape_trace::open(&generator, &options, target_of(&space)?)?;
             convert(reader, &target, console)
         }
         TraceVerb::Head { workload, n, reading, space } => {
             let reading = ReadingArgs { limit: Some(n.to_string()), ..reading };
-            let reader = open(&workload, &reading, &space)?;
-            let mut text = Vec::new();
-            write::convert(reader, "csv", &mut text)?;
-            console.result(&String::from_utf8_lossy(&text))
+            to_stdout(open(&workload, &reading, &space)?, "csv")
         }
     }
 }
@@ -82,16 +85,19 @@ fn open(workload: &str, reading: &ReadingArgs, space: &SpaceArgs) -> Result<BoxR
 fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(), Failure> {
     let format = format_of(target)?;
     if target.output.as_os_str() == "-" {
-        let mut stdout = std::io::stdout().lock();
-        write::convert(reader, &format, &mut stdout)?;
-        return Ok(());
+        return to_stdout(reader, &format);
     }
     let mut records = 0;
     let mut failure = None;
     let written = write_atomically_with(&target.output, |file| {
         let refused = |source| ReportError::Io { path: target.output.clone(), action: "write", source };
-        let outcome = compressed(file, extension(&target.output), |out| write::convert(reader, &format, out))
-            .map_err(refused)?;
+        let outcome = compressed(file, extension(&target.output), |out| {
+            let mut out = Watched { out, failure: None };
+            let outcome = write::convert(reader, &format, &mut out);
+            out.failure.map_or(Ok(outcome), |kind| Err(std::io::Error::from(kind)))
+        })
+        .and_then(|outcome| outcome)
+        .map_err(refused)?;
         outcome.map(|count| records = count).map_err(|error| {
             failure = Some(error);
             refused(std::io::Error::other("the workload could not be converted"))
@@ -103,6 +109,33 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
     written.map_err(Failure::run)?;
     console.note(&format!("{records} requests written to {}", target.output.display()));
     Ok(())
+}
+
+/// Writes to standard output as it reads, whatever the length. That nobody reads on is not a failure.
+fn to_stdout(reader: BoxReader, format: &str) -> Result<(), Failure> {
+    let mut out = Watched { out: std::io::stdout().lock(), failure: None };
+    let outcome = write::convert(reader, format, &mut out);
+    match out.failure {
+        Some(std::io::ErrorKind::BrokenPipe) => Err(Failure::BrokenPipe),
+        Some(kind) => Err(Failure::run(format!("stdout: {}", std::io::Error::from(kind)))),
+        None => Ok(outcome.map(|_| ())?),
+    }
+}
+
+/// Remembers why the output failed, which the error of a conversion says in words only.
+struct Watched<W> {
+    out: W,
+    failure: Option<std::io::ErrorKind>,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.out.write(bytes).inspect_err(|e| self.failure = Some(e.kind()))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush().inspect_err(|e| self.failure = Some(e.kind()))
+    }
 }
 
 /// Lets `fill` write through the compression that an extension asks for.
