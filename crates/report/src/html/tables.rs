@@ -283,8 +283,8 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
             let class = if row.needs_note() { " class=\"off\"" } else { "" };
             let _ = writeln!(
                 body,
-                "<tr><th scope=\"row\" class=\"left\">{}</th><td class=\"left\">{}</td><td>{}</td><td>{}</td>\
-                 <td class=\"left\">{}</td><td{class}>{}</td><td class=\"left note\">{}</td></tr>",
+                "<tr><th scope=\"row\" class=\"left wrap\">{}</th><td class=\"left\">{}</td><td class=\"wrap\">{}</td>\
+                 <td class=\"wrap\">{}</td><td class=\"left\">{}</td><td{class}>{}</td><td class=\"left note\">{}</td></tr>",
                 text(&row.name),
                 text(&row.row),
                 text(&figure(&row.published)),
