@@ -1,4 +1,4 @@
-//! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a [`FlashDevice`] by [`Timed`].
+//! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a [`nandscape_core::FlashDevice`] by [`Timed`].
 //!
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
 //! a medium with bytes and one without share them.

@@ -127,7 +127,5 @@ pub static SUMMARY: &[Metric] = &[
 
 /// Over-provisioning, (physical - logical) / logical, of the good blocks; `None` without logical pages.
 pub fn over_provisioning(result: &RunResult) -> Option<f64> {
-    let cost = &result.cost;
-    let physical = (cost.total_blocks * cost.pages_per_block) as f64;
-    (cost.logical_pages > 0).then(|| (physical - cost.logical_pages as f64) / cost.logical_pages as f64)
+    (result.cost.logical_pages > 0).then_some(result.cost.op_ratio)
 }

@@ -1,6 +1,6 @@
 //! Virtual-time replay: a workload, a namespace and a pacing rule in; a [`RunResult`] out.
 //!
-//! * [`replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix completions at
+//! * [`mod@replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix completions at
 //!   submission and for event-driven ones alike.
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests.

@@ -206,7 +206,7 @@ fn document(
             write_bytes_per_s: per_second(host.write_bytes),
         },
         latency_ns: recorder.latencies(),
-        cost,
+        cost: cost.into(),
         notes: Vec::new(),
         host,
     }

@@ -52,7 +52,7 @@ pub struct RunResult {
     /// Latency by kind of request, in nanoseconds of simulated time.
     pub latency_ns: LatencyResult,
     /// What the translation layer costs.
-    pub cost: Cost,
+    pub cost: CostResult,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -227,6 +227,41 @@ pub struct ThroughputResult {
     pub read_bytes_per_s: f64,
     /// Host bytes written per simulated second.
     pub write_bytes_per_s: f64,
+}
+
+/// What the translation layer costs, and how its space is divided.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct CostResult {
+    /// DRAM the layer needs on a real device.
+    pub dram_bytes: u64,
+    /// (physical - logical) / logical, over good blocks.
+    pub op_ratio: f64,
+    /// Logical capacity in bytes.
+    pub usable_bytes: u64,
+    /// Good blocks.
+    pub total_blocks: u64,
+    /// Blocks kept free or open, so never a victim.
+    pub reserve_blocks: u64,
+    /// Pages of a block.
+    pub pages_per_block: u64,
+    /// Logical capacity in pages.
+    pub logical_pages: u64,
+}
+
+impl From<Cost> for CostResult {
+    fn from(cost: Cost) -> Self {
+        let physical = cost.total_blocks * cost.pages_per_block;
+        let spare = physical as f64 - cost.logical_pages as f64;
+        Self {
+            dram_bytes: cost.dram_bytes,
+            op_ratio: if cost.logical_pages == 0 { 0.0 } else { spare / cost.logical_pages as f64 },
+            usable_bytes: cost.usable_bytes,
+            total_blocks: cost.total_blocks,
+            reserve_blocks: cost.reserve_blocks,
+            pages_per_block: cost.pages_per_block,
+            logical_pages: cost.logical_pages,
+        }
+    }
 }
 
 /// Latency by kind of request.

@@ -209,3 +209,41 @@ fn a_stopped_run_is_marked_partial() {
     assert!(result.partial);
     assert_eq!(result.host.writes, 0);
 }
+
+#[test]
+fn the_document_has_the_names_other_tools_rely_on() {
+    let result = run::<Serial>(vec![write(0, 0, 1)], Pacing::Closed { depth: 1 });
+    let document = serde_json::to_value(&result).unwrap();
+    for (table, names) in [
+        ("host", "reads writes trims flushes read_bytes write_bytes read_pages write_pages"),
+        ("flash", "programs reads erases by_cause"),
+        ("map", "table_bytes updates update_bytes"),
+        ("gc", "runs moved_pages"),
+        ("merges", "switch full"),
+        ("wear", "erases_min erases_max erases_mean erases_stddev per_block"),
+        ("time", "simulated_ns wall_s host_pages_per_wall_s"),
+        ("throughput", "read_bytes_per_s write_bytes_per_s"),
+        (
+            "cost",
+            "dram_bytes op_ratio usable_bytes total_blocks reserve_blocks pages_per_block logical_pages",
+        ),
+    ] {
+        for name in names.split(' ') {
+            assert!(document[table].get(name).is_some(), "{table}.{name}");
+        }
+    }
+    for kind in ["read", "write"] {
+        for name in "count mean min max p50 p90 p99 p99_9 p99_99 p99_999 p99_9999".split(' ') {
+            assert!(document["latency_ns"][kind].get(name).is_some(), "latency_ns.{kind}.{name}");
+        }
+    }
+    for cause in "host gc merge map meta pad wear".split(' ') {
+        for name in ["programs", "reads", "erases"] {
+            assert!(document["flash"]["by_cause"][cause].get(name).is_some(), "{cause}.{name}");
+        }
+    }
+    for name in "schema version config_hash workload_hash seed config waf waf_bytes".split(' ') {
+        assert!(document.get(name).is_some(), "{name}");
+    }
+    assert_eq!(document["schema"], 1);
+}

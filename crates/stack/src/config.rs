@@ -439,7 +439,7 @@ impl StackConfig {
         serde_json::to_value(self.to_table()).expect("a table of scalars is valid JSON")
     }
 
-    /// Hash of the device and the translation layer, in hexadecimal: equal for equal stacks, whatever was typed.
+    /// Hash of the whole configuration, in hexadecimal: equal for equal configurations, whatever was typed.
     pub fn hash(&self) -> String {
         format!("{:016x}", xxh3_64(self.to_toml().as_bytes()))
     }

@@ -3,8 +3,8 @@
 //!
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
-//! * [`build`]: a configuration becomes a [`nandscape_core::Namespace`].
-//! * [`run`]: replay one configuration, or compare several.
+//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`].
+//! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
 pub mod config;

@@ -80,7 +80,7 @@ pub struct RunOptions<'a> {
     pub with_series: bool,
     /// Erase count of every block in the result.
     pub with_detail: bool,
-    /// Count programs per page where the device is small enough ([`PROGRAM_COUNT_PAGES`]).
+    /// Count programs per page where the device is small enough (16 Mi pages).
     pub count_programs: bool,
     /// Called now and then with the label of the run.
     pub progress: &'a (dyn Fn(&str, Progress) + Sync),

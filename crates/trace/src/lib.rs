@@ -8,7 +8,7 @@
 //! * [`formats`]: one file per trace format, in one registry: detection, reader and, where it makes sense, writer.
 //! * [`generators`]: synthetic loads, seeded and repeatable.
 //! * [`stats`]: what a load looks like; [`scan`]: the little a replay must know before it starts.
-//! * [`write`]: conversion to any writable format.
+//! * [`mod@write`]: conversion to any writable format.
 //!
 //! ```
 //! use nandscape_trace::{OpenOptions, Target, open};

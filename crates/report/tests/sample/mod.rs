@@ -297,7 +297,7 @@ fn result(
             write_bytes_per_s: totals.host.write_bytes as f64 / seconds,
         },
         latency_ns: LatencyResult { all: write, read, write },
-        cost,
+        cost: cost.into(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],

@@ -223,7 +223,7 @@ pub(crate) fn open(
 ) -> Result<BoxReader, TraceError> {
     let make = |bytes, settings| {
         (format.read)(Input { bytes, name: name.to_owned(), settings }, params)
-            .map_err(|message| spec(name, message))
+            .map_err(|message| io(name, message))
     };
     let probe_settings = ReadSettings { volumes: Vec::new(), ..settings.clone() };
     let probe = make(Box::new(Cursor::new(head.to_vec())), probe_settings)?;

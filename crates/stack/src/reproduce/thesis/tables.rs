@@ -119,8 +119,8 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
         (&runs[2], 131_702.0, "printed with two digits swapped: 512 MiB over 4 KiB is 131072"),
         (&runs[3], 113_379.0, "misprinted: 512 MiB over 4736 B is 113360"),
     ] {
-        let cost = &run.result().cost;
-        let share = cost.usable_bytes as f64 / cost.map_table_bytes as f64;
+        let result = run.result();
+        let share = result.cost.usable_bytes as f64 / result.map.table_bytes as f64;
         let name = format!("{}: device bytes per table byte", run.point.strategy.name());
         table.number("S4-45", name, "", printed, share, note);
     }
