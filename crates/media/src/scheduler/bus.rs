@@ -6,13 +6,16 @@
 //!
 //! Invariants: gaps are disjoint, in time order, before `free`, and no shorter than the shortest transfer.
 
-use std::collections::VecDeque;
+/// Gaps of the past that are kept before they are thrown away together.
+const PASSED: usize = 64;
 
 /// A bus: busy up to `free` except for the gaps.
 #[derive(Clone, Debug)]
 pub(super) struct Bus {
     free: u64,
-    gaps: VecDeque<(u64, u64)>,
+    /// The gaps are `gaps[head..]`; those before have passed. In one piece, so that a search has no seam to look out for.
+    gaps: Vec<(u64, u64)>,
+    head: usize,
     /// Shorter gaps are of no use to anyone.
     shortest: u64,
 }
@@ -20,13 +23,14 @@ pub(super) struct Bus {
 impl Bus {
     /// A bus that is free from `at`, and on which no transfer takes less than `shortest` ns.
     pub fn new(at: u64, shortest: u64) -> Self {
-        Self { free: at, gaps: VecDeque::new(), shortest: shortest.max(1) }
+        Self { free: at, gaps: Vec::with_capacity(2 * PASSED), head: 0, shortest: shortest.max(1) }
     }
 
     /// Forgets every booking.
     pub fn reset(&mut self, at: u64) {
         self.free = at;
         self.gaps.clear();
+        self.head = 0;
     }
 
     /// Books `span` ns at or after `earliest`; gives the start. Nothing will be booked before `now` any more.
@@ -34,7 +38,7 @@ impl Bus {
     pub fn book(&mut self, now: u64, earliest: u64, span: u64) -> u64 {
         if earliest >= self.free {
             if earliest - self.free >= self.shortest {
-                self.gaps.push_back((self.free, earliest));
+                self.gaps.push((self.free, earliest));
             }
             self.free = earliest + span;
             return earliest;
@@ -45,16 +49,24 @@ impl Bus {
     /// Takes the first gap that fits, else the end of the queue.
     #[inline]
     fn book_in_gap(&mut self, now: u64, earliest: u64, span: u64) -> u64 {
-        while self.gaps.front().is_some_and(|gap| gap.1 < now + self.shortest) {
-            self.gaps.pop_front();
+        while self.gaps.get(self.head).is_some_and(|gap| gap.1 < now + self.shortest) {
+            self.head += 1;
         }
-        let first = self.gaps.partition_point(|gap| gap.1 < earliest + span);
-        for i in first..self.gaps.len() {
-            let (start, end) = self.gaps[i];
-            let begin = start.max(earliest);
-            if begin + span <= end {
-                self.use_gap(i, begin, begin + span);
-                return begin;
+        if self.head >= PASSED {
+            self.gaps.drain(..self.head);
+            self.head = 0;
+        }
+        let needed = earliest + span;
+        // Most bookings that find no gap are later than all of them.
+        if self.gaps.last().is_some_and(|gap| gap.1 >= needed) {
+            let first = self.head + self.gaps[self.head..].partition_point(|gap| gap.1 < needed);
+            for i in first..self.gaps.len() {
+                let (start, end) = self.gaps[i];
+                let begin = start.max(earliest);
+                if begin + span <= end {
+                    self.use_gap(i, begin, begin + span);
+                    return begin;
+                }
             }
         }
         let begin = self.free;
@@ -125,6 +137,6 @@ mod tests {
             bus.book(i * 100, i * 100 + 50, 20);
             bus.book(i * 100, i * 100, 10);
         }
-        assert!(bus.gaps.len() < 5, "{}", bus.gaps.len());
+        assert!(bus.gaps.len() < PASSED + 5, "{}", bus.gaps.len());
     }
 }
