@@ -33,6 +33,8 @@ const TIMING: Timing = Timing {
 };
 /// Requests in flight.
 const DEPTH: usize = 32;
+/// Requests known before they are issued, as in a replay.
+const AHEAD: usize = 8;
 /// Host writes before anything is measured, in logical capacities.
 const WARM_UP: u64 = 3;
 const ROUNDS: usize = 21;
@@ -68,14 +70,23 @@ impl Stack {
 
     fn overwrite(&mut self, writes: u64) {
         let pages = self.ftl.logical_pages();
-        let mut lpn = below(&mut self.rng, pages);
-        for i in 0..writes {
-            // A replay knows its next request, too.
-            let next = below(&mut self.rng, pages);
-            self.ftl.prepare(Extent::new(next * 4096, 4096));
-            self.write(lpn, i as usize % DEPTH);
-            lpn = next;
+        let mut known = [0; AHEAD];
+        for lpn in &mut known {
+            *lpn = self.draw(pages);
         }
+        for i in 0..writes {
+            let place = i as usize % AHEAD;
+            let next = self.draw(pages);
+            let lpn = std::mem::replace(&mut known[place], next);
+            self.write(lpn, i as usize % DEPTH);
+        }
+    }
+
+    /// The next page, prepared as a replay does when it reads a request.
+    fn draw(&mut self, pages: u64) -> u64 {
+        let lpn = below(&mut self.rng, pages);
+        self.ftl.prepare(Extent::new(lpn * 4096, 4096));
+        lpn
     }
 }
 
