@@ -81,8 +81,6 @@ pub struct ReplayOutcome {
     pub result: RunResult,
     /// The series.
     pub series: Option<Series>,
-    /// Virtual time can be passed without wall time: the caller may want to start its clock when this is called.
-    pub counted_requests: u64,
 }
 
 /// Requests between two looks at the stop flag and the progress callback.
@@ -128,12 +126,11 @@ pub fn replay(
             error,
         },
     );
-    let counted_requests = recorder.completed();
     let mut series = recorder.into_series(namespace, end.start);
     if let Some(series) = &mut series {
         series.erase_counts = erases_since(namespace, &wear_before);
     }
-    Ok(ReplayOutcome { result, series, counted_requests })
+    Ok(ReplayOutcome { result, series })
 }
 
 struct Run {
