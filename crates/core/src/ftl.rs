@@ -5,7 +5,8 @@ use crate::device::{FlashDevice, FlashError, Token};
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-/// Advice that comes with a write: a stream, placement handle or lifetime class. 0 is none.
+/// Advice that comes with a write: at a namespace the host's stream id or placement handle, at a translation layer the number of the
+/// log to append to. 0 is none, or the default log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint(pub u16);
 
@@ -69,6 +70,19 @@ pub struct FtlStats {
     pub live_pages: u64,
 }
 
+/// Where one log of host writes stands (see [`Ftl::logs`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogStatus {
+    /// Bytes of a piece: what the log is given at a time (the stream granularity, or a reclaim unit).
+    pub piece_bytes: u64,
+    /// Bytes that can still be written to the log's present piece; 0 before its first.
+    pub room_bytes: u64,
+    /// Pieces that hold data of the log, the present one included.
+    pub pieces: u64,
+    /// Bytes the host wrote to the log since the last reset.
+    pub host_bytes: u64,
+}
+
 /// What a translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
@@ -125,6 +139,25 @@ pub trait Ftl {
 
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
+
+    /// Logs that host writes can be told apart into by their [`Hint`], log 0 included. A layer without streams has 1, and puts every
+    /// write there; a hint of `logs()` or above means log 0.
+    fn logs(&self) -> u16 {
+        1
+    }
+
+    /// Where a log stands.
+    fn log_status(&self, log: u16) -> LogStatus {
+        let _ = log;
+        LogStatus::default()
+    }
+
+    /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the host updates). Gives the bytes
+    /// that were left unwritten in the piece it leaves.
+    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
+        let _ = (log, at);
+        Ok(0)
+    }
 
     /// Where a logical page is, if it is mapped. For tests and analysis.
     fn lookup(&self, lpn: Lpn) -> Option<Ppn>;

@@ -5,6 +5,7 @@
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
+//! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
@@ -19,6 +20,7 @@ pub mod namespace;
 pub mod record;
 pub mod registry;
 pub mod rng;
+pub mod subsystem;
 pub mod time;
 pub mod units;
 
@@ -26,9 +28,10 @@ pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, PageRead, Token};
 pub use divide::Divider;
-pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint};
+pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use namespace::{Command, Namespace, NamespaceError};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
+pub use subsystem::{NamespaceInfo, Single, Subsystem};
 pub use time::SimTime;

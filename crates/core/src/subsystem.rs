@@ -1,0 +1,184 @@
+//! Several namespaces over one flash device and one clock: what job files and servers of more than one namespace see.
+
+use crate::addr::Extent;
+use crate::device::{Completion, FlashDevice, Token};
+use crate::ftl::{Cost, FtlStats};
+use crate::namespace::{Command, HostCounts, Namespace, NamespaceError, Payload};
+use crate::time::SimTime;
+use serde::Serialize;
+
+/// One namespace as a host identifies it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamespaceInfo {
+    /// Name by which job files address it, such as `ns1`.
+    pub name: String,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Device page in bytes.
+    pub page_bytes: u32,
+    /// Index of the NVM set that holds it; 0 where the device has no sets.
+    pub set: u16,
+    /// Index of the endurance group of that set.
+    pub endurance_group: u16,
+}
+
+/// Namespaces that share a flash device. Namespaces and sets are numbered from 0; commands of all namespaces are submitted in
+/// nondecreasing time, and one stream of completions serves them all.
+///
+/// A set has a translation layer of its own over its own dies; several namespaces may lie in one set, where they share that layer
+/// and its garbage collection.
+pub trait Subsystem {
+    /// What there is.
+    fn namespaces(&self) -> &[NamespaceInfo];
+
+    /// NVM sets; 1 where the device is not divided.
+    fn sets(&self) -> u16;
+
+    /// See [`crate::Ftl::prepare`].
+    fn prepare(&self, namespace: u32, extent: Extent) {
+        let _ = (namespace, extent);
+    }
+
+    /// Executes a command on a namespace, offsets counted from its first byte. The token completes when the host may be answered.
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError>;
+
+    /// See [`FlashDevice::completion`].
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// See [`FlashDevice::watch`].
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// See [`FlashDevice::advance`].
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// See [`FlashDevice::next_event`].
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// From when on nothing submitted is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
+
+    /// No host has anything to do from `at` until `until`.
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError>;
+
+    /// What hosts asked of a namespace since the last reset.
+    fn host_counts(&self, namespace: u32) -> HostCounts;
+
+    /// Counters of a set's translation layer.
+    fn ftl_stats(&self, set: u16) -> FtlStats;
+
+    /// Cost of a set's translation layer.
+    fn cost(&self, set: u16) -> Cost;
+
+    /// The flash of a set, with that set's own geometry, counters and wear.
+    fn device(&self, set: u16) -> &dyn FlashDevice;
+
+    /// Ends preconditioning: counters start anew and every resource is free at `at`.
+    fn reset_counters(&mut self, at: SimTime);
+
+    /// Checks the invariants of everything below; panics with the values. For tests.
+    fn check_invariants(&self);
+}
+
+/// A single namespace as a subsystem.
+pub struct Single {
+    info: [NamespaceInfo; 1],
+    namespace: Box<dyn Namespace + Send>,
+}
+
+impl Single {
+    /// A subsystem whose only namespace has this name.
+    pub fn new(name: &str, namespace: Box<dyn Namespace + Send>) -> Self {
+        let info = [NamespaceInfo {
+            name: name.to_owned(),
+            capacity_bytes: namespace.capacity_bytes(),
+            page_bytes: namespace.page_bytes(),
+            set: 0,
+            endurance_group: 0,
+        }];
+        Self { info, namespace }
+    }
+}
+
+impl Subsystem for Single {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.info
+    }
+
+    fn sets(&self) -> u16 {
+        1
+    }
+
+    fn prepare(&self, _: u32, extent: Extent) {
+        self.namespace.prepare(extent);
+    }
+
+    fn submit(
+        &mut self,
+        _: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        self.namespace.submit(command, payload, at)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.namespace.completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.namespace.watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.namespace.advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.namespace.next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.namespace.device().idle_from()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.namespace.idle(at, until)
+    }
+
+    fn host_counts(&self, _: u32) -> HostCounts {
+        self.namespace.host_counts()
+    }
+
+    fn ftl_stats(&self, _: u16) -> FtlStats {
+        self.namespace.ftl_stats()
+    }
+
+    fn cost(&self, _: u16) -> Cost {
+        self.namespace.cost()
+    }
+
+    fn device(&self, _: u16) -> &dyn FlashDevice {
+        self.namespace.device()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.namespace.reset_counters(at);
+    }
+
+    fn check_invariants(&self) {
+        self.namespace.check_invariants();
+    }
+}
+
+impl std::fmt::Debug for Single {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Single").field("info", &self.info).finish_non_exhaustive()
+    }
+}
