@@ -5,6 +5,7 @@
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
+//! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
@@ -17,6 +18,7 @@ pub mod divide;
 pub mod ftl;
 pub mod geometry;
 pub mod namespace;
+pub mod placement;
 pub mod record;
 pub mod registry;
 pub mod rng;
@@ -31,6 +33,7 @@ pub use divide::Divider;
 pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use namespace::{Command, Namespace, NamespaceError};
+pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
 pub use subsystem::{NamespaceInfo, Single, Subsystem};

@@ -2,7 +2,8 @@
 
 use crate::addr::Extent;
 use crate::device::{Completion, FlashDevice, Token};
-use crate::ftl::{Cost, FtlError, FtlStats, Hint};
+use crate::ftl::{Cost, FtlError, FtlStats, Hint, LogStatus};
+use crate::placement::PlacementReport;
 use crate::record::Op;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
@@ -112,6 +113,28 @@ pub trait Namespace {
 
     /// Cost of the translation layer.
     fn cost(&self) -> Cost;
+
+    /// See [`crate::Ftl::logs`].
+    fn logs(&self) -> u16 {
+        1
+    }
+
+    /// See [`crate::Ftl::log_status`].
+    fn log_status(&self, log: u16) -> LogStatus {
+        let _ = log;
+        LogStatus::default()
+    }
+
+    /// See [`crate::Ftl::renew_log`].
+    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        let _ = (log, at);
+        Ok(0)
+    }
+
+    /// What a directive (streams, data placement) counted since the last reset, where there is one.
+    fn placement(&self) -> Option<PlacementReport> {
+        None
+    }
 
     /// The flash device at the bottom.
     fn device(&self) -> &dyn FlashDevice;

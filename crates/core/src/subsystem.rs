@@ -2,8 +2,9 @@
 
 use crate::addr::Extent;
 use crate::device::{Completion, FlashDevice, Token};
-use crate::ftl::{Cost, FtlStats};
+use crate::ftl::{Cost, FtlStats, LogStatus};
 use crate::namespace::{Command, HostCounts, Namespace, NamespaceError, Payload};
+use crate::placement::PlacementReport;
 use crate::time::SimTime;
 use serde::Serialize;
 
@@ -74,6 +75,29 @@ pub trait Subsystem {
 
     /// Cost of a set's translation layer.
     fn cost(&self, set: u16) -> Cost;
+
+    /// Logs of a set's translation layer, see [`crate::Ftl::logs`].
+    fn logs(&self, set: u16) -> u16 {
+        let _ = set;
+        1
+    }
+
+    /// See [`crate::Ftl::log_status`].
+    fn log_status(&self, set: u16, log: u16) -> LogStatus {
+        let _ = (set, log);
+        LogStatus::default()
+    }
+
+    /// See [`crate::Ftl::renew_log`].
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        let _ = (set, log, at);
+        Ok(0)
+    }
+
+    /// What a directive (streams, data placement) counted since the last reset, where there is one.
+    fn placement(&self) -> Option<PlacementReport> {
+        None
+    }
 
     /// The flash of a set, with that set's own geometry, counters and wear.
     fn device(&self, set: u16) -> &dyn FlashDevice;
@@ -162,6 +186,22 @@ impl Subsystem for Single {
 
     fn cost(&self, _: u16) -> Cost {
         self.namespace.cost()
+    }
+
+    fn logs(&self, _: u16) -> u16 {
+        self.namespace.logs()
+    }
+
+    fn log_status(&self, _: u16, log: u16) -> LogStatus {
+        self.namespace.log_status(log)
+    }
+
+    fn renew_log(&mut self, _: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        self.namespace.renew_log(log, at)
+    }
+
+    fn placement(&self) -> Option<PlacementReport> {
+        self.namespace.placement()
     }
 
     fn device(&self, _: u16) -> &dyn FlashDevice {

@@ -2,8 +2,8 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlStats, Namespace, NamespaceError, Op, SimTime,
-    Token,
+    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlStats, LogStatus, Namespace, NamespaceError, Op,
+    SimTime, Token,
 };
 
 /// A namespace of plain block commands that covers a whole translation layer.
@@ -112,6 +112,18 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
 
     fn cost(&self) -> Cost {
         self.ftl.cost()
+    }
+
+    fn logs(&self) -> u16 {
+        self.ftl.logs()
+    }
+
+    fn log_status(&self, log: u16) -> LogStatus {
+        self.ftl.log_status(log)
+    }
+
+    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        Ok(self.ftl.renew_log(log, at)?)
     }
 
     fn device(&self) -> &dyn FlashDevice {
