@@ -71,7 +71,7 @@ pub struct PageRead {
 }
 
 /// What a device can do beyond the basic contract.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Pages of a block may be programmed in any order (superblock strategies of the thesis need it).
     pub out_of_order_program: bool,
@@ -79,6 +79,16 @@ pub struct Capabilities {
     pub stores_data: bool,
     /// Reads and programs move only the bytes asked for over the bus instead of the whole page.
     pub partial_transfer: bool,
+    /// Pages of a block that one array operation programs together (3 for one-shot TLC), from 1. A layer that stripes its writes
+    /// fills such a unit before it goes to the next die; each page is still programmed by a call of its own.
+    pub program_pages: u32,
+}
+
+impl Default for Capabilities {
+    /// The basic contract: nothing beyond it, and a page is a program unit.
+    fn default() -> Self {
+        Self { out_of_order_program: false, stores_data: false, partial_transfer: false, program_pages: 1 }
+    }
 }
 
 /// A finished [`FlashDevice::watch`].
@@ -192,6 +202,12 @@ pub trait FlashDevice {
 
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
+
+    /// Completes when every program answered so far is safe from a loss of power: at once unless the device answers programs from
+    /// a volatile buffer.
+    fn barrier(&mut self, _at: SimTime) -> Token {
+        Token::NONE
+    }
 
     /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read = "flash"`).
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;

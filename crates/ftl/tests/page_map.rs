@@ -337,6 +337,23 @@ fn sequential_writes_go_to_all_dies_at_once() {
 }
 
 #[test]
+fn a_program_unit_is_filled_on_one_die_before_the_next() {
+    let geometry = geometry(2, 2, 1, 16, 9, 4096, 4096);
+    let capabilities = Capabilities { program_pages: 3, ..Capabilities::default() };
+    let options = NandOptions { capabilities, ..NandOptions::default() };
+    let mut ftl = ftl(geometry, &options, &[("capacity", "1MiB"), ("frontiers", "4")]);
+    let bytes = u64::from(geometry.page_bytes);
+    let mut unit_of = |page: u64| {
+        ftl.write(Extent::new(page * bytes, bytes), None, Hint::default(), SimTime(0)).unwrap();
+        let place = ftl.lookup(Lpn(page as u32)).unwrap();
+        place.0 / (geometry.blocks_per_unit() * geometry.pages_per_block)
+    };
+    let units: Vec<u32> = (0..15).map(&mut unit_of).collect();
+    assert_eq!(units, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 0, 0, 0]);
+    ftl.check_invariants();
+}
+
+#[test]
 fn a_program_of_gc_waits_for_its_read_and_the_host_for_neither() {
     // Two dies; GC moves between them, the host's token carries only its own program.
     let shape = geometry(1, 1, 1, 12, 4, 4096, 4096);

@@ -505,6 +505,7 @@ fn nand_options(device: &Params) -> Result<NandOptions, ConfigError> {
             out_of_order_program: device.flag("out_of_order_program"),
             stores_data: false,
             partial_transfer: device.flag("partial_transfer"),
+            ..Capabilities::default()
         },
         count_programs: false,
     })

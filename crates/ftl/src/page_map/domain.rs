@@ -21,9 +21,11 @@ pub(super) struct Frontier {
     /// Device block number; meaningful while `next < end`.
     pub block: u32,
     lane: u32,
+    /// The next border of a program unit, where the log steps on to another block.
+    border: u32,
 }
 
-/// Open blocks that are written round robin, a page at a time.
+/// Open blocks that are written round robin, a program unit at a time.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub slots: Vec<Frontier>,
@@ -47,6 +49,8 @@ pub(super) struct DomainShape {
     pub blocks_per_lane: u32,
     pub planes_per_lane: u32,
     pub pages_per_block: u32,
+    /// Pages that are programmed together ([`nandscape_core::Capabilities::program_pages`]).
+    pub program_pages: u32,
     /// Open blocks of each log; 0 where a log is not used.
     pub slots: [u32; LOGS],
 }
@@ -56,6 +60,7 @@ pub(super) struct Domain {
     pub blocks: u32,
     blocks_per_lane: u32,
     pages_per_block: u32,
+    program_pages: u32,
     lanes: Vec<Lane>,
     /// Where the search for the next lane starts.
     rotor: usize,
@@ -114,6 +119,7 @@ impl Domain {
             blocks: shape.lanes * per_lane,
             blocks_per_lane: per_lane,
             pages_per_block: shape.pages_per_block,
+            program_pages: shape.program_pages,
             lanes,
             rotor: 0,
             logs,
@@ -178,7 +184,8 @@ impl Domain {
         self.free_blocks -= 1;
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
         let next = block * self.pages_per_block;
-        Frontier { next, end: next + self.pages_per_block, block, lane: lane as u32 }
+        let end = next + self.pages_per_block;
+        Frontier { next, end, block, lane: lane as u32, border: end.min(next + self.program_pages) }
     }
 
     /// The page at the cursor of a log was programmed. Seals the block when it was the last.
@@ -188,6 +195,10 @@ impl Domain {
         let Log { slots, cursor } = &mut self.logs[log];
         let slot = &mut slots[*cursor];
         slot.next += 1;
+        if slot.next < slot.border {
+            return;
+        }
+        slot.border = slot.end.min(slot.next + self.program_pages);
         let slot = *slot;
         *cursor = if *cursor + 1 == slots.len() { 0 } else { *cursor + 1 };
         if slot.next == slot.end {

@@ -276,8 +276,16 @@ fn build_domains<D: FlashDevice>(
             let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
             let wear = (config.wear.build)(params, &mut counts);
             let slots = [config.frontiers, gc_slots, u32::from(wear.migrates())];
-            let shape =
-                DomainShape { base, lanes, blocks_per_lane, planes_per_lane, pages_per_block, slots };
+            let program_pages = device.capabilities().program_pages;
+            let shape = DomainShape {
+                base,
+                lanes,
+                blocks_per_lane,
+                planes_per_lane,
+                pages_per_block,
+                program_pages,
+                slots,
+            };
             let mut domain = Domain::new(&shape, victim, wear, is_good, erase_count);
             let block = u64::from(pages_per_block);
             let open = u64::from(domain.frontiers());
@@ -364,9 +372,9 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         Ok(done)
     }
 
-    fn flush(&mut self, _: SimTime) -> Result<Token, FtlError> {
-        // Nothing is held back: every acknowledged write has been programmed, and its OOB with it.
-        Ok(Token::NONE)
+    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it, unless the device buffers it.
+        Ok(self.device.barrier(at))
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
