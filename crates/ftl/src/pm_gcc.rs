@@ -275,8 +275,8 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
         Ok(done)
     }
 
-    fn flush(&mut self, _at: SimTime) -> Result<Token, FtlError> {
-        Ok(Token::NONE)
+    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        Ok(self.base.device.barrier(at))
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {

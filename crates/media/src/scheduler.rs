@@ -78,6 +78,11 @@ pub trait Scheduler {
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
 
+    /// See [`nandscape_core::FlashDevice::barrier`].
+    fn barrier(&mut self, _at: SimTime) -> Token {
+        Token::NONE
+    }
+
     /// When a token completes, if that is known at submission.
     fn completion(&self, token: Token) -> Option<SimTime>;
 

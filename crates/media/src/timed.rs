@@ -87,6 +87,10 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.scheduler.join(a, b)
     }
 
+    fn barrier(&mut self, at: SimTime) -> Token {
+        self.scheduler.barrier(at)
+    }
+
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
         self.medium.note_unmapped_read();
         self.causes.row(issue.cause).reads += 1;
