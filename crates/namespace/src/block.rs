@@ -2,8 +2,8 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlStats, LogStatus, Namespace, NamespaceError, Op,
-    SimTime, Token,
+    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus, Namespace,
+    NamespaceError, Op, SimTime, Token,
 };
 
 /// A namespace of plain block commands that covers a whole translation layer.
@@ -25,27 +25,47 @@ impl<F: Ftl + ?Sized> BlockNamespace<F> {
     pub fn ftl(&self) -> &F {
         &self.ftl
     }
+}
 
-    fn count(&mut self, command: Command) {
-        let extent = command.extent;
-        let counts = &mut self.counts;
-        match command.op {
-            Op::Read => {
-                counts.reads += 1;
-                counts.read_bytes += extent.len;
-                counts.read_pages += extent.page_count(self.page_bytes);
-            }
-            Op::Write => {
-                counts.writes += 1;
-                counts.write_bytes += extent.len;
-                counts.write_pages += extent.page_count(self.page_bytes);
-            }
-            Op::Trim | Op::WriteZeroes => {
-                counts.trims += 1;
-                counts.trim_bytes += extent.len;
-            }
-            Op::Flush => counts.flushes += 1,
+/// Counts a command as asked for.
+pub(crate) fn count(counts: &mut HostCounts, command: Command, page_bytes: u32) {
+    let extent = command.extent;
+    match command.op {
+        Op::Read => {
+            counts.reads += 1;
+            counts.read_bytes += extent.len;
+            counts.read_pages += extent.page_count(page_bytes);
         }
+        Op::Write => {
+            counts.writes += 1;
+            counts.write_bytes += extent.len;
+            counts.write_pages += extent.page_count(page_bytes);
+        }
+        Op::Trim | Op::WriteZeroes => {
+            counts.trims += 1;
+            counts.trim_bytes += extent.len;
+        }
+        Op::Flush => counts.flushes += 1,
+    }
+}
+
+/// Does a command on a translation layer.
+#[inline]
+pub(crate) fn execute<F: Ftl + ?Sized>(
+    ftl: &mut F,
+    command: Command,
+    payload: Payload<'_>,
+    at: SimTime,
+) -> Result<Token, FtlError> {
+    let Command { op, extent, hint } = command;
+    match (op, payload) {
+        (Op::Read, Payload::Read(data)) => ftl.read(extent, Some(data), at),
+        (Op::Read, _) => ftl.read(extent, None, at),
+        (Op::Write, Payload::Write(data)) => ftl.write(extent, Some(data), hint, at),
+        (Op::Write, _) => ftl.write(extent, None, hint, at),
+        (Op::Trim, _) => ftl.trim(extent, at),
+        (Op::WriteZeroes, _) => ftl.write_zeroes(extent, at),
+        (Op::Flush, _) => ftl.flush(at),
     }
 }
 
@@ -69,17 +89,8 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
-        self.count(command);
-        let Command { op, extent, hint } = command;
-        Ok(match (op, payload) {
-            (Op::Read, Payload::Read(data)) => self.ftl.read(extent, Some(data), at)?,
-            (Op::Read, _) => self.ftl.read(extent, None, at)?,
-            (Op::Write, Payload::Write(data)) => self.ftl.write(extent, Some(data), hint, at)?,
-            (Op::Write, _) => self.ftl.write(extent, None, hint, at)?,
-            (Op::Trim, _) => self.ftl.trim(extent, at)?,
-            (Op::WriteZeroes, _) => self.ftl.write_zeroes(extent, at)?,
-            (Op::Flush, _) => self.ftl.flush(at)?,
-        })
+        count(&mut self.counts, command, self.page_bytes);
+        Ok(execute(&mut *self.ftl, command, payload, at)?)
     }
 
     fn completion(&self, token: Token) -> Option<SimTime> {

@@ -1,5 +1,11 @@
-//! What a host sees over a translation layer. Today: plain block commands ([`BlockNamespace`]).
+//! What a host sees over translation layers: plain block commands over one ([`BlockNamespace`]), or several namespaces over NVM sets
+//! ([`NvmSubsystem`], [`sets`]).
 
 mod block;
+pub mod sets;
+mod sole;
+mod subsystem;
 
 pub use block::BlockNamespace;
+pub use sole::Sole;
+pub use subsystem::{NamespaceSpec, NvmSet, NvmSubsystem, SharedDevice, SubsystemError};

@@ -3,11 +3,12 @@
 
 use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::memory;
-use nandscape_core::{FlashDevice, Namespace};
+use nandscape_core::{FlashDevice, Ftl, Namespace, Subsystem, UnitId};
 use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
 use nandscape_media::{Fifo, Nand, ReadFirst, Scheduler, Serial, Timed};
-use nandscape_namespace::BlockNamespace;
+use nandscape_namespace::sets::{Part, share};
+use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SharedDevice, Sole};
 
 /// Choices that do not change what a run counts, only what it keeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,31 +17,87 @@ pub struct BuildOptions {
     pub count_programs: bool,
 }
 
-/// Builds the namespace of a configuration, its device wholly erased.
+/// Builds the only namespace of a configuration, its device wholly erased.
 pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Namespace + Send>, ConfigError> {
+    if !config.partition.is_plain() {
+        if config.partition.namespaces() != 1 {
+            return Err(ConfigError::Unsuited(format!(
+                "namespaces: expected one for a trace or generator, but there are {}; job files address several",
+                config.partition.namespaces()
+            )));
+        }
+        return Ok(Box::new(Sole::new(subsystem(config, options)?)));
+    }
     memory::check(&config.geometry)?;
     match config.mode {
-        TimingMode::Serial => build_with::<Serial>(config, options),
-        TimingMode::Fifo => build_with::<Fifo>(config, options),
-        TimingMode::ReadFirst => build_with::<ReadFirst>(config, options),
+        TimingMode::Serial => build_plain::<Serial>(config, options),
+        TimingMode::Fifo => build_plain::<Fifo>(config, options),
+        TimingMode::ReadFirst => build_plain::<ReadFirst>(config, options),
     }
 }
 
-fn build_with<S: Scheduler + Send + 'static>(
+/// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased.
+pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    Ok(Box::new(subsystem(config, BuildOptions::default())?))
+}
+
+/// As [`build_subsystem`], for callers that want the commands of NVM sets besides.
+pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
+    memory::check(&config.geometry)?;
+    match config.mode {
+        TimingMode::Serial => divide::<Serial>(config, options),
+        TimingMode::Fifo => divide::<Fifo>(config, options),
+        TimingMode::ReadFirst => divide::<ReadFirst>(config, options),
+    }
+}
+
+fn build_plain<S: Scheduler + Send + 'static>(
     config: &StackConfig,
     options: BuildOptions,
 ) -> Result<Box<dyn Namespace + Send>, ConfigError> {
+    Ok(Box::new(BlockNamespace::new(layer(config, device::<S>(config, options)?)?)))
+}
+
+/// One layer for each set. A set of all dies has the device for itself; the others share it.
+fn divide<S: Scheduler + Send + 'static>(
+    config: &StackConfig,
+    options: BuildOptions,
+) -> Result<NvmSubsystem, ConfigError> {
+    let partition = &config.partition;
+    let device = device::<S>(config, options)?;
+    let page_bytes = config.geometry.page_bytes;
+    let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
+    let subsystem = if partition.layout.is_whole(&config.geometry) {
+        let set = NvmSet { ftl: layer(config, device)?, endurance_group: partition.endurance_groups[0] };
+        let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
+        NvmSubsystem::whole(set, &specs)
+    } else {
+        let shared: SharedDevice = share(device);
+        let build = |(dies, group): (&Vec<UnitId>, &u16)| {
+            let ftl = layer(config, Part::new(SharedDevice::clone(&shared), dies))?;
+            Ok(NvmSet { ftl, endurance_group: *group })
+        };
+        let sets = partition.layout.sets().iter().zip(&partition.endurance_groups);
+        let sets: Vec<NvmSet> = sets.map(build).collect::<Result<_, ConfigError>>()?;
+        let capacities: Vec<u64> = sets.iter().map(|set| capacity(&*set.ftl)).collect();
+        let specs = partition.specs(&capacities, page_bytes)?;
+        NvmSubsystem::divided(shared, sets, &specs)
+    };
+    subsystem.map_err(|e| ConfigError::Build(format!("namespaces: {e}")))
+}
+
+fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
     let mut nand_options = config.nand.clone();
     nand_options.count_programs = options.count_programs;
     let nand = Nand::new(config.geometry, &nand_options)
         .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
-    build_over(config, Timed::new(nand, S::new(&config.geometry, &config.timing)))
+    Ok(Timed::new(nand, S::new(&config.geometry, &config.timing)))
 }
 
-fn build_over<D: FlashDevice + Send + 'static>(
+fn layer<D: FlashDevice + Send + 'static>(
     config: &StackConfig,
     device: D,
-) -> Result<Box<dyn Namespace + Send>, ConfigError> {
+) -> Result<Box<dyn Ftl + Send>, ConfigError> {
     let entry = ftls::<D>()
         .into_iter()
         .find(|entry| entry.info.name == config.ftl)
@@ -55,5 +112,5 @@ fn build_over<D: FlashDevice + Send + 'static>(
             config.ftl
         )));
     }
-    Ok(Box::new(BlockNamespace::new(ftl)))
+    Ok(ftl)
 }

@@ -3,6 +3,7 @@
 //! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
+use crate::partition::Partition;
 use crate::presets::PRESETS;
 use nandscape_core::registry::{self, ParamKind};
 use nandscape_core::{
@@ -75,7 +76,12 @@ pub enum ConfigError {
 
 const U32: u64 = u32::MAX as u64;
 
-const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
+pub(crate) const fn param(
+    name: &'static str,
+    summary: &'static str,
+    kind: ParamKind,
+    default: &'static str,
+) -> Param {
     Param { name, summary, kind, default }
 }
 
@@ -83,7 +89,7 @@ const fn size(max: u64) -> ParamKind {
     ParamKind::Size { min: 1, max }
 }
 
-const fn int(min: u64, max: u64) -> ParamKind {
+pub(crate) const fn int(min: u64, max: u64) -> ParamKind {
     ParamKind::Int { min, max }
 }
 
@@ -327,7 +333,7 @@ fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigError> {
     })
 }
 
-fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
+pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
     table.iter().map(|(k, v)| Ok((k.clone(), text_of(&format!("{prefix}{k}"), v)?))).collect()
 }
 
@@ -373,6 +379,8 @@ pub struct StackConfig {
     pub seed: u64,
     /// How the workload is read.
     pub workload: Params,
+    /// How the device is divided into sets and namespaces.
+    pub partition: Partition,
     device: Params,
     timing_params: Params,
 }
@@ -384,10 +392,13 @@ impl StackConfig {
         let timing = take_table(&mut device, "timing", "device.timing")?;
         let mut ftl = take_table(&mut table, "ftl", "ftl")?;
         let workload = take_table(&mut table, "workload", "workload")?;
+        let sets = take_table(&mut table, "sets", "sets")?;
+        let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, workload".into(),
+                message: "unknown table; known: device, device.timing, ftl, sets, namespaces, workload"
+                    .into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -403,8 +414,10 @@ impl StackConfig {
             .find(|info| info.name == kind)
             .ok_or_else(|| registry::unknown_name("ftl", &kind, infos.iter().copied()))?;
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
+        let geometry = geometry(&device)?;
         Ok(Self {
-            geometry: geometry(&device)?,
+            geometry,
+            partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device)?,
             timing: timing_of(&timing_params)?,
             mode: mode_of(&timing_params),
@@ -455,6 +468,12 @@ impl StackConfig {
         let mut table = toml::Table::new();
         table.insert("device".into(), device.into());
         table.insert("ftl".into(), ftl.into());
+        // Only where the device is divided, so that what is not divided prints and hashes as ever.
+        for (info, params, is_default) in self.partition.params() {
+            if !is_default {
+                table.insert(info.name.into(), table_of(info, params).into());
+            }
+        }
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table
     }

@@ -3,17 +3,19 @@
 //!
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
-//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`].
+//! * [`partition`]: how the device is divided into NVM sets and namespaces.
+//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
 pub mod config;
 pub mod memory;
+pub mod partition;
 pub mod presets;
 pub mod reproduce;
 mod run;
 
-pub use build::build;
+pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};

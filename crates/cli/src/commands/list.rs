@@ -3,7 +3,7 @@
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use nandscape_core::Info;
-use nandscape_stack::{config, presets, reproduce};
+use nandscape_stack::{config, partition, presets, reproduce};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -58,7 +58,9 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
-        Listing::Keys => vec![config::DEVICE, config::TIMING, config::WORKLOAD],
+        Listing::Keys => {
+            vec![config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES, config::WORKLOAD]
+        }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
     }
 }

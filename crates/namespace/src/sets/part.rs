@@ -1,0 +1,248 @@
+//! Some dies of a device as a device of its own.
+
+use nandscape_core::{
+    BlockId, Capabilities, CauseTable, Completion, Divider, FlashDevice, FlashError, Geometry, Issue, Oob,
+    OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A device that several parts share. One thread works on all of them, so the lock is never waited for; it is there because a stack may
+/// move between threads. It costs some 10 ns an operation (bench `sets`).
+pub type Shared<D> = Arc<Mutex<D>>;
+
+/// Makes a device one that can be shared.
+pub fn share<D>(device: D) -> Shared<D> {
+    Arc::new(Mutex::new(device))
+}
+
+/// The device of one NVM set: dies of a shared device, numbered anew in the order of their list. Tokens, clock, buses and events are
+/// those of the whole device, so that sets meet on the channels; counters are the part's own.
+///
+/// Where the list is a grid (the same dies of each of some channels) the part has that grid as its shape, else it is one channel for
+/// each die.
+#[derive(Debug)]
+pub struct Part<D: ?Sized> {
+    geometry: Geometry,
+    capabilities: Capabilities,
+    pages_per_unit: Divider,
+    blocks_per_unit: Divider,
+    /// What to add to a page of each die to get the page of the whole device, modulo 2^32.
+    page_shifts: Box<[u32]>,
+    block_shifts: Box<[u32]>,
+    causes: CauseTable,
+    totals: OpCounts,
+    shared: Shared<D>,
+}
+
+impl<D: FlashDevice + ?Sized> Part<D> {
+    /// The dies `units` of a device. Panics if there are none or one is not the device's, which a [`super::SetLayout`] rules out.
+    pub fn new(shared: Shared<D>, units: &[UnitId]) -> Self {
+        let (whole, capabilities) = {
+            let device = lock(&shared);
+            (*device.geometry(), device.capabilities())
+        };
+        assert!(!units.is_empty() && units.iter().all(|unit| unit.0 < whole.units()), "{units:?}");
+        let channels = channels_of_grid(&whole, units).unwrap_or(units.len() as u32);
+        let geometry = Geometry { channels, dies_per_channel: units.len() as u32 / channels, ..whole };
+        let pages = whole.blocks_per_unit() * whole.pages_per_block;
+        let shifts = |size: u32| {
+            units
+                .iter()
+                .enumerate()
+                .map(|(local, unit)| (unit.0 * size).wrapping_sub(local as u32 * size))
+                .collect()
+        };
+        Self {
+            geometry,
+            capabilities,
+            pages_per_unit: Divider::new(pages),
+            blocks_per_unit: Divider::new(whole.blocks_per_unit()),
+            page_shifts: shifts(pages),
+            block_shifts: shifts(whole.blocks_per_unit()),
+            causes: CauseTable::default(),
+            totals: OpCounts::default(),
+            shared,
+        }
+    }
+
+    #[inline]
+    fn device(&self) -> MutexGuard<'_, D> {
+        lock(&self.shared)
+    }
+
+    /// The page of the whole device.
+    #[inline]
+    fn page(&self, page: Ppn) -> Result<Ppn, FlashError> {
+        match self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize) {
+            Some(shift) => Ok(Ppn(page.0.wrapping_add(*shift))),
+            None => Err(outside(page.0, self.geometry.pages())),
+        }
+    }
+
+    /// The block of the whole device.
+    #[inline]
+    fn block(&self, block: BlockId) -> Result<BlockId, FlashError> {
+        match self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize) {
+            Some(shift) => Ok(BlockId(block.0.wrapping_add(*shift))),
+            None => Err(outside(block.0, self.geometry.blocks())),
+        }
+    }
+}
+
+fn lock<D: ?Sized>(shared: &Shared<D>) -> MutexGuard<'_, D> {
+    shared.lock().expect("nobody panicked while holding the device")
+}
+
+fn outside(address: u32, limit: u32) -> FlashError {
+    FlashError::OutOfRange { address: u64::from(address), limit: u64::from(limit) }
+}
+
+/// The channels of a list of dies that takes as many dies from each of them, in the order of the device.
+fn channels_of_grid(whole: &Geometry, units: &[UnitId]) -> Option<u32> {
+    let channels = units.iter().take_while(|unit| whole.lun_of(**unit) == whole.lun_of(units[0])).count();
+    let is_grid = units.len().is_multiple_of(channels)
+        && units.iter().enumerate().all(|(i, unit)| {
+            whole.channel_of(*unit) == whole.channel_of(units[i % channels])
+                && whole.lun_of(*unit) == whole.lun_of(units[i - i % channels])
+        });
+    is_grid.then_some(channels as u32)
+}
+
+/// The same failure, told in the addresses of the part.
+fn local(error: FlashError, page: Ppn, block: BlockId) -> FlashError {
+    match error {
+        FlashError::Uncorrectable { .. } => FlashError::Uncorrectable { page },
+        FlashError::ProgramFailed { .. } => FlashError::ProgramFailed { page },
+        FlashError::EraseFailed { .. } => FlashError::EraseFailed { block },
+        FlashError::WornOut { endurance, .. } => FlashError::WornOut { block, endurance },
+        FlashError::BadBlock { .. } => FlashError::BadBlock { block },
+        FlashError::NotErased { .. } => FlashError::NotErased { page },
+        FlashError::OutOfOrder { expected, .. } => FlashError::OutOfOrder { page, expected },
+        FlashError::Erased { .. } => FlashError::Erased { page },
+        other => other,
+    }
+}
+
+impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn read(
+        &mut self,
+        page: Ppn,
+        transfer: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let place = self.page(page)?;
+        let read = self.device().read(place, transfer, data, issue);
+        let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
+        self.causes.row(issue.cause).reads += 1;
+        self.totals.reads += 1;
+        Ok(read)
+    }
+
+    fn program(
+        &mut self,
+        page: Ppn,
+        oob: Oob,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError> {
+        let place = self.page(page)?;
+        let done = self.device().program(place, oob, transfer, data, issue);
+        let done = done.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
+        self.causes.row(issue.cause).programs += 1;
+        self.totals.programs += 1;
+        Ok(done)
+    }
+
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+        let place = self.block(block)?;
+        let done = self.device().erase(place, issue);
+        let done = done.map_err(|error| local(error, self.geometry.page(block, 0), block))?;
+        self.causes.row(issue.cause).erases += 1;
+        self.totals.erases += 1;
+        Ok(done)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.device().join(a, b)
+    }
+
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+        let place = self.page(page)?;
+        let done = self.device().read_unmapped(place, transfer, issue)?;
+        self.causes.row(issue.cause).reads += 1;
+        self.totals.reads += 1;
+        Ok(done)
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.page(page).is_ok_and(|page| self.device().is_programmed(page))
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.block(block).map_or(0, |block| self.device().write_pointer(block))
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.block(block).map_or(0, |block| self.device().erase_count(block))
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.block(block).map_or(true, |block| self.device().is_bad(block))
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.device().completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.device().watch(token, tag);
+    }
+
+    /// Advances the whole device: completions may belong to other parts.
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.device().advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.device().next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.device().idle_from()
+    }
+
+    fn counters(&self) -> &CauseTable {
+        &self.causes
+    }
+
+    /// Operations the shared device accepted from this part.
+    fn medium_totals(&self) -> OpCounts {
+        self.totals
+    }
+
+    /// Waits for the whole device: a volatile buffer is one for all sets.
+    fn barrier(&mut self, at: SimTime) -> Token {
+        self.device().barrier(at)
+    }
+
+    /// The part's counters only: those of the whole device are reset by whoever owns it.
+    fn reset_counters(&mut self) {
+        self.causes = CauseTable::default();
+        self.totals = OpCounts::default();
+    }
+
+    /// Forgets queued time of the whole device, since there is one clock.
+    fn reset_time(&mut self, at: SimTime) {
+        self.device().reset_time(at);
+    }
+}

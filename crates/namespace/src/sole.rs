@@ -1,0 +1,108 @@
+//! A subsystem with one namespace as that namespace, for replays.
+
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace, NamespaceError,
+    PlacementReport, SimTime, Subsystem, Token,
+};
+
+/// The only namespace of a subsystem. Flash counters are those of its set.
+#[derive(Debug)]
+pub struct Sole<S> {
+    subsystem: S,
+    set: u16,
+    capacity_bytes: u64,
+    page_bytes: u32,
+}
+
+impl<S: Subsystem> Sole<S> {
+    /// Panics unless there is exactly one namespace.
+    pub fn new(subsystem: S) -> Self {
+        let [info] = subsystem.namespaces() else { panic!("{} namespaces", subsystem.namespaces().len()) };
+        let (set, capacity_bytes, page_bytes) = (info.set, info.capacity_bytes, info.page_bytes);
+        Self { subsystem, set, capacity_bytes, page_bytes }
+    }
+}
+
+impl<S: Subsystem> Namespace for Sole<S> {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    fn prepare(&self, extent: Extent) {
+        self.subsystem.prepare(0, extent);
+    }
+
+    fn submit(
+        &mut self,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        self.subsystem.submit(0, command, payload, at)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.subsystem.completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.subsystem.watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.subsystem.advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.subsystem.next_event()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.subsystem.idle(at, until)
+    }
+
+    fn host_counts(&self) -> HostCounts {
+        self.subsystem.host_counts(0)
+    }
+
+    fn ftl_stats(&self) -> FtlStats {
+        self.subsystem.ftl_stats(self.set)
+    }
+
+    fn cost(&self) -> Cost {
+        self.subsystem.cost(self.set)
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        self.subsystem.device(self.set)
+    }
+
+    fn logs(&self) -> u16 {
+        self.subsystem.logs(self.set)
+    }
+
+    fn log_status(&self, log: u16) -> LogStatus {
+        self.subsystem.log_status(self.set, log)
+    }
+
+    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        self.subsystem.renew_log(self.set, log, at)
+    }
+
+    fn placement(&self) -> Option<PlacementReport> {
+        self.subsystem.placement()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.subsystem.reset_counters(at);
+    }
+
+    fn check_invariants(&self) {
+        self.subsystem.check_invariants();
+    }
+}

@@ -1,0 +1,335 @@
+//! Namespaces over the sets of one device.
+
+use crate::block::{count, execute};
+use crate::sets::Shared;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    CauseTable, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus,
+    NamespaceError, NamespaceInfo, OpCounts, SimTime, Subsystem, Token,
+};
+use std::ops::DerefMut;
+
+/// A device that the sets of a subsystem share.
+pub type SharedDevice = Shared<dyn FlashDevice + Send>;
+
+/// One NVM set: a translation layer over its own part of the device.
+pub struct NvmSet {
+    /// The layer.
+    pub ftl: Box<dyn Ftl + Send>,
+    /// Endurance group the set belongs to.
+    pub endurance_group: u16,
+}
+
+/// A namespace that is to be: a range of the logical space of one set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceSpec {
+    /// Name by which job files address it.
+    pub name: String,
+    /// Index of its set.
+    pub set: u16,
+    /// First byte in the set's logical space.
+    pub offset_bytes: u64,
+    /// Size. Offset and size are whole pages, so that no page belongs to two namespaces.
+    pub capacity_bytes: u64,
+}
+
+/// Namespaces that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubsystemError {
+    /// A namespace does not lie inside its set.
+    #[error(
+        "namespace '{name}' ends at byte {end} of set {set}: expected at most its capacity of {capacity_bytes} bytes"
+    )]
+    OutsideSet {
+        /// Namespace.
+        name: String,
+        /// Its set.
+        set: u16,
+        /// One past its last byte.
+        end: u64,
+        /// Logical capacity of the set.
+        capacity_bytes: u64,
+    },
+    /// A namespace names a set that is not there.
+    #[error("namespace '{name}' lies in set {set}: expected a set below {sets}")]
+    NoSuchSet {
+        /// Namespace.
+        name: String,
+        /// What was asked for.
+        set: u16,
+        /// How many sets there are.
+        sets: usize,
+    },
+    /// Two namespaces want the same bytes.
+    #[error("namespaces '{first}' and '{second}' overlap in set {set}: expected ranges apart")]
+    Overlap {
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+        /// Their set.
+        set: u16,
+    },
+    /// A namespace does not begin or end at a page.
+    #[error("namespace '{name}' does not begin and end at a page of {page_bytes} bytes, or is empty")]
+    Unaligned {
+        /// Namespace.
+        name: String,
+        /// Page of the device.
+        page_bytes: u32,
+    },
+}
+
+#[derive(Debug)]
+struct Space {
+    set: usize,
+    offset_bytes: u64,
+    capacity_bytes: u64,
+    page_bytes: u32,
+    counts: HostCounts,
+}
+
+/// Namespaces as ranges of the logical spaces of NVM sets (row S2-05), one translation layer a set.
+///
+/// Namespaces of one set share its layer and its garbage collection; namespaces of different sets meet only on the channel buses and the
+/// host link of the device.
+pub struct NvmSubsystem {
+    infos: Vec<NamespaceInfo>,
+    spaces: Vec<Space>,
+    sets: Vec<NvmSet>,
+    /// The whole device below the parts; absent where one set has the device for itself, without a lock.
+    shared: Option<SharedDevice>,
+}
+
+impl NvmSubsystem {
+    /// One set over a device of its own.
+    pub fn whole(set: NvmSet, namespaces: &[NamespaceSpec]) -> Result<Self, SubsystemError> {
+        Self::checked(None, vec![set], namespaces)
+    }
+
+    /// Sets over parts of `shared`.
+    pub fn divided(
+        shared: SharedDevice,
+        sets: Vec<NvmSet>,
+        namespaces: &[NamespaceSpec],
+    ) -> Result<Self, SubsystemError> {
+        Self::checked(Some(shared), sets, namespaces)
+    }
+
+    fn checked(
+        shared: Option<SharedDevice>,
+        sets: Vec<NvmSet>,
+        namespaces: &[NamespaceSpec],
+    ) -> Result<Self, SubsystemError> {
+        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), sets, shared };
+        for (index, spec) in namespaces.iter().enumerate() {
+            this.add(spec)?;
+            let overlap = namespaces[..index].iter().find(|other| {
+                other.set == spec.set
+                    && other.offset_bytes < spec.offset_bytes + spec.capacity_bytes
+                    && spec.offset_bytes < other.offset_bytes + other.capacity_bytes
+            });
+            if let Some(other) = overlap {
+                let (first, second) = (other.name.clone(), spec.name.clone());
+                return Err(SubsystemError::Overlap { first, second, set: spec.set });
+            }
+        }
+        Ok(this)
+    }
+
+    fn add(&mut self, spec: &NamespaceSpec) -> Result<(), SubsystemError> {
+        let name = spec.name.clone();
+        let Some(set) = self.sets.get(usize::from(spec.set)) else {
+            return Err(SubsystemError::NoSuchSet { name, set: spec.set, sets: self.sets.len() });
+        };
+        let page_bytes = set.ftl.device().geometry().page_bytes;
+        let is_whole = |bytes: u64| bytes.is_multiple_of(u64::from(page_bytes));
+        if spec.capacity_bytes == 0 || !is_whole(spec.offset_bytes) || !is_whole(spec.capacity_bytes) {
+            return Err(SubsystemError::Unaligned { name, page_bytes });
+        }
+        let capacity_bytes = set.ftl.logical_pages() * u64::from(page_bytes);
+        let end = spec.offset_bytes.saturating_add(spec.capacity_bytes);
+        if end > capacity_bytes {
+            return Err(SubsystemError::OutsideSet { name, set: spec.set, end, capacity_bytes });
+        }
+        self.spaces.push(Space {
+            set: usize::from(spec.set),
+            offset_bytes: spec.offset_bytes,
+            capacity_bytes: spec.capacity_bytes,
+            page_bytes,
+            counts: HostCounts::default(),
+        });
+        self.infos.push(NamespaceInfo {
+            name,
+            capacity_bytes: spec.capacity_bytes,
+            page_bytes,
+            set: spec.set,
+            endurance_group: set.endurance_group,
+        });
+        Ok(())
+    }
+
+    /// The translation layer of a set.
+    pub fn ftl(&self, set: u16) -> &(dyn Ftl + Send) {
+        &*self.sets[usize::from(set)].ftl
+    }
+
+    /// The endurance group of a set.
+    pub fn endurance_group(&self, set: u16) -> u16 {
+        self.sets[usize::from(set)].endurance_group
+    }
+
+    /// Looks at the whole device.
+    fn with_device<T>(&self, look: impl FnOnce(&dyn FlashDevice) -> T) -> T {
+        match &self.shared {
+            Some(shared) => look(&*shared.lock().expect(UNBROKEN)),
+            None => look(self.sets[0].ftl.device()),
+        }
+    }
+
+    fn with_device_mut<T>(&mut self, act: impl FnOnce(&mut dyn FlashDevice) -> T) -> T {
+        match &self.shared {
+            Some(shared) => act(shared.lock().expect(UNBROKEN).deref_mut()),
+            None => act(self.sets[0].ftl.device_mut()),
+        }
+    }
+}
+
+const UNBROKEN: &str = "nobody panicked while holding the device";
+
+impl Subsystem for NvmSubsystem {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.infos
+    }
+
+    fn sets(&self) -> u16 {
+        self.sets.len() as u16
+    }
+
+    #[inline]
+    fn prepare(&self, namespace: u32, extent: Extent) {
+        let space = &self.spaces[namespace as usize];
+        if extent.end() <= space.capacity_bytes {
+            let extent = Extent::new(space.offset_bytes + extent.offset, extent.len);
+            self.sets[space.set].ftl.prepare(extent);
+        }
+    }
+
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let space = &mut self.spaces[namespace as usize];
+        count(&mut space.counts, command, space.page_bytes);
+        let extent = command.extent;
+        if extent.end() > space.capacity_bytes {
+            return Err(FtlError::OutOfRange { extent, capacity_bytes: space.capacity_bytes }.into());
+        }
+        let inside = Extent::new(space.offset_bytes + extent.offset, extent.len);
+        let set = &mut self.sets[space.set];
+        Ok(execute(&mut *set.ftl, Command { extent: inside, ..command }, payload, at)?)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.with_device(|device| device.completion(token))
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.with_device_mut(|device| device.watch(token, tag));
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.with_device_mut(|device| device.advance(until, out));
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.with_device(|device| device.next_event())
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.with_device(|device| device.idle_from())
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        for set in &mut self.sets {
+            set.ftl.idle(at, until)?;
+        }
+        Ok(())
+    }
+
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.spaces[namespace as usize].counts
+    }
+
+    fn ftl_stats(&self, set: u16) -> FtlStats {
+        self.ftl(set).stats()
+    }
+
+    fn cost(&self, set: u16) -> Cost {
+        self.ftl(set).cost()
+    }
+
+    fn device(&self, set: u16) -> &dyn FlashDevice {
+        self.ftl(set).device()
+    }
+
+    fn logs(&self, set: u16) -> u16 {
+        self.ftl(set).logs()
+    }
+
+    fn log_status(&self, set: u16, log: u16) -> LogStatus {
+        self.ftl(set).log_status(log)
+    }
+
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        Ok(self.sets[usize::from(set)].ftl.renew_log(log, at)?)
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        for space in &mut self.spaces {
+            space.counts = HostCounts::default();
+        }
+        for set in &mut self.sets {
+            set.ftl.reset_stats();
+            set.ftl.device_mut().reset_counters();
+        }
+        self.with_device_mut(|device| {
+            device.reset_counters();
+            device.reset_time(at);
+        });
+    }
+
+    /// Besides the layers' own invariants: what the parts count sums up to what the whole device counts.
+    fn check_invariants(&self) {
+        let mut sum = OpCounts::default();
+        for set in &self.sets {
+            set.ftl.check_invariants();
+            let own: &CauseTable = set.ftl.device().counters();
+            assert_eq!(own.total(), set.ftl.device().medium_totals(), "causes of a set");
+            sum.add(own.total());
+        }
+        self.with_device(|device| {
+            assert_eq!(sum, device.counters().total(), "sum of the sets against the device");
+            assert_eq!(sum, device.medium_totals(), "sum of the sets against the medium");
+        });
+    }
+}
+
+impl std::fmt::Debug for NvmSubsystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NvmSubsystem")
+            .field("infos", &self.infos)
+            .field("spaces", &self.spaces)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for NvmSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NvmSet").field("endurance_group", &self.endurance_group).finish_non_exhaustive()
+    }
+}
