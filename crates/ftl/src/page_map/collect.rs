@@ -1,7 +1,6 @@
 //! Garbage collection, static wear levelling and what is done about blocks that fail.
 
 use super::PageMap;
-use super::domain::{GC, HOST, WEAR};
 use crate::victim::BlockState;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
 
@@ -11,7 +10,13 @@ impl<D: FlashDevice> PageMap<D> {
     /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when nothing can be gained and the next
     /// program would eat into the block that GC itself needs.
     #[inline(never)]
-    pub(super) fn reclaim(&mut self, domain: usize, needed: u64, at: SimTime) -> Result<(), FtlError> {
+    pub(super) fn reclaim(
+        &mut self,
+        domain: usize,
+        log: usize,
+        needed: u64,
+        at: SimTime,
+    ) -> Result<(), FtlError> {
         let mut without_gain = 0u64;
         while self.domains[domain].free_pages < self.domains[domain].high_pages {
             let Some(victim) = self.choose(domain, &mut without_gain) else { break };
@@ -22,7 +27,8 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(self.full(TOO_FEW_BLOCKS, needed));
             }
         }
-        if self.domains[domain].free_pages <= u64::from(self.pages_per_block) {
+        let this = &self.domains[domain];
+        if this.free_pages <= u64::from(self.pages_per_block) || this.room(log, true) == 0 {
             return Err(self.full("no block can be collected with a gain", needed));
         }
         Ok(())
@@ -42,7 +48,7 @@ impl<D: FlashDevice> PageMap<D> {
         }?;
         let valid = self.blocks.infos[victim as usize].valid;
         *without_gain = if valid == self.pages_per_block { *without_gain + 1 } else { 0 };
-        (u64::from(valid) <= this.free_pages).then_some(victim)
+        (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
     }
 
     /// Background GC in the host's idle time: victims with a gain only, each started where the previous one ended. With a scheduler that does
@@ -97,11 +103,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Moves the valid pages of a block. Gives the completion of all the programs.
     fn empty(&mut self, domain: usize, block: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
-        let log = match cause {
-            Cause::Wear => WEAR,
-            _ if self.shared_frontier => HOST,
-            _ => GC,
-        };
+        let log = self.domains[domain].target(block, cause == Cause::Wear);
         let mut buffer = std::mem::take(&mut self.buffer);
         let result = self.move_pages(domain, block, log, &mut buffer, Issue::new(at, cause));
         self.buffer = buffer;
@@ -182,7 +184,8 @@ impl<D: FlashDevice> PageMap<D> {
         let block = base + local;
         // GC must find the block it needs for itself after the move.
         let room = u64::from(self.blocks.infos[block as usize].valid) + u64::from(self.pages_per_block);
-        if this.free_pages > room {
+        let target = this.target(block, true);
+        if this.free_pages > room && this.room(target, false) > room {
             self.collect(domain, block, Cause::Wear, at)?;
         }
         Ok(())
@@ -193,6 +196,11 @@ impl<D: FlashDevice> PageMap<D> {
         let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
         self.failed.push((domain, block));
         self.attention = true;
+    }
+
+    fn has_room_for(&self, domain: usize, block: u32) -> bool {
+        let this = &self.domains[domain];
+        this.room(this.target(block, false), false) > u64::from(self.blocks.infos[block as usize].valid)
     }
 
     fn retire(&mut self, domain: usize, block: u32) {
@@ -208,12 +216,11 @@ impl<D: FlashDevice> PageMap<D> {
     #[cold]
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
         while let Some((domain, block)) = self.failed.pop() {
-            let moved =
-                if self.domains[domain].free_pages > u64::from(self.blocks.infos[block as usize].valid) {
-                    self.empty(domain, block, Cause::Gc, at)
-                } else {
-                    Err(self.full("a block that failed cannot be emptied", needed))
-                };
+            let moved = if self.has_room_for(domain, block) {
+                self.empty(domain, block, Cause::Gc, at)
+            } else {
+                Err(self.full("a block that failed cannot be emptied", needed))
+            };
             if let Err(error) = moved {
                 self.failed.push((domain, block));
                 return Err(error);

@@ -1,5 +1,6 @@
 //! The `ftl.*` keys of `page-map`: what can be typed, and what it means for a given device.
 
+use super::streams;
 use crate::placement::{self, Placement, Stripe};
 use crate::victim::{self, VictimEntry};
 use crate::wear::{self, WearEntry};
@@ -49,6 +50,24 @@ pub static INFO: Info = Info {
             summary: "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the spare blocks",
             kind: ParamKind::Int { min: 1, max: 1 << 20 },
             default: "",
+        },
+        Param {
+            name: "streams",
+            summary: "streams (placement handles) beside the default log 0; each has a log of its own",
+            kind: ParamKind::Int { min: 0, max: 1024 },
+            default: "0",
+        },
+        Param {
+            name: "stream_granularity",
+            summary: "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block for each frontier",
+            kind: ParamKind::Size { min: 512, max: 1 << 56 },
+            default: "",
+        },
+        Param {
+            name: "gc_isolation",
+            summary: "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each log from 0",
+            kind: ParamKind::Text,
+            default: "persistently",
         },
         Param {
             name: "gc_low",
@@ -103,6 +122,8 @@ pub(super) struct Config {
     pub victim: &'static VictimEntry,
     pub wear: &'static WearEntry,
     pub shared_frontier: bool,
+    /// For each host log whether its survivors stay apart; empty without streams.
+    pub persistent: Vec<bool>,
     pub placement: Placement,
     /// Striping for the static place of unmapped pages, if their reads cost anything.
     pub unmapped_stripe: Option<Stripe>,
@@ -132,26 +153,65 @@ impl Config {
         let stripe = Stripe::new(geometry, params.text("allocation_order"))
             .ok_or_else(|| params.error("allocation_order", "a permutation of the letters c, w, d and p"))?;
         let is_static = params.text("allocation") == "static";
+        let shared_frontier = params.text("gc_frontier") == "shared";
+        let persistent = streams::isolation(params, shared_frontier)?;
         let frontiers = if is_static {
             1
         } else if params.get("frontiers").is_some() {
             params.int32("frontiers")
         } else {
             let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
-            (spare / 16).clamp(1, u64::from(geometry.units())) as u32
+            let host_logs = persistent.len().max(1) as u64;
+            let most = (spare / 16 / host_logs).clamp(1, u64::from(geometry.units()));
+            streams::divisor_of_piece(params, geometry, most as u32)
         };
         Ok(Self {
             // At most the device's pages, which are 32-bit.
             logical_pages: logical as u32,
             victim: victim::find(params.text("victim")).expect("the registry holds every choice"),
             wear: wear::find(params.text("wear")).expect("the registry holds every choice"),
-            shared_frontier: params.text("gc_frontier") == "shared",
+            shared_frontier,
+            persistent,
             unmapped_stripe: (params.text("unmapped_read") == "flash").then(|| stripe.clone()),
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
             frontiers,
             background_gc: params.flag("background_gc"),
             rmw: params.flag("rmw"),
         })
+    }
+
+    /// The error for a device whose blocks do not suffice: names the streams where the device would do without them.
+    pub fn too_small(
+        &self,
+        params: &Params,
+        place: &str,
+        good_blocks: u64,
+        needed: u64,
+        data_blocks: u64,
+        open_of_logs: &[u32],
+    ) -> ParamError {
+        let open: u64 = open_of_logs.iter().map(|open| u64::from(*open)).sum();
+        let free = needed - data_blocks - open;
+        let division = format!("{data_blocks} for data, {open} open and {free} kept free");
+        let without_streams = needed - open + u64::from(self.frontiers) * 2;
+        if !self.persistent.is_empty() && without_streams <= good_blocks {
+            let logs = open_of_logs.iter().filter(|open| **open > 0).count();
+            return params.error(
+                "streams",
+                format!(
+                    "fewer: with {} open blocks for each of {logs} logs the {good_blocks} good blocks of {place} do not suffice; \
+                     needed are {needed}: {division}",
+                    self.frontiers
+                ),
+            );
+        }
+        let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
+        params.error(
+            key,
+            format!(
+                "a capacity that needs at most the {good_blocks} good blocks of {place}; it needs {needed}: {division}"
+            ),
+        )
     }
 }
 

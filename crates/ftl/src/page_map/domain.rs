@@ -1,17 +1,12 @@
 //! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks. The whole device with dynamic
 //! allocation, one plane with static.
 
+use super::config::Watermarks;
+use super::logs::{HOST, Log, LogKind, LogShape};
+use super::pieces::Pieces;
 use super::pool::Pool;
 use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
 use crate::wear::WearPolicy;
-
-/// Log of host writes.
-pub(super) const HOST: usize = 0;
-/// Log of moved pages, unless they share the host's.
-pub(super) const GC: usize = 1;
-/// Log of cold pages moved by static wear levelling.
-pub(super) const WEAR: usize = 2;
-const LOGS: usize = 3;
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,24 +15,9 @@ pub(super) struct Frontier {
     pub end: u32,
     /// Device block number; meaningful while `next < end`.
     pub block: u32,
-    lane: u32,
+    pub lane: u32,
     /// The next border of a program unit, where the log steps on to another block.
     border: u32,
-}
-
-/// Open blocks that are written round robin, a program unit at a time.
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    pub slots: Vec<Frontier>,
-    cursor: usize,
-}
-
-/// Erased blocks of one die or plane.
-#[derive(Debug)]
-struct Lane {
-    pool: Pool,
-    /// Open blocks here, for each log.
-    open: [u32; LOGS],
 }
 
 /// What a domain is made with.
@@ -51,8 +31,11 @@ pub(super) struct DomainShape {
     pub pages_per_block: u32,
     /// Pages that are programmed together ([`nandscape_core::Capabilities::program_pages`]).
     pub program_pages: u32,
-    /// Open blocks of each log; 0 where a log is not used.
-    pub slots: [u32; LOGS],
+    /// Blocks of a piece; 0 where there are no streams.
+    pub blocks_per_piece: u32,
+    /// Blocks that the logical pages fill.
+    pub data_blocks: u64,
+    pub marks: Watermarks,
 }
 
 pub(super) struct Domain {
@@ -61,11 +44,18 @@ pub(super) struct Domain {
     blocks_per_lane: u32,
     pages_per_block: u32,
     program_pages: u32,
-    lanes: Vec<Lane>,
+    /// Erased blocks of each die or plane.
+    lanes: Vec<Pool>,
+    /// Open blocks of each log on each lane, a log at a time.
+    open_on: Vec<u32>,
     /// Where the search for the next lane starts.
     rotor: usize,
-    pub logs: [Log; LOGS],
+    pub logs: Vec<Log>,
+    /// Who owns what, where there are streams.
+    pub pieces: Option<Box<Pieces>>,
     free_blocks: u32,
+    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other room.
+    kept_blocks: u32,
     /// Pages that can still be programmed, in free and in open blocks.
     pub free_pages: u64,
     /// Blocks that are not bad.
@@ -80,6 +70,9 @@ pub(super) struct Domain {
     pub background_pages: u64,
     /// Blocks without which `logical_pages` do not fit any more.
     pub needed_blocks: u32,
+    /// Blocks that the logical pages fill.
+    data_blocks: u64,
+    marks: Watermarks,
     pub victim: Box<dyn VictimPolicy>,
     pub wear: Box<dyn WearPolicy>,
 }
@@ -88,6 +81,7 @@ impl Domain {
     /// A domain whose good blocks are all erased. `good` says which are good.
     pub fn new(
         shape: &DomainShape,
+        logs: &[LogShape],
         victim: Box<dyn VictimPolicy>,
         wear: Box<dyn WearPolicy>,
         good: impl Fn(u32) -> bool,
@@ -109,20 +103,24 @@ impl Domain {
                         free_blocks += 1;
                     }
                 }
-                Lane { pool, open: [0; LOGS] }
+                pool
             })
             .collect();
-        let logs =
-            shape.slots.map(|slots| Log { slots: vec![Frontier::default(); slots as usize], cursor: 0 });
-        Self {
+        let blocks = shape.lanes * per_lane;
+        let has_streams = shape.blocks_per_piece > 0;
+        let mut this = Self {
             base: shape.base,
-            blocks: shape.lanes * per_lane,
+            blocks,
             blocks_per_lane: per_lane,
             pages_per_block: shape.pages_per_block,
             program_pages: shape.program_pages,
             lanes,
+            open_on: vec![0; logs.len() * shape.lanes as usize],
             rotor: 0,
-            logs,
+            // A stream's logs count from its first write on.
+            logs: logs.iter().map(|log| Log::new(*log, !has_streams)).collect(),
+            pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
+            kept_blocks: u32::from(has_streams),
             free_blocks,
             free_pages: u64::from(free_blocks) * u64::from(shape.pages_per_block),
             good_blocks: free_blocks,
@@ -132,33 +130,99 @@ impl Domain {
             high_pages: 0,
             background_pages: 0,
             needed_blocks: 0,
+            data_blocks: shape.data_blocks,
+            marks: shape.marks,
             victim,
             wear,
-        }
+        };
+        this.set_marks();
+        this
     }
 
-    /// The page that `log` programs next, as its frontier: opens a block if need be, and falls back to another log when there is
-    /// no free block. Gives the log that the page belongs to; `None` if nothing in the domain can be programmed.
+    /// Watermarks for the logs that are in use.
+    fn set_marks(&mut self) {
+        let block = u64::from(self.pages_per_block);
+        let open = u64::from(self.open_slots());
+        let pages = |mark: u64| open * block + mark - block / 2;
+        let Watermarks { low, high, background } = self.marks;
+        (self.low_pages, self.high_pages, self.background_pages) =
+            (pages(low), pages(high), pages(background));
+        self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
+    }
+
+    /// A stream is written for the first time: its logs are kept in reserve from now on.
+    pub fn activate(&mut self, log: usize) {
+        let LogShape { gc, wear, .. } = self.logs[log].shape;
+        for log in [log, usize::from(gc), usize::from(wear)] {
+            self.logs[log].active = true;
+        }
+        self.set_marks();
+    }
+
+    /// Where the pages of a block go that is emptied because of wear or of anything else.
+    pub fn target(&self, block: u32, is_wear: bool) -> usize {
+        let source = self.pieces.as_ref().map_or(HOST, |pieces| pieces.log_of(block - self.base));
+        let LogShape { gc, wear, .. } = self.logs[source].shape;
+        usize::from(if is_wear { wear } else { gc })
+    }
+
+    /// Pages that the host, or collection, can program in a log: in free blocks, and in the open blocks of its family.
+    pub fn room(&self, log: usize, is_host: bool) -> u64 {
+        if self.pieces.is_none() {
+            return self.free_pages;
+        }
+        let family = self.logs[log].shape.family;
+        let kept = if is_host { self.kept_blocks } else { 0 };
+        let free = u64::from(self.free_blocks.saturating_sub(kept)) * u64::from(self.pages_per_block);
+        let relatives = self.logs.iter().filter(|other| other.shape.family == family);
+        free + relatives.map(Log::open_pages).sum::<u64>()
+    }
+
+    /// The page that `log` programs next, as its frontier: opens a block if need be, and falls back to another log of the family when
+    /// there is no free block. Gives the log that the page belongs to; `None` if nothing can be programmed.
     #[inline]
-    pub fn frontier(&mut self, log: usize, infos: &mut [BlockInfo]) -> Option<(usize, Frontier)> {
-        if let Some(slot) = self.logs[log].slots.get(self.logs[log].cursor)
+    pub fn frontier(
+        &mut self,
+        log: usize,
+        is_host: bool,
+        infos: &mut [BlockInfo],
+    ) -> Option<(usize, Frontier)> {
+        let Log { slots, cursor, .. } = &self.logs[log];
+        if let Some(slot) = slots.get(*cursor)
             && slot.next < slot.end
         {
             return Some((log, *slot));
         }
-        [log, HOST, GC, WEAR].into_iter().find_map(|log| Some((log, self.find_slot(log, infos)?)))
+        self.find_frontier(log, if is_host { self.kept_blocks } else { 0 }, infos)
+    }
+
+    #[inline(never)]
+    fn find_frontier(
+        &mut self,
+        log: usize,
+        kept_blocks: u32,
+        infos: &mut [BlockInfo],
+    ) -> Option<(usize, Frontier)> {
+        if let Some(slot) = self.find_slot(log, kept_blocks, infos) {
+            return Some((log, slot));
+        }
+        let family = self.logs[log].shape.family;
+        (0..self.logs.len()).find_map(|other| {
+            let is_relative = other != log && self.logs[other].shape.family == family;
+            let slot = is_relative.then(|| self.find_slot(other, kept_blocks, infos)).flatten();
+            slot.map(|slot| (other, slot))
+        })
     }
 
     /// Moves the cursor of a log to a slot with room, opening a block where there is none.
-    #[inline(never)]
-    fn find_slot(&mut self, log: usize, infos: &mut [BlockInfo]) -> Option<Frontier> {
+    fn find_slot(&mut self, log: usize, kept_blocks: u32, infos: &mut [BlockInfo]) -> Option<Frontier> {
         for _ in 0..self.logs[log].slots.len() {
             let cursor = self.logs[log].cursor;
             let slot = self.logs[log].slots[cursor];
             if slot.next < slot.end {
                 return Some(slot);
             }
-            if self.free_blocks > 0 {
+            if self.free_blocks > kept_blocks {
                 let slot = self.open(log, infos);
                 self.logs[log].slots[cursor] = slot;
                 return Some(slot);
@@ -173,16 +237,21 @@ impl Domain {
         let lanes = self.lanes.len();
         let lane = (0..lanes)
             .map(|i| if self.rotor + i < lanes { self.rotor + i } else { self.rotor + i - lanes })
-            .filter(|lane| !self.lanes[*lane].pool.is_empty())
-            .min_by_key(|lane| self.lanes[*lane].open[log])
+            .filter(|lane| !self.lanes[*lane].is_empty())
+            .min_by_key(|lane| self.open_on[log * lanes + lane])
             .expect("a free block is in some lane");
         self.rotor = if lane + 1 == lanes { 0 } else { lane + 1 };
-        let Lane { pool, open } = &mut self.lanes[lane];
-        let block = if log == WEAR { pool.take_most_worn() } else { pool.take() };
-        let block = self.base + block.expect("the lane is not empty");
-        open[log] += 1;
+        let pool = &mut self.lanes[lane];
+        let is_wear = self.logs[log].shape.kind == LogKind::Wear;
+        let local = if is_wear { pool.take_most_worn() } else { pool.take() };
+        let local = local.expect("the lane is not empty");
+        let block = self.base + local;
+        self.open_on[log * lanes + lane] += 1;
         self.free_blocks -= 1;
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
+        if let Some(pieces) = &mut self.pieces {
+            pieces.opened(local, log);
+        }
         let next = block * self.pages_per_block;
         let end = next + self.pages_per_block;
         Frontier { next, end, block, lane: lane as u32, border: end.min(next + self.program_pages) }
@@ -192,7 +261,7 @@ impl Domain {
     #[inline]
     pub fn programmed(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) {
         self.free_pages -= 1;
-        let Log { slots, cursor } = &mut self.logs[log];
+        let Log { slots, cursor, .. } = &mut self.logs[log];
         let slot = &mut slots[*cursor];
         slot.next += 1;
         if slot.next < slot.border {
@@ -202,7 +271,7 @@ impl Domain {
         let slot = *slot;
         *cursor = if *cursor + 1 == slots.len() { 0 } else { *cursor + 1 };
         if slot.next == slot.end {
-            self.lanes[slot.lane as usize].open[log] -= 1;
+            self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
             self.seal(slot.block, infos, now);
         }
     }
@@ -214,6 +283,35 @@ impl Domain {
         self.sealed += 1;
         self.invalid_sealed += u64::from(self.pages_per_block - info.valid);
         self.victim.sealed(block - self.base, info.valid, now);
+        if info.valid == 0 {
+            self.emptied(block);
+        }
+    }
+
+    /// A block that is not open has lost its last valid page.
+    #[inline]
+    pub fn emptied(&mut self, block: u32) {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.emptied(block - self.base);
+        }
+    }
+
+    /// Closes the open blocks of a log and its piece, so that the next page begins another. Gives the pages that could still have been
+    /// programmed in the piece.
+    pub fn renew(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) -> u64 {
+        let Some(pieces) = &mut self.pieces else { return 0 };
+        let mut room = u64::from(pieces.close(log)) * u64::from(self.pages_per_block);
+        for slot in 0..self.logs[log].slots.len() {
+            let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.logs[log].slots[slot]);
+            if next < end {
+                room += u64::from(end - next);
+                self.free_pages -= u64::from(end - next);
+                self.open_on[log * self.lanes.len() + lane as usize] -= 1;
+                self.seal(block, infos, now);
+            }
+        }
+        self.logs[log].cursor = 0;
+        room
     }
 
     /// The candidate is about to be emptied.
@@ -227,10 +325,10 @@ impl Domain {
 
     /// The block at the cursor of a log failed a program: closes it. Gives the block.
     pub fn abandon(&mut self, log: usize, infos: &mut [BlockInfo]) -> u32 {
-        let Log { slots, cursor } = &mut self.logs[log];
+        let Log { slots, cursor, .. } = &mut self.logs[log];
         let slot = std::mem::take(&mut slots[*cursor]);
         self.free_pages -= u64::from(slot.end - slot.next);
-        self.lanes[slot.lane as usize].open[log] -= 1;
+        self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
         infos[slot.block as usize].state = BlockState::Failed;
         slot.block
     }
@@ -238,8 +336,9 @@ impl Domain {
     /// An emptied block was erased.
     pub fn release(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Free };
+        self.emptied(block);
         let local = block - self.base;
-        self.lanes[(local / self.blocks_per_lane) as usize].pool.put(local, erase_count);
+        self.lanes[(local / self.blocks_per_lane) as usize].put(local, erase_count);
         self.free_blocks += 1;
         self.free_pages += u64::from(self.pages_per_block);
         self.wear.erased(erase_count);
@@ -248,6 +347,7 @@ impl Domain {
     /// An emptied block is given up.
     pub fn retire(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Bad };
+        self.emptied(block);
         self.good_blocks -= 1;
         self.wear.retired(erase_count);
     }
@@ -266,9 +366,22 @@ impl Domain {
             .min_by_key(|block| infos[*block as usize].valid)
     }
 
-    /// Open blocks when every log has all of its own.
-    pub fn frontiers(&self) -> u32 {
-        self.logs.iter().map(|log| log.slots.len() as u32).sum()
+    /// Open blocks when every log in use has all of its own.
+    fn open_slots(&self) -> u32 {
+        self.logs.iter().filter(|log| log.active).map(|log| log.shape.slots).sum()
+    }
+
+    /// Blocks that collection keeps free or open in the mean, so that they are never victims.
+    pub fn reserve_blocks(&self) -> u64 {
+        // The half block by which the marks are less rounds up again.
+        (self.low_pages + self.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
+    }
+
+    /// DRAM for logs and, with streams, for owners and pieces.
+    pub fn log_bytes(&self) -> u64 {
+        let slots: usize = self.logs.iter().map(|log| log.slots.len() * size_of::<Frontier>()).sum();
+        let logs = slots + self.logs.len() * size_of::<Log>() + self.open_on.len() * size_of::<u32>();
+        logs as u64 + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
     }
 
     /// Checks counters, pools and frontiers against the blocks; panics with the values.
@@ -285,21 +398,19 @@ impl Domain {
             .sum();
         assert_eq!(self.invalid_sealed, invalid, "invalid pages of sealed blocks");
         let mut pooled = 0;
-        for (index, lane) in self.lanes.iter().enumerate() {
-            for local in lane.pool.contents() {
+        for (index, pool) in self.lanes.iter().enumerate() {
+            for local in pool.contents() {
                 pooled += 1;
                 assert_eq!((local / self.blocks_per_lane) as usize, index, "block {local} in a foreign pool");
                 let block = self.base + local;
                 assert_eq!(infos[block as usize], BlockInfo::default(), "block {block} in a pool");
                 assert_eq!(write_pointer(block), 0, "block {block} in a pool");
             }
-            let open: Vec<u32> = (0..LOGS)
-                .map(|log| {
-                    let slots = self.logs[log].slots.iter();
-                    slots.filter(|s| s.next < s.end && s.lane as usize == index).count() as u32
-                })
-                .collect();
-            assert_eq!(open, lane.open, "open blocks of lane {index}");
+            for (log, Log { slots, .. }) in self.logs.iter().enumerate() {
+                let open = slots.iter().filter(|s| s.next < s.end && s.lane as usize == index).count();
+                let counted = self.open_on[log * self.lanes.len() + index] as usize;
+                assert_eq!(open, counted, "open blocks of log {log} on lane {index}");
+            }
         }
         assert_eq!(pooled, self.free_blocks, "blocks in pools");
         let mut open_pages = 0;
@@ -310,12 +421,16 @@ impl Domain {
         }
         let free_pages = u64::from(self.free_blocks) * u64::from(self.pages_per_block) + open_pages;
         assert_eq!(self.free_pages, free_pages, "pages that can be programmed");
-    }
-}
-
-impl Log {
-    fn step(&mut self) {
-        self.cursor = if self.cursor + 1 == self.slots.len() { 0 } else { self.cursor + 1 };
+        if let Some(pieces) = &self.pieces {
+            pieces.check(|local| {
+                let info = infos[(self.base + local) as usize];
+                match info.state {
+                    BlockState::Free | BlockState::Bad => false,
+                    BlockState::Open | BlockState::Failed => true,
+                    BlockState::Sealed | BlockState::Victim => info.valid > 0,
+                }
+            });
+        }
     }
 }
 

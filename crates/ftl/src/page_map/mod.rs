@@ -17,9 +17,12 @@ mod blocks;
 mod collect;
 mod config;
 mod domain;
+mod logs;
 mod map;
 mod partial;
+mod pieces;
 mod pool;
+mod streams;
 
 pub use config::INFO;
 
@@ -28,12 +31,12 @@ use crate::placement::{Placement, Stripe};
 use crate::victim::{BlockState, VictimSetup};
 use blocks::Blocks;
 use config::{Config, Watermarks};
-use domain::{Domain, DomainShape, HOST};
+use domain::{Domain, DomainShape};
 use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Oob,
-    ParamError, Params, Ppn, SimTime, Token,
+    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, LogStatus,
+    Lpn, Oob, ParamError, Params, Ppn, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -56,7 +59,6 @@ pub struct PageMap<D> {
     /// Pages programmed so far: sequence number of the next and clock of the policies.
     seq: u64,
     stats: FtlStats,
-    shared_frontier: bool,
     levels_wear: bool,
     background_gc: bool,
     rmw: bool,
@@ -64,7 +66,8 @@ pub struct PageMap<D> {
     attention: bool,
     /// Blocks that failed a program and still hold data.
     failed: Vec<(usize, u32)>,
-    reserve_blocks: u64,
+    /// Bytes that the host wrote to each log since the last reset.
+    host_bytes: Vec<u64>,
     /// Where the pages of the present victim went; at most a block of them.
     moves: Vec<(Lpn, Ppn)>,
     /// One page; empty where the device stores no data.
@@ -86,16 +89,11 @@ impl<D: FlashDevice> PageMap<D> {
             return Err(params.error("rmw", "true on a device that stores data"));
         }
         let domains = build_domains(&device, params, &config)?;
-        // The mean of both watermarks; the half block by which they are less rounds up again.
-        let reserve = |domain: &Domain| {
-            let block = u64::from(geometry.pages_per_block);
-            (domain.low_pages + domain.high_pages).div_ceil(2 * block)
-        };
         let mut this = Self {
             map: Map::new(config.logical_pages),
             sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
-            reserve_blocks: domains.iter().map(reserve).sum(),
+            host_bytes: vec![0; config.persistent.len().max(1)],
             levels_wear: domains.iter().any(|domain| domain.wear.migrates()),
             domains,
             placement: config.placement,
@@ -111,7 +109,6 @@ impl<D: FlashDevice> PageMap<D> {
             logical_pages: u64::from(config.logical_pages),
             seq: 0,
             stats: FtlStats::default(),
-            shared_frontier: config.shared_frontier,
             background_gc: config.background_gc,
             rmw: config.rmw,
             attention: false,
@@ -149,20 +146,21 @@ impl<D: FlashDevice> PageMap<D> {
         &mut self,
         span: PageSpan,
         data: Option<&[u8]>,
+        log: usize,
         needed: u64,
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let domain = self.placement.domain(span.lpn);
         if self.domains[domain].free_pages < self.domains[domain].low_pages {
-            self.reclaim(domain, needed, at)?;
+            self.reclaim(domain, log, needed, at)?;
         }
         if !span.is_whole(self.page_bytes) {
-            return self.write_partial(domain, span, data, at);
+            return self.write_partial(domain, span, log, data, at);
         }
         let issue = Issue::new(at, Cause::Host);
         // The map entry is likely to be a cache miss. Asked for now, it arrives while the program is submitted.
         let old = self.map.get(span.lpn);
-        let (page, done) = self.append(domain, HOST, span.lpn, self.page_bytes, data, issue)?;
+        let (page, done) = self.append(domain, log, span.lpn, self.page_bytes, data, issue)?;
         self.sectors.set(span.lpn, self.sectors.whole());
         self.remap(domain, span.lpn, page, old);
         Ok(done)
@@ -186,6 +184,9 @@ impl<D: FlashDevice> PageMap<D> {
             let domain = &mut self.domains[domain];
             domain.invalid_sealed += 1;
             domain.victim.invalidated(block - domain.base, info.valid, self.seq);
+            if info.valid == 0 {
+                domain.emptied(block);
+            }
         }
     }
 
@@ -202,8 +203,9 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<(Ppn, Token), FtlError> {
         loop {
             let this = &mut self.domains[domain];
-            let Some((log, frontier)) = this.frontier(log, &mut self.blocks.infos) else {
-                return Err(self.full("every block of the domain is full", 1));
+            let is_host = issue.cause == Cause::Host;
+            let Some((log, frontier)) = this.frontier(log, is_host, &mut self.blocks.infos) else {
+                return Err(self.full("no block that the log may write has room", 1));
             };
             let page = Ppn(frontier.next);
             match self.device.program(page, Oob { lpn, seq: self.seq }, transfer, data, issue) {
@@ -266,48 +268,39 @@ fn build_domains<D: FlashDevice>(
     };
     let blocks = lanes * blocks_per_lane;
     let marks = Watermarks::new(params, blocks, pages_per_block)?;
-    let gc_slots = if config.shared_frontier { 0 } else { config.frontiers };
+    let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
+    let logs = logs::plan(config, migrates);
+    let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
+    let blocks_per_piece = streams::blocks_per_piece(params, config, &geometry, count)?;
+    let data_blocks = logical.div_ceil(u64::from(pages_per_block));
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good = |block: u32| !device.is_bad(BlockId(block));
     (0..count)
         .map(|index| {
             let base = index * blocks;
-            let victim = (config.victim.build)(&VictimSetup { blocks, pages_per_block, domain: index, params });
+            let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
+            let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
+            if needed > good_blocks {
+                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
+                let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
+                return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
+            }
+            let victim =
+                (config.victim.build)(&VictimSetup { blocks, pages_per_block, domain: index, params });
             let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
             let wear = (config.wear.build)(params, &mut counts);
-            let slots = [config.frontiers, gc_slots, u32::from(wear.migrates())];
-            let program_pages = device.capabilities().program_pages;
             let shape = DomainShape {
                 base,
                 lanes,
                 blocks_per_lane,
                 planes_per_lane,
                 pages_per_block,
-                program_pages,
-                slots,
+                program_pages: device.capabilities().program_pages,
+                blocks_per_piece,
+                data_blocks,
+                marks,
             };
-            let mut domain = Domain::new(&shape, victim, wear, is_good, erase_count);
-            let block = u64::from(pages_per_block);
-            let open = u64::from(domain.frontiers());
-            let pages = |mark: u64| open * block + mark - block / 2;
-            domain.low_pages = pages(marks.low);
-            domain.high_pages = pages(marks.high);
-            domain.background_pages = pages(marks.background);
-            let data = logical.div_ceil(block);
-            let free = marks.high.div_ceil(block);
-            let needed = data + open + free;
-            if needed > u64::from(domain.good_blocks) {
-                let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
-                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
-                let expected = format!(
-                    "a capacity that needs at most the {} good blocks of {place}; it needs {needed}: {data} for data, \
-                     {open} open and {free} kept free",
-                    domain.good_blocks
-                );
-                return Err(params.error(key, expected));
-            }
-            domain.needed_blocks = (data + open + marks.low.div_ceil(block)) as u32;
-            Ok(domain)
+            Ok(Domain::new(&shape, &logs, victim, wear, is_good, erase_count))
         })
         .collect()
 }
@@ -334,14 +327,17 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         &mut self,
         extent: Extent,
         data: Option<&[u8]>,
-        _: Hint,
+        hint: Hint,
         at: SimTime,
     ) -> Result<Token, FtlError> {
         self.check_range(extent)?;
+        let log = self.log_of(hint);
         if let Some(span) = self.single_page(extent)
             && !self.attention
         {
-            return self.write_span(span, data, 1, at);
+            let done = self.write_span(span, data, log, 1, at);
+            self.host_bytes[log] += u64::from(self.page_bytes);
+            return done;
         }
         let needed = extent.page_count(self.page_bytes);
         if self.attention && needed > 0 {
@@ -350,7 +346,8 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         let mut done = Token::NONE;
         for span in extent.pages(self.page_bytes) {
             let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
-            let written = self.write_span(span, part, needed, at)?;
+            let written = self.write_span(span, part, log, needed, at)?;
+            self.host_bytes[log] += u64::from(span.len);
             done = self.device.join(done, written);
         }
         Ok(done)
@@ -381,6 +378,18 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         if self.background_gc { self.collect_in_background(at, until) } else { Ok(()) }
     }
 
+    fn logs(&self) -> u16 {
+        self.host_bytes.len() as u16
+    }
+
+    fn log_status(&self, log: u16) -> LogStatus {
+        self.status_of(usize::from(log))
+    }
+
+    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
+        Ok(self.renew(usize::from(log)))
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.map.entries().get(lpn.index()).copied().filter(|page| page.is_some())
     }
@@ -391,6 +400,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
+        self.host_bytes.fill(0);
     }
 
     fn cost(&self) -> Cost {
@@ -398,12 +408,17 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         let map_table_bytes = self.logical_pages * size_of::<Ppn>() as u64;
         // Bucket lists of the victim policy and free pools.
         let policy_bytes = self.blocks.infos.len() as u64 * 12;
+        let log_bytes: u64 = self.domains.iter().map(Domain::log_bytes).sum();
         Cost {
             map_table_bytes,
-            dram_bytes: self.map.bytes() + self.sectors.bytes() + self.blocks.bytes() + policy_bytes,
+            dram_bytes: self.map.bytes()
+                + self.sectors.bytes()
+                + self.blocks.bytes()
+                + policy_bytes
+                + log_bytes,
             usable_bytes: self.capacity_bytes,
             total_blocks: good,
-            reserve_blocks: self.reserve_blocks,
+            reserve_blocks: self.domains.iter().map(Domain::reserve_blocks).sum(),
             pages_per_block: u64::from(self.pages_per_block),
             logical_pages: self.logical_pages,
         }

@@ -1,9 +1,8 @@
 //! Reads, and writes of parts of a page.
 
 use super::PageMap;
-use super::domain::HOST;
 use nandscape_core::addr::PageSpan;
-use nandscape_core::{Cause, Extent, FlashDevice, FtlError, Issue, SimTime, Token};
+use nandscape_core::{Cause, Extent, FlashDevice, FtlError, Hint, Issue, SimTime, Token};
 
 impl<D: FlashDevice> PageMap<D> {
     /// Reads every page the extent touches; unmapped ones read as zeroes.
@@ -53,11 +52,12 @@ impl<D: FlashDevice> PageMap<D> {
         &mut self,
         domain: usize,
         span: PageSpan,
+        log: usize,
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.write_merged(domain, span, data, &mut buffer, at);
+        let result = self.write_merged(domain, span, log, data, &mut buffer, at);
         self.buffer = buffer;
         result
     }
@@ -66,6 +66,7 @@ impl<D: FlashDevice> PageMap<D> {
         &mut self,
         domain: usize,
         span: PageSpan,
+        log: usize,
         data: Option<&[u8]>,
         buffer: &mut [u8],
         at: SimTime,
@@ -94,7 +95,7 @@ impl<D: FlashDevice> PageMap<D> {
             }
         }
         let data = stores_data.then_some(&*buffer);
-        let (page, done) = self.append(domain, HOST, span.lpn, transfer, data, issue)?;
+        let (page, done) = self.append(domain, log, span.lpn, transfer, data, issue)?;
         self.sectors.set(span.lpn, held | touched);
         self.remap(domain, span.lpn, page, old);
         Ok(done)
@@ -119,7 +120,8 @@ impl<D: FlashDevice> PageMap<D> {
                 if self.attention {
                     self.attend(1, at)?;
                 }
-                let written = self.write_span(span, None, 1, at)?;
+                let log = self.log_of(Hint::default());
+                let written = self.write_span(span, None, log, 1, at)?;
                 done = self.device.join(done, written);
             }
         }

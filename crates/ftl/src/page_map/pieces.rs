@@ -1,0 +1,190 @@
+//! Which log a block was written by, and the pieces in which streams are given space (row S0-16): a piece is a fixed number of blocks, a
+//! stream takes a new one when the last is full, and a piece is given back once none of its blocks holds data.
+
+use super::logs::LogShape;
+
+const NONE: u32 = u32::MAX;
+
+/// Owners and pieces of a domain with streams.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    /// Blocks of a piece.
+    blocks_per_piece: u32,
+    /// The log that opened each block; meaningful for blocks that are not free.
+    logs: Vec<u16>,
+    /// The piece of each block that counts for one, `NONE` for the others.
+    piece: Vec<u32>,
+    /// Blocks of each piece that are open or hold data.
+    filled: Vec<u32>,
+    unused: Vec<u32>,
+    heads: Vec<Head>,
+    /// Pieces of each stream.
+    counts: Vec<u32>,
+}
+
+/// The present piece of a log.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    piece: u32,
+    /// Blocks of it that were not opened yet.
+    left: u32,
+    stream: Option<u16>,
+}
+
+impl Pieces {
+    pub fn new(blocks: u32, blocks_per_piece: u32, logs: &[LogShape]) -> Self {
+        let streams = logs.iter().filter_map(|log| log.stream).max().map_or(0, |last| usize::from(last) + 1);
+        // A piece has a block that counts, or is the present one of a log.
+        let pieces = blocks + logs.len() as u32;
+        Self {
+            blocks_per_piece,
+            logs: vec![0; blocks as usize],
+            piece: vec![NONE; blocks as usize],
+            filled: vec![0; pieces as usize],
+            unused: (0..pieces).rev().collect(),
+            heads: logs.iter().map(|log| Head { piece: NONE, left: 0, stream: log.stream }).collect(),
+            counts: vec![0; streams],
+        }
+    }
+
+    /// The log that opened a block.
+    #[inline]
+    pub fn log_of(&self, block: u32) -> usize {
+        usize::from(self.logs[block as usize])
+    }
+
+    /// A log took a free block.
+    pub fn opened(&mut self, block: u32, log: usize) {
+        self.logs[block as usize] = log as u16;
+        if self.heads[log].left == 0 {
+            self.close(log);
+            let piece = self.unused.pop().expect("fewer pieces than blocks and logs");
+            let head = &mut self.heads[log];
+            (head.piece, head.left) = (piece, self.blocks_per_piece);
+            if let Some(stream) = head.stream {
+                self.counts[usize::from(stream)] += 1;
+            }
+        }
+        let head = &mut self.heads[log];
+        head.left -= 1;
+        self.piece[block as usize] = head.piece;
+        self.filled[head.piece as usize] += 1;
+    }
+
+    /// A block that is not open holds no data any more, or is given up.
+    pub fn emptied(&mut self, block: u32) {
+        let piece = std::mem::replace(&mut self.piece[block as usize], NONE);
+        if piece == NONE {
+            return;
+        }
+        self.filled[piece as usize] -= 1;
+        let head = self.heads[self.log_of(block)];
+        if self.filled[piece as usize] == 0 && head.piece != piece {
+            self.give_back(piece, head.stream);
+        }
+    }
+
+    /// The log leaves its piece. Gives the blocks of it that were never opened.
+    pub fn close(&mut self, log: usize) -> u32 {
+        let Head { piece, left, stream } = self.heads[log];
+        self.heads[log] = Head { piece: NONE, left: 0, stream };
+        if piece != NONE && self.filled[piece as usize] == 0 {
+            self.give_back(piece, stream);
+        }
+        left
+    }
+
+    fn give_back(&mut self, piece: u32, stream: Option<u16>) {
+        self.unused.push(piece);
+        if let Some(stream) = stream {
+            self.counts[usize::from(stream)] -= 1;
+        }
+    }
+
+    /// Blocks of the log's piece that were not opened yet.
+    pub fn left(&self, log: usize) -> u32 {
+        self.heads[log].left
+    }
+
+    pub fn blocks_per_piece(&self) -> u32 {
+        self.blocks_per_piece
+    }
+
+    /// Pieces that hold data of the stream, its present ones included.
+    pub fn count(&self, stream: usize) -> u32 {
+        self.counts[stream]
+    }
+
+    pub fn bytes(&self) -> u64 {
+        let per_block = size_of::<u16>() + size_of::<u32>();
+        let per_piece = 2 * size_of::<u32>();
+        (self.logs.len() * per_block
+            + self.filled.len() * per_piece
+            + self.heads.len() * size_of::<Head>()
+            + self.counts.len() * size_of::<u32>()) as u64
+    }
+
+    /// Checks the counts against the blocks; panics with the values.
+    pub fn check(&self, counts_for_piece: impl Fn(u32) -> bool) {
+        let mut filled = vec![0; self.filled.len()];
+        for (block, piece) in (0..).zip(&self.piece) {
+            assert_eq!(*piece != NONE, counts_for_piece(block), "whether block {block} is part of a piece");
+            if *piece != NONE {
+                filled[*piece as usize] += 1;
+            }
+        }
+        assert_eq!(filled, self.filled, "filled blocks of pieces");
+        let mut alive: Vec<bool> = filled.iter().map(|blocks| *blocks > 0).collect();
+        for head in self.heads.iter().filter(|head| head.piece != NONE) {
+            alive[head.piece as usize] = true;
+        }
+        let used = alive.iter().filter(|alive| **alive).count();
+        assert_eq!(used + self.unused.len(), self.filled.len(), "pieces in use");
+        assert!(self.unused.iter().all(|piece| !alive[*piece as usize]), "an unused piece holds data");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::logs::{LogKind, LogShape};
+    use super::*;
+
+    fn pieces() -> Pieces {
+        let log = |stream| LogShape { kind: LogKind::Host, slots: 1, family: 0, gc: 0, wear: 0, stream };
+        Pieces::new(8, 2, &[log(Some(0)), log(Some(1))])
+    }
+
+    #[test]
+    fn a_piece_is_begun_when_the_last_is_full_and_given_back_when_it_is_empty() {
+        let mut pieces = pieces();
+        pieces.opened(3, 0);
+        assert_eq!((pieces.count(0), pieces.count(1), pieces.left(0)), (1, 0, 1));
+        pieces.opened(4, 0);
+        assert_eq!((pieces.count(0), pieces.left(0)), (1, 0));
+        pieces.opened(5, 0);
+        assert_eq!((pieces.count(0), pieces.left(0)), (2, 1));
+        pieces.emptied(3);
+        assert_eq!(pieces.count(0), 2, "block 4 is left of the first");
+        pieces.emptied(4);
+        assert_eq!(pieces.count(0), 1);
+        pieces.emptied(4);
+        assert_eq!(pieces.count(0), 1, "said twice");
+        pieces.emptied(5);
+        assert_eq!(pieces.count(0), 1, "the present piece stays while it can be written");
+        pieces.check(|_| false);
+    }
+
+    #[test]
+    fn a_log_that_leaves_its_piece_says_what_it_did_not_use() {
+        let mut pieces = pieces();
+        assert_eq!(pieces.close(1), 0, "there was none");
+        pieces.opened(0, 1);
+        assert_eq!(pieces.close(1), 1);
+        assert_eq!(pieces.count(1), 1, "its block still holds data");
+        pieces.opened(2, 1);
+        assert_eq!((pieces.count(1), pieces.left(1)), (2, 1));
+        pieces.emptied(0);
+        assert_eq!(pieces.count(1), 1);
+        pieces.check(|block| block == 2);
+    }
+}
