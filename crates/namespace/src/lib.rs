@@ -1,7 +1,8 @@
 //! What a host sees over translation layers: plain block commands over one ([`BlockNamespace`]), or several namespaces over NVM sets
-//! ([`NvmSubsystem`], [`sets`]).
+//! ([`NvmSubsystem`], [`sets`]), and the directives that tell writes apart ([`directives`]).
 
 mod block;
+pub mod directives;
 pub mod sets;
 mod sole;
 mod subsystem;

@@ -1,0 +1,438 @@
+//! Flexible data placement of one endurance group: reclaim unit handles, what a write's placement identifier means, log pages,
+//! events and statistics.
+//!
+//! The translation layer has a log for every reclaim group and handle (log = group x NRUH + handle), and its pieces are the reclaim
+//! units. A handle moves to another unit when its own is full, or when the host says so.
+//!
+//! What the standard leaves open: a write without a directive, or with an invalid identifier, goes to placement handle 0 in the group
+//! (namespace index modulo groups). Media bytes are bytes really programmed; the part of a reclaim unit that was not written when the
+//! host moved the handle on is counted beside them, or as media bytes too with [`Tail::AsMedia`], as QEMU does.
+
+mod config;
+mod events;
+mod pid;
+
+pub use config::{FdpConfiguration, HANDLES_MAX, Isolation, encode_configurations};
+pub use events::{Event, EventLog, EventType, Filter, KEPT};
+pub use pid::PidFormat;
+
+use super::status::Status;
+use super::streams::{Route, Written};
+use nandscape_core::{LogStatus, SimTime};
+
+/// Log page: configurations.
+pub const LOG_CONFIGURATIONS: u8 = 0x20;
+/// Log page: usage of reclaim unit handles.
+pub const LOG_USAGE: u8 = 0x21;
+/// Log page: statistics.
+pub const LOG_STATISTICS: u8 = 0x22;
+/// Log page: events.
+pub const LOG_EVENTS: u8 = 0x23;
+
+/// What the unwritten part of a reclaim unit counts as when the host moves its handle on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tail {
+    /// Nothing was programmed, so nothing was written.
+    #[default]
+    Unwritten,
+    /// As if it had been programmed.
+    AsMedia,
+}
+
+/// Bytes that the medium of an endurance group has taken part in, since any moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaBytes {
+    /// Programmed, whatever the cause.
+    pub written: u64,
+    /// Erased.
+    pub erased: u64,
+}
+
+/// Log page 22h.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Host bytes written (HBMW).
+    pub host: u64,
+    /// Media bytes written (MBMW).
+    pub media: u64,
+    /// Media bytes erased (MBE).
+    pub erased: u64,
+}
+
+impl Statistics {
+    /// Device-level write amplification; `None` without host writes.
+    pub fn dlwa(&self) -> Option<f64> {
+        (self.host > 0).then(|| self.media as f64 / self.host as f64)
+    }
+
+    /// The log page: three numbers of 16 bytes, the rest reserved.
+    pub fn encode(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        for (at, value) in [self.host, self.media, self.erased].into_iter().enumerate() {
+            out[16 * at..16 * at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// Who chose the namespaces' reclaim unit handles (log page 21h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Usage {
+    /// No namespace uses the handle.
+    #[default]
+    Unused = 0,
+    /// A host named it when it created a namespace.
+    Host = 1,
+    /// The controller chose it for a namespace.
+    Controller = 2,
+}
+
+/// A reclaim unit handle.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handle {
+    filter: Filter,
+    written: Written,
+    /// Namespace that wrote last.
+    namespace: u32,
+}
+
+/// Placement handles of one namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlacementHandles {
+    /// Reclaim unit handle of each.
+    pub units: Vec<u16>,
+    /// Who chose them.
+    pub usage: Usage,
+    /// The Data Placement directive is enabled.
+    pub is_enabled: bool,
+}
+
+/// Flexible data placement of an endurance group.
+#[derive(Debug)]
+pub struct Fdp {
+    configurations: Vec<FdpConfiguration>,
+    active: Option<u8>,
+    tail: Tail,
+    handles: Vec<Handle>,
+    /// Some handle has [`EventType::MediaReallocated`] enabled.
+    wants_moves: bool,
+    host_events: EventLog,
+    controller_events: EventLog,
+    host_bytes: u64,
+    left_bytes: u64,
+    unplaced_bytes: u64,
+    invalid_pids: u64,
+    base: MediaBytes,
+}
+
+impl Fdp {
+    /// Disabled, with at least one configuration to choose from.
+    pub fn new(configurations: Vec<FdpConfiguration>, tail: Tail) -> Self {
+        assert!(!configurations.is_empty(), "a group with flexible data placement has a configuration");
+        for configuration in &configurations {
+            assert_eq!(configuration.problem(), None, "{configuration:?}");
+        }
+        Self {
+            configurations,
+            active: None,
+            tail,
+            handles: Vec::new(),
+            wants_moves: false,
+            host_events: EventLog::default(),
+            controller_events: EventLog::default(),
+            host_bytes: 0,
+            left_bytes: 0,
+            unplaced_bytes: 0,
+            invalid_pids: 0,
+            base: MediaBytes::default(),
+        }
+    }
+
+    /// The configuration that is in force, if one is.
+    pub fn active(&self) -> Option<&FdpConfiguration> {
+        self.active.map(|index| &self.configurations[usize::from(index)])
+    }
+
+    pub(super) fn enabled(&self) -> Result<&FdpConfiguration, Status> {
+        self.active().ok_or(Status::FdpDisabled)
+    }
+
+    /// Feature 1Dh: enable bit and configuration index.
+    pub(super) fn feature(&self) -> u32 {
+        self.active.map_or(0, |index| 1 | u32::from(index) << 8)
+    }
+
+    /// Sets feature 1Dh; the caller has made sure that the group holds no namespace. Events and statistics start anew.
+    pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), Status> {
+        let index = (cdw12 >> 8) as u8;
+        if cdw12 & 1 == 0 {
+            self.active = None;
+            self.handles.clear();
+        } else {
+            let configuration = self.configurations.get(usize::from(index)).ok_or(Status::InvalidField)?;
+            self.handles = vec![Handle::default(); configuration.handles.len()];
+            self.active = Some(index);
+        }
+        self.wants_moves = false;
+        self.host_events.clear();
+        self.controller_events.clear();
+        self.reset_counts(media);
+        Ok(())
+    }
+
+    /// Statistics start anew; logged events stay.
+    pub(super) fn reset_counts(&mut self, media: MediaBytes) {
+        (self.host_bytes, self.left_bytes, self.unplaced_bytes, self.invalid_pids) = (0, 0, 0, 0);
+        self.base = media;
+        for handle in &mut self.handles {
+            handle.written = Written::default();
+        }
+    }
+
+    /// Checks the placement handle list of a new namespace. An empty list lets the controller choose: one handle, number 0.
+    pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, Status> {
+        let configuration = self.enabled()?;
+        if list.len() > usize::from(configuration.placement_handles) {
+            return Err(Status::InvalidPlacementHandleList);
+        }
+        for (at, unit) in list.iter().enumerate() {
+            if usize::from(*unit) >= configuration.handles.len() || list[..at].contains(unit) {
+                return Err(Status::InvalidPlacementHandleList);
+            }
+        }
+        Ok(if list.is_empty() {
+            PlacementHandles { units: vec![0], usage: Usage::Controller, is_enabled: true }
+        } else {
+            PlacementHandles { units: list.to_vec(), usage: Usage::Host, is_enabled: true }
+        })
+    }
+
+    /// Reclaim group, reclaim unit handle of a placement identifier, if it is valid for a namespace.
+    #[inline]
+    fn place(&self, namespace: &PlacementHandles, pid: u16) -> Option<(u16, u16)> {
+        let configuration = self.active()?;
+        let (group, handle) = configuration.format.decode(pid);
+        let unit = *namespace.units.get(usize::from(handle))?;
+        (group < configuration.groups).then_some((group, unit))
+    }
+
+    /// Where a write goes. `pid` is `None` for a write without the directive.
+    #[inline]
+    pub(super) fn route(
+        &mut self,
+        namespace: u32,
+        handles: &PlacementHandles,
+        pid: Option<u16>,
+        bytes: u64,
+        at: SimTime,
+    ) -> Route {
+        let pid = pid.filter(|_| handles.is_enabled);
+        let place = pid.and_then(|pid| self.place(handles, pid));
+        let (group, unit) = place.unwrap_or_else(|| {
+            self.unplaced_bytes += bytes;
+            let groups = self.active().map_or(1, |configuration| configuration.groups);
+            ((namespace % u32::from(groups)) as u16, handles.units[0])
+        });
+        if let (Some(pid), None) = (pid, place) {
+            self.invalid_pid(namespace, unit, pid, at);
+        }
+        self.host_bytes += bytes;
+        let handle = &mut self.handles[usize::from(unit)];
+        handle.written.bytes += bytes;
+        handle.written.writes += 1;
+        handle.namespace = namespace;
+        let log = self.active().map_or(0, |configuration| configuration.log(group, unit));
+        Route { log, renew: false }
+    }
+
+    #[cold]
+    fn invalid_pid(&mut self, namespace: u32, unit: u16, pid: u16, at: SimTime) {
+        self.invalid_pids += 1;
+        if self.handles[usize::from(unit)].filter.has(EventType::InvalidPid) {
+            self.host_events.push(Event {
+                event: EventType::InvalidPid,
+                at,
+                pid: Some(pid),
+                nsid: Some(namespace + 1),
+                place: None,
+                moved_blocks: 0,
+            });
+        }
+    }
+
+    /// Reclaim unit handle update: checks a list of placement identifiers and gives group, handle and log of each.
+    pub(super) fn update_list(
+        &self,
+        handles: &PlacementHandles,
+        pids: &[u16],
+    ) -> Result<Vec<(u16, u16, u16)>, Status> {
+        let configuration = self.enabled()?;
+        pids.iter()
+            .map(|pid| {
+                let (group, unit) = self.place(handles, *pid).ok_or(Status::InvalidField)?;
+                Ok((group, unit, configuration.log(group, unit)))
+            })
+            .collect()
+    }
+
+    /// The host moved a handle on and left so many bytes unwritten.
+    pub(super) fn moved_on(&mut self, namespace: u32, pid: u16, place: (u16, u16), left: u64, at: SimTime) {
+        if left == 0 {
+            return;
+        }
+        self.left_bytes += left;
+        let (group, unit) = place;
+        if self.handles[usize::from(unit)].filter.has(EventType::NotFullyWritten) {
+            self.host_events.push(Event {
+                event: EventType::NotFullyWritten,
+                at,
+                pid: Some(pid),
+                nsid: Some(namespace + 1),
+                place: Some((group, unit as u8)),
+                moved_blocks: 0,
+            });
+        }
+    }
+
+    /// Whether somebody wants to know of moved data.
+    #[inline]
+    pub(super) fn wants_moves(&self) -> bool {
+        self.wants_moves
+    }
+
+    /// Garbage collection moved so many logical blocks.
+    pub(super) fn media_moved(&mut self, blocks: u64, at: SimTime) {
+        self.controller_events.push(Event {
+            event: EventType::MediaReallocated,
+            at,
+            pid: None,
+            nsid: None,
+            place: None,
+            moved_blocks: blocks.min(u64::from(u16::MAX)) as u16,
+        });
+    }
+
+    /// Reclaim unit handle status of a namespace: a descriptor for each placement handle and group. `status` gives where a log stands.
+    pub(super) fn encode_status(
+        &self,
+        handles: &PlacementHandles,
+        block_bytes: u64,
+        status: &dyn Fn(u16) -> LogStatus,
+    ) -> Result<Vec<u8>, Status> {
+        let configuration = self.enabled()?;
+        let mut out = vec![0; 16];
+        let mut count = 0u16;
+        for (handle, unit) in handles.units.iter().enumerate() {
+            for group in 0..configuration.groups {
+                let pid = configuration.format.encode(group, handle as u16).ok_or(Status::InternalError)?;
+                let LogStatus { piece_bytes, room_bytes, .. } = status(configuration.log(group, *unit));
+                // A handle without a unit, or with a full one, gets a whole one with its next write.
+                let room = if room_bytes == 0 { piece_bytes } else { room_bytes };
+                let mut descriptor = [0; 32];
+                descriptor[0..2].copy_from_slice(&pid.to_le_bytes());
+                descriptor[2..4].copy_from_slice(&unit.to_le_bytes());
+                descriptor[8..16].copy_from_slice(&(room / block_bytes).to_le_bytes());
+                out.extend_from_slice(&descriptor);
+                count += 1;
+            }
+        }
+        out[14..16].copy_from_slice(&count.to_le_bytes());
+        Ok(out)
+    }
+
+    /// Log page 21h, from the placement handles of the group's namespaces.
+    pub(super) fn encode_usage<'a>(
+        &self,
+        namespaces: impl Iterator<Item = &'a PlacementHandles>,
+    ) -> Result<Vec<u8>, Status> {
+        let count = self.enabled()?.handles.len();
+        let mut usage = vec![Usage::Unused; count];
+        for handles in namespaces {
+            for unit in &handles.units {
+                let entry = &mut usage[usize::from(*unit)];
+                // What a host named stays so, also if the controller chose it for another namespace.
+                if *entry != Usage::Host {
+                    *entry = handles.usage;
+                }
+            }
+        }
+        let mut out = vec![0; 8 + 8 * count];
+        out[0..2].copy_from_slice(&(count as u16).to_le_bytes());
+        for (at, usage) in usage.into_iter().enumerate() {
+            out[8 + 8 * at] = usage as u8;
+        }
+        Ok(out)
+    }
+
+    /// Log page 20h.
+    pub(super) fn encode_configurations(&self) -> Vec<u8> {
+        encode_configurations(&self.configurations)
+    }
+
+    /// Log page 23h, of events that the host or that the controller caused.
+    pub(super) fn encode_events(&self, of_host: bool) -> Result<Vec<u8>, Status> {
+        self.enabled()?;
+        Ok(if of_host { self.host_events.encode() } else { self.controller_events.encode() })
+    }
+
+    /// Enables or disables event types of a placement handle; nothing changes unless all of them exist.
+    pub(super) fn set_events(
+        &mut self,
+        handles: &PlacementHandles,
+        handle: u16,
+        types: &[u8],
+        enable: bool,
+    ) -> Result<(), Status> {
+        self.enabled()?;
+        let unit = *handles.units.get(usize::from(handle)).ok_or(Status::InvalidField)?;
+        let types: Option<Vec<EventType>> = types.iter().map(|code| EventType::from_code(*code)).collect();
+        for event in types.ok_or(Status::InvalidField)? {
+            self.handles[usize::from(unit)].filter.set(event, enable);
+        }
+        self.wants_moves = self.handles.iter().any(|handle| handle.filter.has(EventType::MediaReallocated));
+        Ok(())
+    }
+
+    /// Supported event types of a placement handle and whether they are enabled, two bytes each.
+    pub(super) fn encode_event_types(
+        &self,
+        handles: &PlacementHandles,
+        handle: u16,
+    ) -> Result<Vec<u8>, Status> {
+        self.enabled()?;
+        let unit = *handles.units.get(usize::from(handle)).ok_or(Status::InvalidField)?;
+        let filter = self.handles[usize::from(unit)].filter;
+        Ok(EventType::ALL.iter().flat_map(|event| [event.code(), u8::from(filter.has(*event))]).collect())
+    }
+
+    /// Statistics; `media` is counted from the same moment as that which the last reset was given.
+    pub(super) fn statistics(&self, media: MediaBytes) -> Statistics {
+        let tail = if self.tail == Tail::AsMedia { self.left_bytes } else { 0 };
+        Statistics {
+            host: self.host_bytes,
+            media: media.written - self.base.written + tail,
+            erased: media.erased - self.base.erased,
+        }
+    }
+
+    /// Bytes left unwritten, bytes without a valid identifier, writes with an invalid one; events of both kinds.
+    pub(super) fn totals(&self) -> (u64, u64, u64, u64, u64) {
+        (
+            self.left_bytes,
+            self.unplaced_bytes,
+            self.invalid_pids,
+            self.host_events.total(),
+            self.controller_events.total(),
+        )
+    }
+
+    /// Namespace that wrote last and what was written, of every handle that was.
+    pub(super) fn written(&self) -> impl Iterator<Item = (u16, u32, Written)> + '_ {
+        self.handles
+            .iter()
+            .enumerate()
+            .filter(|(_, handle)| handle.written.writes > 0)
+            .map(|(at, handle)| (at as u16, handle.namespace, handle.written))
+    }
+}

@@ -1,0 +1,65 @@
+//! Order in which stream resources were last written: a doubly linked list through an array, so that each step is constant.
+
+/// No resource.
+pub(super) const NONE: u16 = u16::MAX;
+
+/// Links of one resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    older: u16,
+    newer: u16,
+}
+
+impl Link {
+    pub const FREE: Self = Self { older: NONE, newer: NONE };
+}
+
+/// A list of resources, from the one whose last write is longest ago to the one written last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recency {
+    oldest: u16,
+    newest: u16,
+}
+
+impl Recency {
+    pub const EMPTY: Self = Self { oldest: NONE, newest: NONE };
+
+    pub fn oldest(self) -> Option<u16> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    pub fn newest(self) -> u16 {
+        self.newest
+    }
+
+    pub fn push(&mut self, links: &mut [Link], slot: u16) {
+        links[usize::from(slot)] = Link { older: self.newest, newer: NONE };
+        match self.newest {
+            NONE => self.oldest = slot,
+            newest => links[usize::from(newest)].newer = slot,
+        }
+        self.newest = slot;
+    }
+
+    pub fn remove(&mut self, links: &mut [Link], slot: u16) {
+        let Link { older, newer } = std::mem::replace(&mut links[usize::from(slot)], Link::FREE);
+        match older {
+            NONE => self.oldest = newer,
+            older => links[usize::from(older)].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => links[usize::from(newer)].older = older,
+        }
+    }
+
+    /// From the oldest on.
+    pub fn iter<'a>(&self, links: &'a [Link]) -> impl Iterator<Item = u16> + 'a {
+        let mut at = self.oldest;
+        std::iter::from_fn(move || {
+            let slot = (at != NONE).then_some(at)?;
+            at = links[usize::from(slot)].newer;
+            Some(slot)
+        })
+    }
+}

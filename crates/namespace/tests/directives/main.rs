@@ -1,0 +1,8 @@
+//! Conformance of the directives: rules as tables, structures byte by byte, and random commands against simple models.
+
+mod bench;
+mod codec;
+mod fdp;
+mod model;
+mod scsi;
+mod streams;
