@@ -7,7 +7,7 @@
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
-//! * [`cause`]: operation counters by cause; [`record`]: one request of a workload.
+//! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
 
@@ -18,6 +18,7 @@ pub mod divide;
 pub mod ftl;
 pub mod geometry;
 pub mod namespace;
+pub mod origin;
 pub mod placement;
 pub mod record;
 pub mod registry;
@@ -33,6 +34,7 @@ pub use divide::Divider;
 pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use namespace::{Command, Namespace, NamespaceError};
+pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use registry::{Info, Param, ParamError, ParamKind, Params};

@@ -1,5 +1,6 @@
 //! One request of a workload, and the contract of those that read them.
 
+use crate::origin::Origin;
 use crate::time::SimTime;
 use serde::Serialize;
 
@@ -105,10 +106,19 @@ pub enum TraceError {
 pub trait TraceReader: Iterator<Item = Result<IoRecord, TraceError>> {
     /// What is known so far; final after the last record.
     fn info(&self) -> WorkloadInfo;
+
+    /// Who issued the record that was returned last. Formats that know nothing say so.
+    fn origin(&self) -> Origin<'_> {
+        Origin::default()
+    }
 }
 
 impl<R: TraceReader + ?Sized> TraceReader for Box<R> {
     fn info(&self) -> WorkloadInfo {
         (**self).info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        (**self).origin()
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 /// Sample, format that detection must find or options that name it.
 const SAMPLES: &[(&str, &str, Option<&str>)] = &[
     ("sample.csv", "csv", None),
+    ("files.ops.csv", "ops", None),
     ("msr.csv", "msr", None),
     ("spc.spc", "spc", None),
     ("mqsim.trace", "mqsim", None),

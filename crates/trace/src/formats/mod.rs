@@ -21,6 +21,7 @@ pub mod lis;
 pub mod mqsim;
 pub mod msr;
 pub mod nst;
+pub mod ops;
 pub mod oracle_general;
 pub mod spc;
 pub mod systor;
@@ -63,6 +64,7 @@ pub(crate) type WriterMaker = for<'a> fn(Box<dyn Write + 'a>, &Params) -> Box<dy
 /// Every format, in the order of the documentation.
 pub static FORMATS: &[Format] = &[
     csv::ENTRY,
+    ops::ENTRY,
     nst::ENTRY,
     msr::ENTRY,
     spc::ENTRY,

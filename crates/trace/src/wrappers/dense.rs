@@ -10,7 +10,7 @@
 
 use crate::BoxReader;
 use crate::pages::{DenseMap, GRANULE};
-use nandscape_core::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
 use std::sync::Arc;
 
 pub(crate) struct Dense {
@@ -64,6 +64,10 @@ impl Iterator for Dense {
 impl TraceReader for Dense {
     fn info(&self) -> WorkloadInfo {
         self.inner.info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
     }
 }
 

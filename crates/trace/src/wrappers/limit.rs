@@ -1,7 +1,7 @@
 //! `--limit N`: the first N requests of the source.
 
 use crate::BoxReader;
-use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
 
 pub(crate) struct Limit {
     inner: BoxReader,
@@ -33,6 +33,10 @@ impl TraceReader for Limit {
         let info = self.inner.info();
         let expected_records = info.expected_records.map(|n| n.min(self.most));
         WorkloadInfo { records: info.records.min(self.most), expected_records, ..info }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
     }
 }
 

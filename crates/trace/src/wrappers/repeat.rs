@@ -3,7 +3,7 @@
 use crate::BoxReader;
 use crate::error::io;
 use crate::gate::TIME_MAX_NS;
-use nandscape_core::{IoRecord, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
 
 /// Opens the workload that is repeated.
 pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader, TraceError> + Send>;
@@ -109,6 +109,10 @@ impl TraceReader for Repeat {
             expected_records: info.expected_records.and_then(|n| n.checked_mul(self.passes)),
             ..info
         }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
     }
 }
 

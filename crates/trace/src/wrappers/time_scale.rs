@@ -3,7 +3,7 @@
 use crate::BoxReader;
 use crate::error::io;
 use crate::gate::TIME_MAX_NS;
-use nandscape_core::{IoRecord, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
 
 pub(crate) struct TimeScale {
     inner: BoxReader,
@@ -47,6 +47,10 @@ impl Iterator for TimeScale {
 impl TraceReader for TimeScale {
     fn info(&self) -> WorkloadInfo {
         self.inner.info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
     }
 }
 

@@ -5,7 +5,7 @@
 //! rounded up to 1 MiB.
 
 use crate::BoxReader;
-use nandscape_core::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
 use std::collections::BTreeMap;
 
 /// Largest end of each volume of the workload, in bytes.
@@ -106,6 +106,10 @@ impl Iterator for SideBySide {
 impl TraceReader for SideBySide {
     fn info(&self) -> WorkloadInfo {
         self.inner.info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
     }
 }
 

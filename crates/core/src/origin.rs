@@ -1,0 +1,109 @@
+//! Who issued a request and what it holds, as far as the workload knows.
+
+use serde::Serialize;
+
+/// What a written block holds, as the file system that writes it knows (the kinds of ext4, S0-24). What nothing is known about counts as
+/// file data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum BlockKind {
+    /// Data of a file.
+    #[default]
+    FileData,
+    /// Superblock.
+    Superblock,
+    /// Group descriptors.
+    GroupDescriptors,
+    /// Which blocks are free.
+    BlockBitmap,
+    /// Which inodes are free.
+    InodeBitmap,
+    /// Inode table.
+    InodeTable,
+    /// Directory.
+    Directory,
+    /// Journal.
+    Journal,
+}
+
+/// The four classes of metadata that get hints or streams of their own (S0-25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MetadataClass {
+    /// Journal.
+    Journal,
+    /// Inode table.
+    Inode,
+    /// Directory.
+    Directory,
+    /// Superblock, group descriptors and both bitmaps.
+    Misc,
+}
+
+impl BlockKind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::FileData,
+        Self::Superblock,
+        Self::GroupDescriptors,
+        Self::BlockBitmap,
+        Self::InodeBitmap,
+        Self::InodeTable,
+        Self::Directory,
+        Self::Journal,
+    ];
+
+    /// Class of metadata; `None` for file data.
+    pub const fn metadata_class(self) -> Option<MetadataClass> {
+        match self {
+            Self::FileData => None,
+            Self::Journal => Some(MetadataClass::Journal),
+            Self::InodeTable => Some(MetadataClass::Inode),
+            Self::Directory => Some(MetadataClass::Directory),
+            Self::Superblock | Self::GroupDescriptors | Self::BlockBitmap | Self::InodeBitmap => {
+                Some(MetadataClass::Misc)
+            }
+        }
+    }
+
+    /// Whether the kernel's file system wrote it for itself.
+    pub const fn is_metadata(self) -> bool {
+        self.metadata_class().is_some()
+    }
+}
+
+impl MetadataClass {
+    /// Every class, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Journal, Self::Inode, Self::Directory, Self::Misc];
+}
+
+/// Who issued a request. The default says nothing: block traces know neither files nor writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// What the blocks hold.
+    pub kind: BlockKind,
+    /// Number of the file's life; 0 where there is no file. A deleted and newly made file has a new number.
+    pub file: u32,
+    /// Path of the file, if it is known.
+    pub path: Option<&'a str>,
+    /// Process that wrote the data; 0 where it is unknown or the kernel.
+    pub writer: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eight_kinds_fall_into_file_data_and_four_classes() {
+        let class_of = BlockKind::ALL.map(BlockKind::metadata_class);
+        assert_eq!(class_of.iter().filter(|class| class.is_none()).count(), 1);
+        for (class, kinds) in MetadataClass::ALL.iter().zip([1, 1, 1, 4]) {
+            assert_eq!(class_of.iter().filter(|of| **of == Some(*class)).count(), kinds, "{class:?}");
+        }
+        for (number, kind) in BlockKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, number);
+        }
+    }
+}

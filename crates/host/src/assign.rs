@@ -1,0 +1,138 @@
+//! A policy around a workload: sets the stream of every write, and counts per stream.
+
+use crate::policy::{StreamPolicy, WriteFacts};
+use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
+
+/// What was written with one stream id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// Write requests.
+    pub writes: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl StreamCounts {
+    /// Sectors of 512 B, the unit of the Linux driver's counters (S0-31). A begun sector counts.
+    pub fn sectors(&self) -> u64 {
+        self.bytes.div_ceil(512)
+    }
+}
+
+/// A workload whose writes carry the streams that a policy chose. Everything else passes unchanged and in order.
+pub struct Assigned<R> {
+    inner: R,
+    policy: Box<dyn StreamPolicy>,
+    /// By stream id; 0 is unstreamed.
+    counts: Vec<StreamCounts>,
+}
+
+impl<R: TraceReader> Assigned<R> {
+    /// Lets a policy choose among `streams` ids. A policy that needs to know the future must have seen it already.
+    pub fn new(inner: R, policy: Box<dyn StreamPolicy>, streams: u16) -> Self {
+        Self { inner, policy, counts: vec![StreamCounts::default(); usize::from(streams) + 1] }
+    }
+
+    /// What was written so far, by stream id from 0 (unstreamed).
+    pub fn counts(&self) -> &[StreamCounts] {
+        &self.counts
+    }
+
+    /// What the policy wants to be known.
+    pub fn warnings(&self) -> Vec<String> {
+        self.policy.warnings()
+    }
+}
+
+impl<R: TraceReader> Iterator for Assigned<R> {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut record = match self.inner.next()? {
+            Ok(record) => record,
+            Err(error) => return Some(Err(error)),
+        };
+        match record.op {
+            Op::Write => {
+                let facts = WriteFacts {
+                    at: record.at,
+                    offset: record.offset,
+                    len: record.len,
+                    hint: record.hint,
+                    origin: self.inner.origin(),
+                };
+                let stream = self.policy.assign(&facts);
+                assert!(
+                    usize::from(stream) < self.counts.len(),
+                    "stream {stream} of {}",
+                    self.counts.len() - 1
+                );
+                let counts = &mut self.counts[usize::from(stream)];
+                counts.writes += 1;
+                counts.bytes += record.len;
+                record.hint = stream;
+            }
+            Op::Trim | Op::WriteZeroes => {
+                self.policy.trimmed(record.at, record.offset, record.len);
+                record.hint = 0;
+            }
+            Op::Read | Op::Flush => record.hint = 0,
+        }
+        Some(Ok(record))
+    }
+}
+
+impl<R: TraceReader> TraceReader for Assigned<R> {
+    fn info(&self) -> WorkloadInfo {
+        self.inner.info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
+    }
+}
+
+impl<R: std::fmt::Debug> std::fmt::Debug for Assigned<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assigned")
+            .field("inner", &self.inner)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use nandscape_core::SimTime;
+
+    /// A reader over a list.
+    #[derive(Debug)]
+    pub(crate) struct List(std::vec::IntoIter<IoRecord>, u64);
+
+    impl List {
+        pub(crate) fn new(records: Vec<IoRecord>) -> Self {
+            Self(records.into_iter(), 0)
+        }
+    }
+
+    impl Iterator for List {
+        type Item = Result<IoRecord, TraceError>;
+        fn next(&mut self) -> Option<Self::Item> {
+            let record = self.0.next()?;
+            self.1 += 1;
+            Some(Ok(record))
+        }
+    }
+
+    impl TraceReader for List {
+        fn info(&self) -> WorkloadInfo {
+            WorkloadInfo { records: self.1, ..WorkloadInfo::default() }
+        }
+    }
+
+    pub(crate) fn io(at: u64, op: Op, offset: u64, len: u64) -> IoRecord {
+        IoRecord { at: SimTime(at), offset, len, volume: 0, hint: 0, op }
+    }
+}

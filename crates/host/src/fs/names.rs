@@ -1,0 +1,53 @@
+//! Paths of files by the number of their life.
+
+use std::collections::BTreeMap;
+
+/// `file -> the names it had, in order`.
+#[derive(Clone, Debug, Default)]
+pub struct FileNames {
+    names: BTreeMap<u32, Vec<Box<str>>>,
+}
+
+impl FileNames {
+    /// No names known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a file's path; renames are written `a -> b -> c`.
+    pub fn insert(&mut self, file: u32, path: &str) {
+        self.names.insert(file, path.split(" -> ").map(Into::into).collect());
+    }
+
+    /// The name after so many renames; the last known one if there were more.
+    pub fn get(&self, file: u32, renames: u32) -> Option<&str> {
+        let names = self.names.get(&file)?;
+        names.get(renames as usize).or(names.last()).map(|name| &**name)
+    }
+
+    /// How many files have names.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether no file has one.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renames_walk_along_the_names() {
+        let mut names = FileNames::new();
+        names.insert(3, "db/a.tmp -> db/a");
+        assert_eq!(
+            (names.get(3, 0), names.get(3, 1), names.get(3, 9)),
+            (Some("db/a.tmp"), Some("db/a"), Some("db/a"))
+        );
+        assert_eq!((names.get(4, 0), names.len()), (None, 1));
+    }
+}

@@ -1,0 +1,185 @@
+//! Free space of the volume, in blocks of 4 KiB, and where a new extent goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a run of blocks is looked for when the file's own end cannot be continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The lowest run that is long enough.
+    First,
+    /// The next run that is long enough behind the one found last, going round.
+    Next,
+}
+
+/// Free runs, by start and by length.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    runs: BTreeMap<u64, u64>,
+    by_length: BTreeSet<(u64, u64)>,
+    fit: Fit,
+    rotor: u64,
+    free: u64,
+}
+
+/// Runs that are looked at before the longest one is taken instead: keeps a badly fragmented volume from costing a scan of all its runs
+/// for every extent.
+const LOOKED_AT: usize = 4096;
+
+impl Space {
+    /// All blocks free.
+    pub(crate) fn new(blocks: u64, fit: Fit) -> Self {
+        let mut space =
+            Self { runs: BTreeMap::new(), by_length: BTreeSet::new(), fit, rotor: 0, free: blocks };
+        if blocks > 0 {
+            space.put(0, blocks);
+        }
+        space
+    }
+
+    /// Free blocks.
+    pub(crate) fn free(&self) -> u64 {
+        self.free
+    }
+
+    fn put(&mut self, start: u64, len: u64) {
+        self.runs.insert(start, len);
+        self.by_length.insert((len, start));
+    }
+
+    fn drop_run(&mut self, start: u64) -> u64 {
+        let len = self.runs.remove(&start).expect("the run is free");
+        self.by_length.remove(&(len, start));
+        len
+    }
+
+    /// Takes up to `want` blocks in one run (at least one), from `goal` on if that block is free: start and length. `None` when nothing is
+    /// free.
+    pub(crate) fn allocate(&mut self, goal: Option<u64>, want: u64) -> Option<(u64, u64)> {
+        if let Some(goal) = goal
+            && let Some((&start, &len)) = self.runs.range(..=goal).next_back()
+            && goal < start + len
+        {
+            return Some(self.take(start, goal, want));
+        }
+        let from = if self.fit == Fit::Next { self.rotor } else { 0 };
+        let long_enough = |run: &(&u64, &u64)| *run.1 >= want;
+        let found = self
+            .runs
+            .range(from..)
+            .chain(self.runs.range(..from))
+            .take(LOOKED_AT)
+            .find(long_enough)
+            .map(|(&start, _)| start);
+        let start = found.or_else(|| self.longest())?;
+        let taken = self.take(start, start, want);
+        self.rotor = taken.0 + taken.1;
+        Some(taken)
+    }
+
+    /// The longest run, the lowest of equals.
+    fn longest(&self) -> Option<u64> {
+        let &(longest, _) = self.by_length.last()?;
+        self.by_length.range((longest, 0)..).next().map(|&(_, start)| start)
+    }
+
+    /// Takes blocks out of the run that begins at `start`.
+    fn take(&mut self, start: u64, at: u64, want: u64) -> (u64, u64) {
+        let len = self.drop_run(start);
+        let got = want.min(start + len - at);
+        if at > start {
+            self.put(start, at - start);
+        }
+        if at + got < start + len {
+            self.put(at + got, start + len - at - got);
+        }
+        self.free -= got;
+        (at, got)
+    }
+
+    /// Gives blocks back.
+    pub(crate) fn release(&mut self, start: u64, len: u64) {
+        assert!(len > 0, "a run of no blocks at {start}");
+        self.free += len;
+        let (mut start, mut len) = (start, len);
+        if let Some((&before, &before_len)) = self.runs.range(..start).next_back() {
+            assert!(before + before_len <= start, "block {start} is free already");
+            if before + before_len == start {
+                self.drop_run(before);
+                (start, len) = (before, before_len + len);
+            }
+        }
+        if let Some((&after, &after_len)) = self.runs.range(start..).next() {
+            assert!(start + len <= after, "block {after} is free already");
+            if start + len == after {
+                self.drop_run(after);
+                len += after_len;
+            }
+        }
+        self.put(start, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_fit_takes_the_lowest_run_that_is_long_enough() {
+        let mut space = Space::new(100, Fit::First);
+        assert_eq!(space.allocate(None, 100), Some((0, 100)));
+        assert_eq!(space.allocate(None, 1), None);
+        for (start, len) in [(10, 2), (20, 5), (40, 5)] {
+            space.release(start, len);
+        }
+        assert_eq!(space.allocate(None, 4), Some((20, 4)));
+        assert_eq!(space.allocate(None, 2), Some((10, 2)));
+        // Nothing is long enough: the longest.
+        assert_eq!(space.allocate(None, 50), Some((40, 5)));
+        assert_eq!((space.allocate(None, 2), space.free()), (Some((24, 1)), 0));
+    }
+
+    #[test]
+    fn next_fit_goes_round() {
+        let mut space = Space::new(30, Fit::Next);
+        assert_eq!(space.allocate(None, 10), Some((0, 10)));
+        assert_eq!(space.allocate(None, 10), Some((10, 10)));
+        space.release(0, 10);
+        assert_eq!(space.allocate(None, 5), Some((20, 5)));
+        assert_eq!(space.allocate(None, 5), Some((25, 5)));
+        assert_eq!(space.allocate(None, 5), Some((0, 5)));
+    }
+
+    #[test]
+    fn a_goal_is_continued_and_runs_grow_together_again() {
+        let mut space = Space::new(30, Fit::First);
+        assert_eq!(space.allocate(Some(7), 3), Some((7, 3)));
+        assert_eq!(space.allocate(Some(7), 3), Some((0, 3)));
+        space.release(7, 3);
+        space.release(0, 3);
+        assert_eq!(space.allocate(None, 30), Some((0, 30)));
+    }
+
+    #[test]
+    fn agrees_with_a_bitmap_under_random_use() {
+        use nandscape_core::rng::{below, seeded};
+        for fit in [Fit::First, Fit::Next] {
+            let (mut rng, mut space) = (seeded(3), Space::new(500, fit));
+            let (mut used, mut held) = ([false; 500], Vec::new());
+            for _ in 0..4000 {
+                if below(&mut rng, 2) == 0 {
+                    let goal = (below(&mut rng, 2) == 0).then(|| below(&mut rng, 500));
+                    let Some((start, len)) = space.allocate(goal, 1 + below(&mut rng, 40)) else { continue };
+                    for block in &mut used[start as usize..(start + len) as usize] {
+                        assert!(!std::mem::replace(block, true));
+                    }
+                    held.push((start, len));
+                } else if !held.is_empty() {
+                    let (start, len) = held.swap_remove(below(&mut rng, held.len() as u64) as usize);
+                    space.release(start, len);
+                    used[start as usize..(start + len) as usize].fill(false);
+                }
+                assert_eq!(space.free(), used.iter().filter(|used| !**used).count() as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A stream of its own for each class of data, until the ids run out (S0-64).
+//!
+//! The upper bound of what knowing the class can give: no two classes share a block. Classes get ids in the order of their first write;
+//! those that come too late have none.
+
+use super::names::class_of;
+use super::{PolicyEntry, StreamPolicy, WriteFacts, write_hint};
+use nandscape_core::{Info, MetadataClass, Param, ParamKind};
+use std::collections::BTreeMap;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    info: Info {
+        name: "exclusive",
+        summary: "a stream for each class of data, in order of appearance, until the ids run out",
+        source: "S0-64",
+        params: &[Param {
+            name: "by",
+            summary: "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the writer; the single file",
+            kind: ParamKind::Choice { of: &["class", "hint", "writer", "file"] },
+            default: "class",
+        }],
+    },
+    needs_future: false,
+    build: |params, setup| {
+        let by = match params.text("by") {
+            "hint" => By::Hint,
+            "writer" => By::Writer,
+            "file" => By::File,
+            _ => By::Class,
+        };
+        Ok(Box::new(Exclusive {
+            by,
+            ids: BTreeMap::new(),
+            streams: setup.streams,
+            beyond: 0,
+            last: (String::new(), 0),
+        }))
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Class,
+    Hint,
+    Writer,
+    File,
+}
+
+/// A class that may have a stream.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Metadata(MetadataClass),
+    Named(Box<str>),
+    Number(u32),
+}
+
+#[derive(Debug)]
+struct Exclusive {
+    by: By,
+    ids: BTreeMap<Class, u16>,
+    streams: u16,
+    beyond: u64,
+    /// Path of the last write and its id: most writes go on with the same file. No id where there was none yet.
+    last: (String, u16),
+}
+
+impl Exclusive {
+    fn id_of(&mut self, class: Class) -> u16 {
+        if let Some(&id) = self.ids.get(&class) {
+            return id;
+        }
+        // Classes beyond the ids are not kept, so that memory is bounded by the streams.
+        if self.ids.len() >= usize::from(self.streams) {
+            self.beyond += 1;
+            return 0;
+        }
+        let id = self.ids.len() as u16 + 1;
+        self.ids.insert(class, id);
+        id
+    }
+}
+
+impl StreamPolicy for Exclusive {
+    fn assign(&mut self, write: &WriteFacts<'_>) -> u16 {
+        let origin = &write.origin;
+        if let Some(class) = origin.kind.metadata_class() {
+            return self.id_of(Class::Metadata(class));
+        }
+        match self.by {
+            By::Hint if write.hint == 0 => 0,
+            By::Hint => self.id_of(Class::Number(u32::from(write.hint))),
+            By::Writer if origin.writer == 0 => 0,
+            By::Writer => self.id_of(Class::Number(origin.writer)),
+            By::File if origin.file == 0 => 0,
+            By::File => self.id_of(Class::Number(origin.file)),
+            By::Class => {
+                let Some(path) = origin.path else { return 0 };
+                if self.last.1 > 0 && self.last.0 == path {
+                    return self.last.1;
+                }
+                let id = self.id_of(Class::Named(class_of(path).into()));
+                self.last.0.clear();
+                self.last.0.push_str(path);
+                self.last.1 = id;
+                id
+            }
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        write_hint::beyond(self.beyond, self.streams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{build, facts};
+    use super::*;
+    use nandscape_core::{BlockKind, Origin};
+
+    #[test]
+    fn no_two_classes_share_an_id_and_late_ones_have_none() {
+        let mut policy = build("exclusive", &[], 3);
+        let mut of = |path, kind| {
+            policy.assign(&WriteFacts { origin: Origin { path, kind, ..Origin::default() }, ..facts(0) })
+        };
+        assert_eq!(of(Some("db/000012.sst"), BlockKind::FileData), 1);
+        assert_eq!(of(None, BlockKind::Journal), 2);
+        assert_eq!(of(Some("db/000013.log"), BlockKind::FileData), 3);
+        assert_eq!(of(Some("db/000999.sst"), BlockKind::FileData), 1);
+        assert_eq!(of(Some("db/MANIFEST-000001"), BlockKind::FileData), 0);
+        assert_eq!(of(None, BlockKind::Directory), 0);
+        assert_eq!(of(None, BlockKind::FileData), 0);
+        assert!(policy.warnings()[0].starts_with("2 writes"), "{:?}", policy.warnings());
+    }
+}

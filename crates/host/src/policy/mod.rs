@@ -1,0 +1,138 @@
+//! Who chooses the stream of a write.
+//!
+//! A policy sees facts about a write (time, place, hint, file, writer, kind of block) and answers with a stream id: 1 to
+//! [`PolicySetup::streams`], or 0 for no stream. It is told of trims. It moves nothing, drops nothing and changes no order. A policy that
+//! needs to know the future says so in its entry and is shown the whole workload first.
+//!
+//! A new policy is one file and one line in [`POLICIES`].
+
+mod autostream_mq;
+mod autostream_sfr;
+mod exclusive;
+mod explicit;
+mod names;
+mod none;
+mod oracle;
+mod shared;
+mod split_pools;
+mod write_hint;
+
+pub use names::{Rules, class_of};
+
+use nandscape_core::registry::unknown_name;
+use nandscape_core::{Info, IoRecord, MetadataClass, Origin, ParamError, Params, SimTime};
+
+/// What a policy is told about a write.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteFacts<'a> {
+    /// Arrival.
+    pub at: SimTime,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// What came with the write: a lifetime hint (see [`crate::WriteHint`]), or a stream id where the policy is `explicit`. 0 is nothing.
+    pub hint: u16,
+    /// Who issued it.
+    pub origin: Origin<'a>,
+}
+
+/// What a policy must know when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicySetup {
+    /// Stream ids it may use, from 1; 0 where the device has none.
+    pub streams: u16,
+    /// Logical bytes of the device.
+    pub capacity_bytes: u64,
+    /// Bytes of a device page.
+    pub page_bytes: u64,
+}
+
+/// Chooses streams.
+pub trait StreamPolicy: Send {
+    /// The stream of a write: 1 to the number of streams, or 0 for none.
+    fn assign(&mut self, write: &WriteFacts<'_>) -> u16;
+
+    /// A range was trimmed or zeroed.
+    fn trimmed(&mut self, at: SimTime, offset: u64, len: u64) {
+        let _ = (at, offset, len);
+    }
+
+    /// The workload to come, record by record, for policies whose entry says [`PolicyEntry::needs_future`].
+    fn foresee(&mut self, record: &IoRecord) {
+        let _ = record;
+    }
+
+    /// The whole workload has been shown.
+    fn foreseen(&mut self) {}
+
+    /// What a user should know after the run: counts of what could not be done as asked.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Bytes of state that grow with the workload or the device.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// One policy.
+#[derive(Clone, Copy)]
+pub struct PolicyEntry {
+    /// Name, summary, source, parameters.
+    pub info: Info,
+    /// Whether the workload must be shown before.
+    pub needs_future: bool,
+    /// Builds it.
+    pub build: fn(&Params, &PolicySetup) -> Built,
+}
+
+/// A policy, or the parameter that is wrong.
+pub type Built = Result<Box<dyn StreamPolicy>, ParamError>;
+
+/// Every policy.
+pub static POLICIES: &[PolicyEntry] = &[
+    none::ENTRY,
+    explicit::ENTRY,
+    write_hint::ENTRY,
+    exclusive::ENTRY,
+    shared::ENTRY,
+    split_pools::ENTRY,
+    names::ENTRY,
+    autostream_mq::ENTRY,
+    autostream_sfr::ENTRY,
+    oracle::ENTRY,
+];
+
+/// A policy by name.
+pub fn find(name: &str) -> Result<&'static PolicyEntry, ParamError> {
+    POLICIES
+        .iter()
+        .find(|entry| entry.info.name == name)
+        .ok_or_else(|| unknown_name("host.policy", name, POLICIES.iter().map(|entry| &entry.info)))
+}
+
+/// The lifetime that the prototype of S0-28 gives a class of metadata, as a Linux hint number: journal short, inode table medium, bitmaps
+/// and descriptors long, directories extreme.
+pub(crate) const fn prototype_hint(class: MetadataClass) -> u16 {
+    match class {
+        MetadataClass::Journal => 2,
+        MetadataClass::Inode => 3,
+        MetadataClass::Misc => 4,
+        MetadataClass::Directory => 5,
+    }
+}
+
+/// `floor(log_base(count))` by counting divisions, so that powers of the base are exact. 0 for a count of 0.
+pub(crate) fn log_floor(mut count: u64, base: u64) -> u16 {
+    let mut log = 0;
+    while count >= base {
+        count /= base;
+        log += 1;
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests;

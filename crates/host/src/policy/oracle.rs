@@ -1,0 +1,283 @@
+//! Streams by death times that are known: an upper bound for the others.
+//!
+//! The workload is read once before. For every write the time at which its data dies is found, in bytes written: when its pages are
+//! overwritten or trimmed; of a write whose pages die apart, the middle one counts. Three ways to make streams of that can be chosen:
+//!
+//! * `windows`: time is cut into windows that end at multiples of some length. What dies in the same window lies together, so that when the
+//!   window is over its blocks are empty. Windows near at hand have the unit length, those further away twice, four times ... of it, in a
+//!   fixed grid: a write goes to the finest window that the ids reach.
+//! * `lifetimes`: classes of remaining life, their borders at equal shares of what is written.
+//! * `log-lifetimes`: classes of remaining life by powers of two up from the unit.
+//!
+//! What outlives the workload is kept apart from the rest in the last stream, if there is more than one.
+
+use super::{PolicyEntry, StreamPolicy, WriteFacts};
+use crate::table::Table;
+use nandscape_core::{Info, IoRecord, Op, Param, ParamKind};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    info: Info {
+        name: "oracle",
+        summary: "knows when the data of each write dies: an upper bound; reads the workload twice",
+        source: "nandscape; cf. FK of SepBIT, FAST 2022",
+        params: &[
+            Param {
+                name: "scheme",
+                summary: "how streams are made of death times",
+                kind: ParamKind::Choice { of: &["windows", "lifetimes", "log-lifetimes"] },
+                default: "windows",
+            },
+            Param {
+                name: "unit",
+                summary: "shortest window or life in bytes written; absent: a sixty-fourth of the capacity",
+                kind: ParamKind::Size { min: 4096, max: 1 << 50 },
+                default: "",
+            },
+        ],
+    },
+    needs_future: true,
+    build: |params, setup| {
+        let unit = params.get("unit").map_or(setup.capacity_bytes / 64, |_| params.size("unit"));
+        let scheme = match params.text("scheme") {
+            "lifetimes" => Scheme::Lifetimes,
+            "log-lifetimes" => Scheme::LogLifetimes,
+            _ => Scheme::Windows,
+        };
+        Ok(Box::new(Oracle::new(scheme, (unit / GRANULE).max(1), setup.streams)))
+    },
+};
+
+/// Death is known for pieces of 4 KiB.
+const GRANULE: u64 = 4096;
+/// Outlives the workload.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Windows,
+    Lifetimes,
+    LogLifetimes,
+}
+
+/// A write that was foreseen.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    /// Granules written before it.
+    birth: u64,
+    /// When the granule died that was the middle one so far to die.
+    death: u64,
+    granules: u32,
+    dead: u32,
+}
+
+#[derive(Debug)]
+struct Oracle {
+    scheme: Scheme,
+    /// In granules.
+    unit: u64,
+    streams: u16,
+    clock: u64,
+    /// By granule: one more than the number of the write that it holds.
+    holders: Table<u32>,
+    lives: Vec<Life>,
+    /// Streams of the writes to come, and the next of them.
+    answers: Vec<u16>,
+    next: usize,
+    /// Writes that were not foreseen.
+    unforeseen: u64,
+}
+
+impl Oracle {
+    fn new(scheme: Scheme, unit: u64, streams: u16) -> Self {
+        Self {
+            scheme,
+            unit,
+            streams,
+            clock: 0,
+            holders: Table::new(),
+            lives: Vec::new(),
+            answers: Vec::new(),
+            next: 0,
+            unforeseen: 0,
+        }
+    }
+
+    /// One granule of a write is dead.
+    fn die(&mut self, granule: u64, holder: u32) {
+        let Some(entry) = self.holders.entry(granule) else { return };
+        let was = std::mem::replace(entry, holder);
+        if was > 0 {
+            let life = &mut self.lives[was as usize - 1];
+            life.dead += 1;
+            if life.dead == life.granules.div_ceil(2) {
+                life.death = self.clock;
+            }
+        }
+    }
+
+    fn stream(&self, life: &Life, borders: &[u64]) -> u16 {
+        if self.streams < 2 {
+            return self.streams;
+        }
+        if life.death == NEVER {
+            return self.streams;
+        }
+        let left = life.death - life.birth;
+        let classes = self.streams - 1;
+        match self.scheme {
+            Scheme::Lifetimes => borders.partition_point(|border| *border < left) as u16 + 1,
+            Scheme::LogLifetimes => (left / self.unit + 1).ilog2().min(u32::from(classes) - 1) as u16 + 1,
+            Scheme::Windows => self.window(life, classes),
+        }
+    }
+
+    /// The stream of the finest window that holds the death. Each length of window has four ids, used in turn, so that the window being
+    /// emptied and three to come are apart; few ids make fewer lengths, and at most one length shares all of them.
+    fn window(&self, life: &Life, classes: u16) -> u16 {
+        const TURN: u64 = 4;
+        let turn = TURN.min(u64::from(classes));
+        let lengths = u64::from(classes) / turn;
+        for level in 0..lengths {
+            let length = self.unit.saturating_mul(1 << (2 * level).min(60));
+            let ahead = life.death / length - life.birth / length;
+            if ahead < turn || level + 1 == lengths {
+                return (level * turn + (life.death / length) % turn) as u16 + 1;
+            }
+        }
+        unreachable!("there is at least one length")
+    }
+
+    /// Borders of classes that each get an equal share of what is written and dies.
+    fn borders(&self) -> Vec<u64> {
+        let mut lives: Vec<(u64, u32)> = self
+            .lives
+            .iter()
+            .filter(|life| life.death != NEVER)
+            .map(|life| (life.death - life.birth, life.granules))
+            .collect();
+        lives.sort_unstable();
+        let total: u64 = lives.iter().map(|(_, granules)| u64::from(*granules)).sum();
+        let classes = u64::from(self.streams.max(2)) - 1;
+        let (mut borders, mut sum) = (Vec::new(), 0);
+        for (left, granules) in lives {
+            sum += u64::from(granules);
+            while (borders.len() as u64) + 1 < classes && sum * classes >= (borders.len() as u64 + 1) * total
+            {
+                borders.push(left);
+            }
+        }
+        borders
+    }
+}
+
+impl StreamPolicy for Oracle {
+    fn foresee(&mut self, record: &IoRecord) {
+        let (first, end) =
+            (record.offset / GRANULE, record.offset.saturating_add(record.len).div_ceil(GRANULE));
+        match record.op {
+            Op::Write if record.len > 0 => {
+                let holder = self.lives.len() as u32 + 1;
+                let granules = (end - first).min(u64::from(u32::MAX)) as u32;
+                self.lives.push(Life { birth: self.clock, death: NEVER, granules, dead: 0 });
+                for granule in first..end {
+                    self.die(granule, holder);
+                }
+                self.clock += end - first;
+            }
+            Op::Write => self.lives.push(Life { birth: self.clock, death: NEVER, granules: 0, dead: 0 }),
+            Op::Trim | Op::WriteZeroes => {
+                // A trim leaves alone what it covers only in part.
+                for granule in record.offset.div_ceil(GRANULE)..(record.offset + record.len) / GRANULE {
+                    if self.holders.get(granule).is_none() {
+                        continue;
+                    }
+                    self.die(granule, 0);
+                }
+            }
+            Op::Read | Op::Flush => {}
+        }
+    }
+
+    fn foreseen(&mut self) {
+        let borders = if self.scheme == Scheme::Lifetimes { self.borders() } else { Vec::new() };
+        self.answers = self.lives.iter().map(|life| self.stream(life, &borders)).collect();
+        self.lives = Vec::new();
+        self.holders = Table::new();
+    }
+
+    fn assign(&mut self, _: &WriteFacts<'_>) -> u16 {
+        let Some(&stream) = self.answers.get(self.next) else {
+            self.unforeseen += 1;
+            return 0;
+        };
+        self.next += 1;
+        stream
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        if self.unforeseen == 0 {
+            return Vec::new();
+        }
+        vec![format!("{} writes were not foreseen and have no stream", self.unforeseen)]
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let lives = self.lives.capacity() * size_of::<Life>();
+        self.holders.memory_bytes() + (lives + self.answers.capacity() * 2) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{build, facts};
+    use super::*;
+    use crate::assign::testing::io;
+
+    fn streams_of(typed: &[(&str, &str)], streams: u16, records: &[IoRecord]) -> Vec<u16> {
+        let mut policy = build("oracle", typed, streams);
+        for record in records {
+            policy.foresee(record);
+        }
+        policy.foreseen();
+        records.iter().filter(|r| r.op == Op::Write).map(|r| policy.assign(&facts(r.offset))).collect()
+    }
+
+    fn write(page: u64) -> IoRecord {
+        io(0, Op::Write, page * 4096, 4096)
+    }
+
+    #[test]
+    fn what_dies_together_lies_together_and_what_never_dies_apart() {
+        // Page 9 stays; 0 and 1 are rewritten at once, 2 and 3 much later.
+        let mut records: Vec<_> = [9, 0, 2, 1, 3, 0, 1].map(write).into();
+        records.extend((100..160).map(write));
+        records.extend([2, 3].map(write));
+        for scheme in ["windows", "lifetimes", "log-lifetimes"] {
+            let got = streams_of(&[("scheme", scheme), ("unit", "64KiB")], 9, &records);
+            assert!(got[0] == 9 && got[1] != got[2] && got[2] != 9, "{scheme}: {got:?}");
+            // 0 and 1 die one write apart, which an equal share of lives may divide.
+            if scheme != "lifetimes" {
+                assert_eq!((got[1], got[2]), (got[3], got[4]), "{scheme}: {got:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_trim_is_a_death_and_the_middle_page_counts() {
+        let records = [io(0, Op::Write, 0, 3 * 4096), write(10), io(0, Op::Trim, 4096, 2 * 4096), write(0)];
+        let mut oracle = Oracle::new(Scheme::Lifetimes, 1, 4);
+        for record in &records {
+            oracle.foresee(record);
+        }
+        assert_eq!(oracle.lives[0].death, 4);
+        assert_eq!(oracle.lives[1].death, NEVER);
+    }
+
+    #[test]
+    fn more_writes_than_were_foreseen_have_no_stream_and_are_counted() {
+        let mut policy = build("oracle", &[], 4);
+        policy.foreseen();
+        assert_eq!(policy.assign(&facts(0)), 0);
+        assert!(policy.warnings()[0].starts_with("1 writes"));
+    }
+}

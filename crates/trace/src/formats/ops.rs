@@ -1,0 +1,404 @@
+//! What programs asked of files: `ts_us,op,pid,file,offset,len`, with paths in a second table, placed on blocks by the file system model
+//! of `nandscape-host`.
+//!
+//! One header line, then one operation a line: microseconds (decimals allowed), one of `create open write read fsync fdatasync syncrange
+//! trunc alloc punch rename delete hint mmapw`, process, number of the file's life, byte offset (the new size for `trunc`), bytes (the
+//! hint, 0 to 5, for `hint`). The table of names has the header `file,path`; `a -> b` is a rename. For `X.ops.csv` it is looked for in
+//! `X.files.csv`, with or without `.zst`, `.gz` or `.xz`.
+//!
+//! The requests that come out are those of a device under a file system: what their file, writer and kind of block is goes with them
+//! ([`nandscape_core::Origin`]).
+
+use super::{Confidence, Format, Head, Input};
+use crate::decode::decompress;
+use crate::error::shown;
+use crate::fields::{decimal, split, whole, whole32};
+use crate::gate::{Clock, Gate};
+use crate::lines::{LONGEST_LINE, LineError, Lines};
+use nandscape_core::{
+    Info, IoRecord, Origin, Param, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+};
+use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
+const NAMES_HEADER: &[u8] = b"file,path";
+const FORMAT: &str = "ops";
+
+const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
+    Param { name, summary, kind, default }
+}
+
+/// Registry entry.
+pub const ENTRY: Format = Format {
+    info: Info {
+        name: FORMAT,
+        summary: "file operations (ts_us,op,pid,file,offset,len) placed on blocks by a small file system model",
+        source: "nandscape",
+        params: &[
+            param(
+                "files",
+                "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths",
+                ParamKind::Text,
+                "",
+            ),
+            param(
+                "size",
+                "bytes of the volume; absent: as many as are needed",
+                ParamKind::Size { min: 1 << 20, max: 1 << 49 },
+                "",
+            ),
+            param(
+                "fit",
+                "where extents go: the first or the next free run that is long enough",
+                ParamKind::Choice { of: &["first", "next"] },
+                "first",
+            ),
+            param(
+                "cache",
+                "back: writes wait in the page cache; through: each goes to the device at once",
+                ParamKind::Choice { of: &["back", "through"] },
+                "back",
+            ),
+            param("expire", "dirty data older than this is written back", ParamKind::Time, "30s"),
+            param(
+                "interval",
+                "between two looks for such data, and between commits of the journal",
+                ParamKind::Time,
+                "5s",
+            ),
+            param(
+                "dirty",
+                "dirty bytes beyond which the oldest files are written back",
+                ParamKind::Size { min: 4096, max: 1 << 49 },
+                "256MiB",
+            ),
+            param(
+                "journal",
+                "bytes of the journal of metadata; none: no metadata is written",
+                ParamKind::Text,
+                "16MiB",
+            ),
+            param("discard", "discard freed blocks", ParamKind::Bool, "true"),
+            param(
+                "reads",
+                "all: reads go to the device; none: the page cache holds everything",
+                ParamKind::Choice { of: &["none", "all"] },
+                "none",
+            ),
+            param("request", "largest request", ParamKind::Size { min: 4096, max: 1 << 30 }, "1MiB"),
+            param(
+                "end",
+                "what happens to the files after the last operation",
+                ParamKind::Choice { of: &["keep", "delete"] },
+                "keep",
+            ),
+        ],
+    },
+    extensions: &["csv"],
+    many_volumes: false,
+    detect,
+    read,
+    write: None,
+};
+
+fn detect(head: &Head) -> Confidence {
+    if head.lines.first() == Some(&HEADER) { Confidence::Certain } else { Confidence::No }
+}
+
+fn read(input: Input, params: &Params) -> Result<crate::BoxReader, String> {
+    let names = names(&input.name, params.get("files"))?;
+    let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
+    Ok(Box::new(Ops {
+        lines: Lines::new(input.bytes),
+        gate: Gate::new(&input.name, FORMAT, Clock::Strict, &input.settings),
+        fs,
+        last_ns: 0,
+        at_end: false,
+    }))
+}
+
+fn options(params: &Params) -> Result<FsOptions, String> {
+    let journal = match params.text("journal") {
+        "none" => None,
+        text => Some(
+            nandscape_core::units::parse_size(text)
+                .ok()
+                .filter(|bytes| (1 << 15..=1 << 40).contains(bytes))
+                .ok_or_else(|| params.error("journal", "none, or a size from 32KiB to 1TiB").to_string())?,
+        ),
+    };
+    let interval_ns = params.time_ns("interval");
+    if interval_ns == 0 {
+        return Err(params.error("interval", "a time above 0").to_string());
+    }
+    Ok(FsOptions {
+        size: params.get("size").map(|_| params.size("size")),
+        fit: if params.text("fit") == "next" { Fit::Next } else { Fit::First },
+        write_back: params.text("cache") == "back",
+        expire_ns: params.time_ns("expire"),
+        interval_ns,
+        dirty_limit: params.size("dirty"),
+        discard: params.flag("discard"),
+        reads: params.text("reads") == "all",
+        journal,
+        largest_request: params.size("request"),
+        delete_at_end: params.text("end") == "delete",
+    })
+}
+
+/// The table of paths: the one that is named, or the one beside the operations if there is one.
+fn names(source: &str, named: Option<&str>) -> Result<FileNames, String> {
+    let path = match named {
+        Some("none") => return Ok(FileNames::new()),
+        Some(path) => PathBuf::from(path),
+        None => match beside(source) {
+            Some(path) => path,
+            None => return Ok(FileNames::new()),
+        },
+    };
+    let shown_path = path.display();
+    let failed = |error: std::io::Error| format!("files table {shown_path}: {error}");
+    let bytes = decompress(Box::new(File::open(&path).map_err(failed)?)).map_err(failed)?;
+    let mut lines = Lines::new(bytes);
+    let mut names = FileNames::new();
+    loop {
+        let number = lines.number() + 1;
+        let wrong = |message: String| format!("files table {shown_path}: line {number}: {message}");
+        match lines.next_line() {
+            Ok(Some(line)) if number == 1 => {
+                if line != NAMES_HEADER {
+                    return Err(wrong(format!("header {}: expected file,path", shown(line))));
+                }
+            }
+            Ok(Some(line)) => {
+                let at = memchr::memchr(b',', line)
+                    .ok_or_else(|| wrong(format!("{}: expected file,path", shown(line))))?;
+                let file = whole32(&line[..at], "file").map_err(wrong)?;
+                let path = &line[at + 1..];
+                names.insert(file, &String::from_utf8_lossy(path));
+            }
+            Ok(None) => return Ok(names),
+            Err(LineError::Io(message)) => return Err(wrong(message)),
+            Err(LineError::TooLong) => return Err(wrong(format!("longer than {LONGEST_LINE} B"))),
+        }
+    }
+}
+
+/// `X.files.csv` for `X.ops.csv`, whichever compression there is.
+fn beside(source: &str) -> Option<PathBuf> {
+    let at = source.rfind(".ops.csv")?;
+    let plain = format!("{}.files.csv", &source[..at]);
+    ["", ".zst", ".gz", ".xz"]
+        .iter()
+        .map(|suffix| PathBuf::from(format!("{plain}{suffix}")))
+        .find(|path| Path::exists(path))
+}
+
+struct Ops {
+    lines: Lines,
+    gate: Gate,
+    fs: FileSystem,
+    last_ns: u64,
+    at_end: bool,
+}
+
+fn kind(field: &[u8]) -> Result<FileOpKind, String> {
+    Ok(match field {
+        b"create" => FileOpKind::Create,
+        b"open" => FileOpKind::Open,
+        b"write" => FileOpKind::Write,
+        b"read" => FileOpKind::Read,
+        b"fsync" => FileOpKind::Fsync,
+        b"fdatasync" => FileOpKind::Fdatasync,
+        b"syncrange" => FileOpKind::SyncRange,
+        b"trunc" => FileOpKind::Truncate,
+        b"alloc" => FileOpKind::Allocate,
+        b"punch" => FileOpKind::Punch,
+        b"rename" => FileOpKind::Rename,
+        b"delete" => FileOpKind::Delete,
+        b"hint" => FileOpKind::Hint,
+        b"mmapw" => FileOpKind::MapWrite,
+        _ => {
+            return Err(format!(
+                "op is {}: expected create, open, write, read, fsync, fdatasync, syncrange, trunc, alloc, punch, rename, delete, \
+                 hint or mmapw",
+                shown(field)
+            ));
+        }
+    })
+}
+
+fn parse(line: &[u8]) -> Result<FileOp, String> {
+    let columns = || format!("{}: expected six columns ts_us,op,pid,file,offset,len", shown(line));
+    let [time, op, writer, file, offset, len] = split::<6>(line, b',').ok_or_else(columns)?;
+    if memchr::memchr_iter(b',', line).count() != 5 {
+        return Err(columns());
+    }
+    Ok(FileOp {
+        at: SimTime(decimal(time, 1000, "ts_us")?),
+        kind: kind(op)?,
+        writer: whole32(writer, "pid")?,
+        file: whole32(file, "file").and_then(|file| {
+            if file == 0 { Err("file is 0: expected a number from 1".to_owned()) } else { Ok(file) }
+        })?,
+        offset: whole(offset, "offset")?,
+        len: whole(len, "len")?,
+    })
+}
+
+impl Ops {
+    /// Reads one line into the model.
+    fn step(&mut self) -> Result<(), TraceError> {
+        let number = self.lines.number() + 1;
+        let outcome = match self.lines.next_line() {
+            Ok(Some(line)) if number == 1 => {
+                if line == HEADER {
+                    Ok(())
+                } else {
+                    Err(format!("header {}: expected ts_us,op,pid,file,offset,len", shown(line)))
+                }
+            }
+            Ok(Some(line)) => parse(line).and_then(|op| {
+                let ns = op.at.as_ns();
+                if ns > crate::gate::TIME_MAX_NS {
+                    return Err(format!("time {ns} ns: expected less than 100 years"));
+                }
+                if ns < self.last_ns {
+                    return Err(format!("time goes back from {} ns to {ns} ns", self.last_ns));
+                }
+                self.last_ns = ns;
+                self.fs.apply(&op).map_err(|error| error.to_string())
+            }),
+            Ok(None) => {
+                self.at_end = true;
+                self.fs.finish().map_err(|error| format!("at the end: {error}"))
+            }
+            Err(LineError::Io(message)) => {
+                return Err(self.gate.fail(format!("after line {}", number - 1), message));
+            }
+            Err(LineError::TooLong) => {
+                Err(format!("longer than {LONGEST_LINE} B: expected short lines of text"))
+            }
+        };
+        outcome.map_err(|message| self.gate.fail(format!("line {number}"), message))
+    }
+}
+
+impl Iterator for Ops {
+    type Item = Result<IoRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.gate.is_finished() {
+            return None;
+        }
+        loop {
+            if let Some(record) = self.fs.next_request() {
+                match self.gate.admit(record, |_| None) {
+                    Ok(Some(record)) => return Some(Ok(record)),
+                    Ok(None) => continue,
+                    Err(message) => {
+                        let place = format!("line {}", self.lines.number());
+                        return Some(Err(self.gate.fail(place, message)));
+                    }
+                }
+            }
+            if self.at_end {
+                self.gate.info.skipped = self.fs.without_effect();
+                return self.gate.finish(None).map(Err);
+            }
+            if let Err(error) = self.step() {
+                return Some(Err(error));
+            }
+            if self.at_end && self.lines.number() <= 1 {
+                return Some(Err(self
+                    .gate
+                    .fail("line 1".to_owned(), "no records: expected file operations")));
+            }
+        }
+    }
+}
+
+impl TraceReader for Ops {
+    fn info(&self) -> WorkloadInfo {
+        WorkloadInfo { skipped: self.fs.without_effect(), ..self.gate.info.clone() }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.fs.origin()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OpenOptions, Target, Workload};
+    use nandscape_core::{BlockKind, Op};
+
+    const SAMPLE: &str = "ts_us,op,pid,file,offset,len\n10,create,5,1,0,0\n20,hint,5,1,0,3\n30,write,5,1,0,9000\n40,fsync,5,1,0,0\n";
+
+    fn all(format: &str, text: &str) -> Result<Vec<IoRecord>, TraceError> {
+        let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
+        Workload::from_bytes("t.ops.csv", text.as_bytes(), &options, Target::NONE)?.open()?.collect()
+    }
+
+    #[test]
+    fn a_file_becomes_requests_with_its_hint_and_its_metadata() {
+        let records = all("ops:journal=none", SAMPLE).unwrap();
+        let short: Vec<_> = records.iter().map(|r| (r.at.as_ns(), r.op, r.offset, r.len, r.hint)).collect();
+        assert_eq!(
+            short,
+            [(40_000, Op::Write, 0, 12_288, 3), (40_000, Op::Flush, 0, 0, 0), (40_000, Op::Flush, 0, 0, 0)]
+        );
+        let with_metadata = all("ops", SAMPLE).unwrap();
+        assert!(with_metadata.len() > records.len() + 5, "{with_metadata:?}");
+    }
+
+    #[test]
+    fn detection_is_by_header_and_names_come_from_the_table_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let ops = file("a.ops.csv", SAMPLE);
+        let origin_of_first = || {
+            let mut reader =
+                Workload::new(&ops, &OpenOptions::default(), Target::NONE).unwrap().open().unwrap();
+            assert_eq!(reader.info().format, "ops");
+            reader.next().unwrap().unwrap();
+            let origin = reader.origin();
+            (origin.kind, origin.file, origin.path.map(str::to_owned), origin.writer)
+        };
+        assert_eq!(origin_of_first(), (BlockKind::FileData, 1, None, 5));
+        file("a.files.csv", "file,path\n1,db/with, comma.sst\n");
+        assert_eq!(origin_of_first().2.as_deref(), Some("db/with, comma.sst"));
+        file("a.files.csv", "file,path\nx,y\n");
+        let error = Workload::new(&ops, &OpenOptions::default(), Target::NONE).unwrap().open().err().unwrap();
+        assert!(error.to_string().contains("a.files.csv: line 2: file is 'x'"), "{error}");
+    }
+
+    #[test]
+    fn wrong_lines_are_named() {
+        for (line, expected) in [
+            ("50,write,5,2,0,1", "line 6: file 2 was neither created nor opened"),
+            ("50,create,5,1,0,0", "line 6: file 1 exists"),
+            ("50,link,5,1,0,0", "line 6: op is 'link': expected create"),
+            ("50,hint,5,1,0,9", "line 6: write hint 9"),
+            ("50,write,5,1,0", "line 6: '50,write,5,1,0': expected six columns"),
+            ("50,write,5,1,0,1,2", "expected six columns"),
+            ("5,write,5,1,0,1", "line 6: time goes back"),
+            ("50,write,5,1,18446744073709551615,1", "expected an end below 2^48"),
+            ("50,write,5,0,0,1", "file is 0"),
+        ] {
+            let error = all("ops", &format!("{SAMPLE}{line}\n")).unwrap_err().to_string();
+            assert!(error.starts_with("t.ops.csv: line 6: ") && error.contains(expected), "{error}");
+        }
+        let error = all("ops:files=/nowhere/x.csv", SAMPLE).unwrap_err().to_string();
+        assert!(error.contains("files table /nowhere/x.csv"), "{error}");
+        let error = all("ops:size=1MiB", SAMPLE).unwrap_err().to_string();
+        assert!(error.contains("volume is full"), "{error}");
+    }
+}
