@@ -83,6 +83,15 @@ pub struct LogStatus {
     pub host_bytes: u64,
 }
 
+/// Space that a layer which puts collection off has for host writes (see [`Ftl::quiet_room`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuietRoom {
+    /// Pages that can be written from now on before it must collect.
+    pub now_pages: u64,
+    /// Pages that can be written at least, once nothing is left to make up for.
+    pub least_pages: u64,
+}
+
 /// What a translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
@@ -157,6 +166,18 @@ pub trait Ftl {
     fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
         let _ = (log, at);
         Ok(0)
+    }
+
+    /// Room for host writes before the layer collects, where it can put collection off; `None` where it cannot.
+    fn quiet_room(&self) -> Option<QuietRoom> {
+        None
+    }
+
+    /// From now on no collection, levelling or other work that no request asked for, as long as [`Ftl::quiet_room`] lasts (`true`), or
+    /// as usual again, after what was put off is made up for (`false`). For deterministic windows of NVM sets.
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+        let _ = (deferred, at);
+        Ok(())
     }
 
     /// Where a logical page is, if it is mapped. For tests and analysis.

@@ -31,7 +31,7 @@ pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, PageRead, Token};
 pub use divide::Divider;
-pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus};
+pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use namespace::{Command, Namespace, NamespaceError};
 pub use origin::{BlockKind, MetadataClass, Origin};

@@ -7,6 +7,7 @@ use super::pieces::Pieces;
 use super::pool::Pool;
 use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
 use crate::wear::WearPolicy;
+use nandscape_core::QuietRoom;
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,8 +64,11 @@ pub(super) struct Domain {
     /// Invalid pages in sealed blocks: what collection could gain.
     pub invalid_sealed: u64,
     pub sealed: u32,
+    /// A host write starts GC while `free_pages` is below this: `low_pages`, or the floor while collection is put off.
+    pub trigger_pages: u64,
+    deferred: bool,
     /// GC runs while `free_pages` is below this ...
-    pub low_pages: u64,
+    low_pages: u64,
     /// ... until it is not below this.
     pub high_pages: u64,
     pub background_pages: u64,
@@ -126,6 +130,8 @@ impl Domain {
             good_blocks: free_blocks,
             invalid_sealed: 0,
             sealed: 0,
+            trigger_pages: 0,
+            deferred: false,
             low_pages: 0,
             high_pages: 0,
             background_pages: 0,
@@ -148,6 +154,27 @@ impl Domain {
         (self.low_pages, self.high_pages, self.background_pages) =
             (pages(low), pages(high), pages(background));
         self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
+        self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages };
+    }
+
+    /// What collection needs for itself: a block to move a victim to, and one on the way there.
+    fn floor_pages(&self) -> u64 {
+        self.low_pages.min(2 * u64::from(self.pages_per_block))
+    }
+
+    /// Puts collection off until only the floor is left, or does not.
+    pub fn defer(&mut self, deferred: bool) {
+        self.deferred = deferred;
+        self.set_marks();
+    }
+
+    /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose pieces divide the room.
+    pub fn quiet_room(&self) -> Option<QuietRoom> {
+        let floor = self.floor_pages();
+        self.pieces.is_none().then(|| QuietRoom {
+            now_pages: self.free_pages.saturating_sub(floor),
+            least_pages: self.low_pages - floor,
+        })
     }
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.

@@ -36,7 +36,7 @@ use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, LogStatus,
-    Lpn, Oob, ParamError, Params, Ppn, SimTime, Token,
+    Lpn, Oob, ParamError, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -61,6 +61,8 @@ pub struct PageMap<D> {
     stats: FtlStats,
     levels_wear: bool,
     background_gc: bool,
+    /// Collection is put off ([`Ftl::defer_collection`]).
+    deferred: bool,
     rmw: bool,
     /// Something is wrong: see [`PageMap::attend`].
     attention: bool,
@@ -110,6 +112,7 @@ impl<D: FlashDevice> PageMap<D> {
             seq: 0,
             stats: FtlStats::default(),
             background_gc: config.background_gc,
+            deferred: false,
             rmw: config.rmw,
             attention: false,
             failed: Vec::new(),
@@ -151,7 +154,7 @@ impl<D: FlashDevice> PageMap<D> {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let domain = self.placement.domain(span.lpn);
-        if self.domains[domain].free_pages < self.domains[domain].low_pages {
+        if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
             self.reclaim(domain, log, needed, at)?;
         }
         if !span.is_whole(self.page_bytes) {
@@ -375,7 +378,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
-        if self.background_gc { self.collect_in_background(at, until) } else { Ok(()) }
+        if self.background_gc && !self.deferred { self.collect_in_background(at, until) } else { Ok(()) }
     }
 
     fn logs(&self) -> u16 {
@@ -388,6 +391,28 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
         Ok(self.renew(usize::from(log)))
+    }
+
+    /// The room of the fullest plane with static allocation, as if every write went there.
+    fn quiet_room(&self) -> Option<QuietRoom> {
+        let least = |a: QuietRoom, b: QuietRoom| QuietRoom {
+            now_pages: a.now_pages.min(b.now_pages),
+            least_pages: a.least_pages.min(b.least_pages),
+        };
+        let mut rooms = self.domains.iter().map(Domain::quiet_room);
+        let first = rooms.next()??;
+        rooms.try_fold(first, |sum, room| room.map(|room| least(sum, room)))
+    }
+
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+        self.deferred = deferred;
+        for domain in 0..self.domains.len() {
+            self.domains[domain].defer(deferred);
+            if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
+                self.reclaim(domain, logs::HOST, 0, at)?;
+            }
+        }
+        Ok(())
     }
 
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
