@@ -9,4 +9,6 @@ mod subsystem;
 
 pub use block::BlockNamespace;
 pub use sole::Sole;
-pub use subsystem::{NamespaceSpec, NvmSet, NvmSubsystem, SharedDevice, SubsystemError};
+pub use subsystem::{
+    NamespaceSpec, NvmSet, NvmSetError, NvmSubsystem, SetFacts, SharedDevice, SubsystemError,
+};

@@ -1,12 +1,17 @@
 //! Namespaces over the sets of one device.
 
+mod standard;
+
+pub use standard::{NvmSetError, SetFacts};
+
 use crate::block::{count, execute};
 use crate::sets::Shared;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
     CauseTable, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus,
-    NamespaceError, NamespaceInfo, OpCounts, SimTime, Subsystem, Token,
+    NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
 };
+use standard::Standard;
 use std::ops::DerefMut;
 
 /// A device that the sets of a subsystem share.
@@ -18,6 +23,8 @@ pub struct NvmSet {
     pub ftl: Box<dyn Ftl + Send>,
     /// Endurance group the set belongs to.
     pub endurance_group: u16,
+    /// What the configuration says about it.
+    pub facts: SetFacts,
 }
 
 /// A namespace that is to be: a range of the logical space of one set.
@@ -100,6 +107,7 @@ pub struct NvmSubsystem {
     sets: Vec<NvmSet>,
     /// The whole device below the parts; absent where one set has the device for itself, without a lock.
     shared: Option<SharedDevice>,
+    standard: Standard,
 }
 
 impl NvmSubsystem {
@@ -122,7 +130,8 @@ impl NvmSubsystem {
         sets: Vec<NvmSet>,
         namespaces: &[NamespaceSpec],
     ) -> Result<Self, SubsystemError> {
-        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), sets, shared };
+        let standard = Standard::new(&sets);
+        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), sets, shared, standard };
         for (index, spec) in namespaces.iter().enumerate() {
             this.add(spec)?;
             let overlap = namespaces[..index].iter().find(|other| {
@@ -135,6 +144,7 @@ impl NvmSubsystem {
                 return Err(SubsystemError::Overlap { first, second, set: spec.set });
             }
         }
+        this.keep_windows(SimTime::ZERO);
         Ok(this)
     }
 
@@ -230,7 +240,12 @@ impl Subsystem for NvmSubsystem {
             return Err(FtlError::OutOfRange { extent, capacity_bytes: space.capacity_bytes }.into());
         }
         let inside = Extent::new(space.offset_bytes + extent.offset, extent.len);
-        let set = &mut self.sets[space.set];
+        let index = space.set;
+        if self.standard.is_watching && matches!(command.op, Op::Read | Op::Write) {
+            let pages = if command.op == Op::Write { inside.page_count(space.page_bytes) } else { 0 };
+            self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
+        }
+        let set = &mut self.sets[index];
         Ok(execute(&mut *set.ftl, Command { extent: inside, ..command }, payload, at)?)
     }
 
@@ -243,6 +258,15 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        // Windows change on time. They are no events, lest whoever waits for the last event waits for ever; nor does the end of time
+        // bring them.
+        while self.standard.is_watching
+            && until < SimTime::MAX
+            && let Some(due) = self.window_due(until)
+        {
+            self.with_device_mut(|device| device.advance(due, out));
+            self.pass_windows(due);
+        }
         self.with_device_mut(|device| device.advance(until, out));
     }
 
@@ -255,6 +279,9 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        if self.standard.is_watching {
+            self.pass_windows(at);
+        }
         for set in &mut self.sets {
             set.ftl.idle(at, until)?;
         }
@@ -301,6 +328,7 @@ impl Subsystem for NvmSubsystem {
             device.reset_counters();
             device.reset_time(at);
         });
+        self.keep_windows(at);
     }
 
     /// Besides the layers' own invariants: what the parts count sums up to what the whole device counts.

@@ -9,7 +9,7 @@ use nandscape_core::{
 use nandscape_ftl::ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::sets::{Part, SetLayout, share};
-use nandscape_namespace::{NamespaceSpec, NvmSet, NvmSubsystem, SharedDevice, SubsystemError};
+use nandscape_namespace::{NamespaceSpec, NvmSet, NvmSubsystem, SetFacts, SharedDevice, SubsystemError};
 use nandscape_testkit::conformance::{Device, Shape, device, run, shapes, steps};
 
 type Piece = Part<dyn FlashDevice + Send>;
@@ -57,7 +57,7 @@ fn subsystem<S: Scheduler + Send + 'static>(
                 capacity_bytes: count * page,
             });
         }
-        sets.push(NvmSet { ftl, endurance_group: index as u16 });
+        sets.push(NvmSet { ftl, endurance_group: index as u16, facts: SetFacts::default() });
     }
     NvmSubsystem::divided(shared, sets, &namespaces).unwrap()
 }
@@ -255,7 +255,12 @@ fn namespaces_that_cannot_be_are_refused() {
                 capacity_bytes: *capacity_bytes,
             })
             .collect();
-        NvmSubsystem::divided(shared, vec![NvmSet { ftl, endurance_group: 0 }], &specs).map(|_| ())
+        NvmSubsystem::divided(
+            shared,
+            vec![NvmSet { ftl, endurance_group: 0, facts: SetFacts::default() }],
+            &specs,
+        )
+        .map(|_| ())
     };
     assert_eq!(build(&[(0, 0, 4096), (0, 4096, 4096)]), Ok(()));
     assert!(matches!(build(&[(1, 0, 4096)]), Err(SubsystemError::NoSuchSet { set: 1, sets: 1, .. })));

@@ -8,7 +8,7 @@ use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
 use nandscape_media::{Fifo, Nand, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::sets::{Part, share};
-use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SharedDevice, Sole};
+use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SetFacts, SharedDevice, Sole};
 
 /// Choices that do not change what a run counts, only what it keeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,22 +68,39 @@ fn divide<S: Scheduler + Send + 'static>(
     let page_bytes = config.geometry.page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
     let subsystem = if partition.layout.is_whole(&config.geometry) {
-        let set = NvmSet { ftl: layer(config, device)?, endurance_group: partition.endurance_groups[0] };
+        let set = set(config, 0, layer(config, device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
         NvmSubsystem::whole(set, &specs)
     } else {
         let shared: SharedDevice = share(device);
-        let build = |(dies, group): (&Vec<UnitId>, &u16)| {
-            let ftl = layer(config, Part::new(SharedDevice::clone(&shared), dies))?;
-            Ok(NvmSet { ftl, endurance_group: *group })
+        let build = |(index, dies): (usize, &Vec<UnitId>)| {
+            set(config, index, layer(config, Part::new(SharedDevice::clone(&shared), dies))?)
         };
-        let sets = partition.layout.sets().iter().zip(&partition.endurance_groups);
-        let sets: Vec<NvmSet> = sets.map(build).collect::<Result<_, ConfigError>>()?;
+        let dies = partition.layout.sets().iter().enumerate();
+        let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_, ConfigError>>()?;
         let capacities: Vec<u64> = sets.iter().map(|set| capacity(&*set.ftl)).collect();
         let specs = partition.specs(&capacities, page_bytes)?;
         NvmSubsystem::divided(shared, sets, &specs)
     };
     subsystem.map_err(|e| ConfigError::Build(format!("namespaces: {e}")))
+}
+
+/// A set with what the configuration says about it.
+fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<NvmSet, ConfigError> {
+    let partition = &config.partition;
+    let facts = partition.facts[index];
+    if facts.keeps_windows && ftl.quiet_room().is_none() {
+        return Err(ConfigError::Unsuited(format!(
+            "sets.windows = 'host': expected a translation layer that can put collection off (page-map without streams), not {}",
+            config.ftl
+        )));
+    }
+    let page_bytes = config.geometry.page_bytes;
+    let moved = if config.nand.capabilities.partial_transfer { page_bytes.min(4096) } else { page_bytes };
+    let timing = &config.timing;
+    let read_typical_ns = timing.command_ns + timing.read_ns + timing.transfer_ns(moved);
+    let facts = SetFacts { read_typical_ns, endurance: config.nand.endurance, ..facts };
+    Ok(NvmSet { ftl, endurance_group: partition.endurance_groups[index], facts })
 }
 
 fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {

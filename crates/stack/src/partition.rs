@@ -3,8 +3,8 @@
 use crate::config::{ConfigError, flat, int, param};
 use nandscape_core::{Geometry, ParamError};
 use nandscape_core::{Info, ParamKind, Params, units};
-use nandscape_namespace::NamespaceSpec;
 use nandscape_namespace::sets::SetLayout;
+use nandscape_namespace::{NamespaceSpec, SetFacts};
 
 /// Keys of `[sets]`.
 pub static SETS: Info = Info {
@@ -37,6 +37,16 @@ pub static SETS: Info = Info {
             ParamKind::Text,
             "",
         ),
+        param(
+            "windows",
+            "predictable latency: off, or host for a deterministic window of every set whenever it may be had",
+            ParamKind::Choice { of: &["off", "host"] },
+            "off",
+        ),
+        param("dtwin_reads", "reads of 4 KiB that a deterministic window promises", ParamKind::Count, "10M"),
+        param("dtwin_time", "longest deterministic window, in whole milliseconds", ParamKind::Time, "60s"),
+        param("ndwin_low", "time between two windows that the device insists on", ParamKind::Time, "1s"),
+        param("ndwin_high", "time between two windows that it recommends", ParamKind::Time, "10s"),
     ],
 };
 
@@ -72,10 +82,10 @@ pub struct Partition {
     pub layout: SetLayout,
     /// Endurance group of each set.
     pub endurance_groups: Vec<u16>,
-    /// Read recovery level of each set.
-    pub read_recovery: Vec<u8>,
     /// Whether the device has NVM sets at all: one set of all dies is not yet a device without sets.
     pub has_sets: bool,
+    /// What each set knows of the configuration, but for its flash.
+    pub facts: Vec<SetFacts>,
     namespaces: Vec<(u16, Size)>,
     sets: Params,
     spaces: Params,
@@ -94,7 +104,7 @@ impl Partition {
         let count = layout.sets().len();
         Ok(Self {
             endurance_groups: endurance_groups(&sets, count)?,
-            read_recovery: read_recovery(&sets, count)?,
+            facts: facts(&sets, count)?,
             has_sets: sets.text("layout") != "none",
             namespaces: plan(&spaces, count)?,
             layout,
@@ -194,6 +204,26 @@ fn endurance_groups(sets: &Params, count: usize) -> Result<Vec<u16>, ParamError>
         }
     }
     groups.into_iter().collect::<Option<_>>().ok_or_else(error)
+}
+
+fn facts(sets: &Params, count: usize) -> Result<Vec<SetFacts>, ParamError> {
+    let ms = |name: &str| match sets.time_ns(name) / 1_000_000 {
+        0 => Err(sets.error(name, "a time of at least 1ms")),
+        ms => Ok(ms),
+    };
+    let common = SetFacts {
+        dtwin_reads: sets.count("dtwin_reads"),
+        dtwin_ms: ms("dtwin_time")?,
+        ndwin_low_ms: ms("ndwin_low")?,
+        ndwin_high_ms: ms("ndwin_high")?,
+        keeps_windows: sets.text("windows") == "host",
+        ..SetFacts::default()
+    };
+    if common.ndwin_high_ms < common.ndwin_low_ms {
+        return Err(sets.error("ndwin_high", format!("at least sets.ndwin_low = {}", sets.text("ndwin_low"))));
+    }
+    let levels = read_recovery(sets, count)?;
+    Ok(levels.into_iter().map(|read_recovery| SetFacts { read_recovery, ..common }).collect())
 }
 
 fn read_recovery(sets: &Params, count: usize) -> Result<Vec<u8>, ParamError> {

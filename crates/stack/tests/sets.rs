@@ -90,6 +90,21 @@ fn endurance_groups_take_sets_by_list() {
 }
 
 #[test]
+fn windows_and_recovery_levels_reach_the_sets() {
+    let text = "[sets]\nlayout = 'vertical'\nwindows = 'host'\nread_recovery = '15;4'\ndtwin_reads = '5k'\ndtwin_time = '2s'";
+    let mut subsystem =
+        nandscape_stack::build::subsystem(&config(text).unwrap(), BuildOptions::default()).unwrap();
+    let budget = *subsystem.predictable(1).unwrap().budget();
+    assert_eq!((budget.reads_typical, budget.time_max_ms), (5000, 2000));
+    assert_eq!((budget.ndwin_low_ms, budget.ndwin_high_ms), (1000, 10_000));
+    assert_eq!(subsystem.read_recovery().level(0), Some(15));
+    subsystem.advance(SimTime(1_500_000_000), &mut Vec::new());
+    assert_eq!(subsystem.predictable(0).unwrap().window(), nandscape_namespace::sets::Window::Deterministic);
+    // 60 us array read and 16 KiB at 800 MB/s.
+    assert_eq!(subsystem.set_attributes(0).read_typical_100ns, 805);
+}
+
+#[test]
 fn mistakes_name_key_value_and_expectation() {
     for (text, wanted) in [
         ("[sets]\nlayout = 'diagonal'", &["sets.layout = 'diagonal'", "horizontal"][..]),
@@ -102,6 +117,9 @@ fn mistakes_name_key_value_and_expectation() {
         ("[sets]\ndies = '0-3'", &["sets.dies", "sets.layout = 'list'"]),
         ("[sets]\nlayout = 'vertical'\nendurance_groups = '0'", &["sets.endurance_groups = '0'", "0 to 1"]),
         ("[sets]\nlayout = 'vertical'\nread_recovery = '4;16'", &["sets.read_recovery = '4;16'", "0 to 15"]),
+        ("[sets]\nndwin_low = '20s'", &["sets.ndwin_high = '10s'", "sets.ndwin_low = 20s"]),
+        ("[sets]\ndtwin_time = '10us'", &["sets.dtwin_time = '10us'", "1ms"]),
+        ("[sets]\nwindows = 'host'\n[ftl]\nkind = 'pm-gcl'", &["sets.windows = 'host'", "not pm-gcl"]),
         ("[namespaces]\nsizes = '60%;60%'", &["namespaces.sizes = '60%;60%'", "ns2", "left"]),
         ("[namespaces]\nsizes = '1'", &["namespaces.sizes = '1'", "ns1"]),
         ("[namespaces]\nsizes = 'half'", &["namespaces.sizes = 'half'", "50%"]),
