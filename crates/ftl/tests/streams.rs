@@ -114,6 +114,15 @@ fn no_erase_block_ever_holds_host_pages_of_two_streams() {
                             ("allocation", allocation),
                             ("wear", wear),
                             ("wear_threshold", "3"),
+                            (
+                                "split",
+                                match seed % 4 {
+                                    _ if isolation != "persistently" => "global",
+                                    1 => "auto",
+                                    2 => "0.3,0.2,0.4",
+                                    _ => "global",
+                                },
+                            ),
                             ("background_gc", if seed % 3 == 0 { "true" } else { "false" }),
                             ("op", "0.7"),
                         ],
@@ -312,6 +321,14 @@ fn what_does_not_fit_is_refused_by_key() {
         &[("streams", "1"), ("gc_isolation", "initially"), ("gc_frontier", "shared")],
         "ftl.gc_isolation",
     );
+    for split in ["0.5", "0.5,0.6", "half,half", "-0.1,0.5", "nan,0.5", ""] {
+        refused(
+            &[("streams", "2"), ("op", "1"), ("split", split)],
+            &format!("ftl.split = '{split}': expected global, auto or 2"),
+        );
+    }
+    refused(&[("split", "auto")], "ftl.split = 'auto'");
+    refused(&[("streams", "1"), ("gc_isolation", "initially"), ("split", "auto")], "ftl.split = 'auto'");
     assert!(build(shape, &NandOptions::default(), &[("streams", "1")]).is_ok());
 }
 

@@ -18,6 +18,7 @@ impl<D: FlashDevice> PageMap<D> {
         at: SimTime,
     ) -> Result<(), FtlError> {
         let mut without_gain = 0u64;
+        self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
         while self.domains[domain].free_pages < self.domains[domain].high_pages {
             let Some(victim) = self.choose(domain, &mut without_gain) else { break };
             self.collect(domain, victim, Cause::Gc, at)?;

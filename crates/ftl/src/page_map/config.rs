@@ -70,6 +70,12 @@ pub static INFO: Info = Info {
             default: "persistently",
         },
         Param {
+            name: "split",
+            summary: "blocks of the streams: global (one choice of victims), shares such as 0.2,0.5 for streams 1, 2 .., or auto",
+            kind: ParamKind::Text,
+            default: "global",
+        },
+        Param {
             name: "gc_low",
             summary: "erased space, in blocks beyond the open ones (or % of the domain's blocks), below which writes wait for GC",
             kind: ParamKind::Text,
@@ -115,6 +121,20 @@ pub static INFO: Info = Info {
     ],
 };
 
+/// How blocks are divided among streams.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SplitKind {
+    /// By nothing but the victim policy.
+    Global,
+    /// Shares of the sealed blocks, for each log from 0.
+    Fixed(Vec<f64>),
+    /// By what is measured.
+    Auto {
+        /// Host logs, log 0 included.
+        logs: usize,
+    },
+}
+
 /// What the keys mean for a device.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
@@ -124,6 +144,7 @@ pub(super) struct Config {
     pub shared_frontier: bool,
     /// For each host log whether its survivors stay apart; empty without streams.
     pub persistent: Vec<bool>,
+    pub split: SplitKind,
     pub placement: Placement,
     /// Striping for the static place of unmapped pages, if their reads cost anything.
     pub unmapped_stripe: Option<Stripe>,
@@ -155,6 +176,7 @@ impl Config {
         let is_static = params.text("allocation") == "static";
         let shared_frontier = params.text("gc_frontier") == "shared";
         let persistent = streams::isolation(params, shared_frontier)?;
+        let split = streams::split(params, &persistent)?;
         let frontiers = if is_static {
             1
         } else if params.get("frontiers").is_some() {
@@ -172,6 +194,7 @@ impl Config {
             wear: wear::find(params.text("wear")).expect("the registry holds every choice"),
             shared_frontier,
             persistent,
+            split,
             unmapped_stripe: (params.text("unmapped_read") == "flash").then(|| stripe.clone()),
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
             frontiers,

@@ -5,9 +5,10 @@ use super::config::Watermarks;
 use super::logs::{HOST, Log, LogKind, LogShape};
 use super::pieces::Pieces;
 use super::pool::Pool;
+use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
 use crate::wear::WearPolicy;
-use nandscape_core::QuietRoom;
+use nandscape_core::{Ppn, QuietRoom};
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,19 +43,21 @@ pub(super) struct DomainShape {
 pub(super) struct Domain {
     pub base: u32,
     pub blocks: u32,
-    blocks_per_lane: u32,
-    pages_per_block: u32,
+    pub blocks_per_lane: u32,
+    pub pages_per_block: u32,
     program_pages: u32,
     /// Erased blocks of each die or plane.
-    lanes: Vec<Pool>,
+    pub lanes: Vec<Pool>,
     /// Open blocks of each log on each lane, a log at a time.
-    open_on: Vec<u32>,
+    pub open_on: Vec<u32>,
     /// Where the search for the next lane starts.
     rotor: usize,
     pub logs: Vec<Log>,
+    /// Open blocks of all logs, a log at a time.
+    pub slots: Vec<Frontier>,
     /// Who owns what, where there are streams.
     pub pieces: Option<Box<Pieces>>,
-    free_blocks: u32,
+    pub free_blocks: u32,
     /// Free blocks that host writes leave to collection. None without streams, where logs lend each other room.
     kept_blocks: u32,
     /// Pages that can still be programmed, in free and in open blocks.
@@ -77,7 +80,9 @@ pub(super) struct Domain {
     /// Blocks that the logical pages fill.
     data_blocks: u64,
     marks: Watermarks,
-    pub victim: Box<dyn VictimPolicy>,
+    victim: Box<dyn VictimPolicy>,
+    /// Victims of each stream apart, where streams have shares of the blocks.
+    pub split: Option<Box<Split>>,
     pub wear: Box<dyn WearPolicy>,
 }
 
@@ -87,6 +92,7 @@ impl Domain {
         shape: &DomainShape,
         logs: &[LogShape],
         victim: Box<dyn VictimPolicy>,
+        split: Option<Split>,
         wear: Box<dyn WearPolicy>,
         good: impl Fn(u32) -> bool,
         erase_count: impl Fn(u32) -> u32,
@@ -122,7 +128,8 @@ impl Domain {
             open_on: vec![0; logs.len() * shape.lanes as usize],
             rotor: 0,
             // A stream's logs count from its first write on.
-            logs: logs.iter().map(|log| Log::new(*log, !has_streams)).collect(),
+            logs: Log::lay_out(logs, !has_streams),
+            slots: vec![Frontier::default(); logs.iter().map(|log| log.slots as usize).sum()],
             pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
             kept_blocks: u32::from(has_streams),
             free_blocks,
@@ -139,6 +146,7 @@ impl Domain {
             data_blocks: shape.data_blocks,
             marks: shape.marks,
             victim,
+            split: split.map(Box::new),
             wear,
         };
         this.set_marks();
@@ -157,8 +165,12 @@ impl Domain {
         self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages };
     }
 
-    /// What collection needs for itself: a block to move a victim to, and one on the way there.
+    /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams all of it, since free pages
+    /// in the open blocks of one are no use to another.
     fn floor_pages(&self) -> u64 {
+        if self.pieces.is_some() {
+            return self.low_pages;
+        }
         self.low_pages.min(2 * u64::from(self.pages_per_block))
     }
 
@@ -202,61 +214,53 @@ impl Domain {
         let kept = if is_host { self.kept_blocks } else { 0 };
         let free = u64::from(self.free_blocks.saturating_sub(kept)) * u64::from(self.pages_per_block);
         let relatives = self.logs.iter().filter(|other| other.shape.family == family);
-        free + relatives.map(Log::open_pages).sum::<u64>()
+        free + relatives.map(|log| self.open_pages_of(log)).sum::<u64>()
     }
 
-    /// The page that `log` programs next, as its frontier: opens a block if need be, and falls back to another log of the family when
-    /// there is no free block. Gives the log that the page belongs to; `None` if nothing can be programmed.
-    #[inline]
-    pub fn frontier(
-        &mut self,
-        log: usize,
-        is_host: bool,
-        infos: &mut [BlockInfo],
-    ) -> Option<(usize, Frontier)> {
-        let Log { slots, cursor, .. } = &self.logs[log];
-        if let Some(slot) = slots.get(*cursor)
-            && slot.next < slot.end
-        {
-            return Some((log, *slot));
-        }
-        self.find_frontier(log, if is_host { self.kept_blocks } else { 0 }, infos)
+    fn open_pages_of(&self, log: &Log) -> u64 {
+        self.slots[log.range()].iter().map(|slot| u64::from(slot.end - slot.next)).sum()
     }
 
+    /// Pages that can be programmed in the open blocks of a log.
+    pub fn open_pages(&self, log: usize) -> u64 {
+        self.open_pages_of(&self.logs[log])
+    }
+
+    /// The page that a log programs next, if there is one in the block at its cursor, and that block.
+    #[inline(always)]
+    pub fn frontier(&self, log: usize) -> Option<(Ppn, u32)> {
+        debug_assert!(self.logs[log].shape.slots > 0, "log {log} is not used");
+        let slot = &self.slots[self.logs[log].cursor as usize];
+        (slot.next < slot.end).then_some((Ppn(slot.next), slot.block))
+    }
+
+    /// Makes room at the cursor of a log: opens a block if need be, and falls back to another log of the family when there is no free
+    /// block. Gives the log that has room; `None` if nothing can be programmed.
     #[inline(never)]
-    fn find_frontier(
-        &mut self,
-        log: usize,
-        kept_blocks: u32,
-        infos: &mut [BlockInfo],
-    ) -> Option<(usize, Frontier)> {
-        if let Some(slot) = self.find_slot(log, kept_blocks, infos) {
-            return Some((log, slot));
-        }
+    pub fn find_frontier(&mut self, log: usize, is_host: bool, infos: &mut [BlockInfo]) -> Option<usize> {
+        let kept_blocks = if is_host { self.kept_blocks } else { 0 };
         let family = self.logs[log].shape.family;
-        (0..self.logs.len()).find_map(|other| {
-            let is_relative = other != log && self.logs[other].shape.family == family;
-            let slot = is_relative.then(|| self.find_slot(other, kept_blocks, infos)).flatten();
-            slot.map(|slot| (other, slot))
+        let relatives = (0..self.logs.len()).filter(|other| *other != log);
+        std::iter::once(log).chain(relatives).find(|other| {
+            self.logs[*other].shape.family == family && self.find_slot(*other, kept_blocks, infos)
         })
     }
 
     /// Moves the cursor of a log to a slot with room, opening a block where there is none.
-    fn find_slot(&mut self, log: usize, kept_blocks: u32, infos: &mut [BlockInfo]) -> Option<Frontier> {
-        for _ in 0..self.logs[log].slots.len() {
-            let cursor = self.logs[log].cursor;
-            let slot = self.logs[log].slots[cursor];
+    fn find_slot(&mut self, log: usize, kept_blocks: u32, infos: &mut [BlockInfo]) -> bool {
+        for _ in 0..self.logs[log].shape.slots {
+            let cursor = self.logs[log].cursor as usize;
+            let slot = self.slots[cursor];
             if slot.next < slot.end {
-                return Some(slot);
+                return true;
             }
             if self.free_blocks > kept_blocks {
-                let slot = self.open(log, infos);
-                self.logs[log].slots[cursor] = slot;
-                return Some(slot);
+                self.slots[cursor] = self.open(log, infos);
+                return true;
             }
             self.logs[log].step();
         }
-        None
+        false
     }
 
     /// Takes a free block from the lane where this log has the fewest open blocks, the first from the rotor on.
@@ -285,22 +289,27 @@ impl Domain {
     }
 
     /// The page at the cursor of a log was programmed. Seals the block when it was the last.
-    #[inline]
+    #[inline(always)]
     pub fn programmed(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) {
         self.free_pages -= 1;
-        let Log { slots, cursor, .. } = &mut self.logs[log];
-        let slot = &mut slots[*cursor];
+        let cursor = self.logs[log].cursor as usize;
+        let slot = &mut self.slots[cursor];
         slot.next += 1;
-        if slot.next < slot.border {
-            return;
+        if slot.next == slot.border {
+            slot.border = slot.end.min(slot.next + self.program_pages);
+            let is_full = slot.next == slot.end;
+            self.logs[log].step();
+            if is_full {
+                self.filled(log, cursor, infos, now);
+            }
         }
-        slot.border = slot.end.min(slot.next + self.program_pages);
-        let slot = *slot;
-        *cursor = if *cursor + 1 == slots.len() { 0 } else { *cursor + 1 };
-        if slot.next == slot.end {
-            self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
-            self.seal(slot.block, infos, now);
-        }
+    }
+
+    #[inline(never)]
+    fn filled(&mut self, log: usize, slot: usize, infos: &mut [BlockInfo], now: u64) {
+        let Frontier { block, lane, .. } = self.slots[slot];
+        self.open_on[log * self.lanes.len() + lane as usize] -= 1;
+        self.seal(block, infos, now);
     }
 
     /// Makes a full block a candidate.
@@ -309,8 +318,32 @@ impl Domain {
         info.state = BlockState::Sealed;
         self.sealed += 1;
         self.invalid_sealed += u64::from(self.pages_per_block - info.valid);
-        self.victim.sealed(block - self.base, info.valid, now);
-        if info.valid == 0 {
+        let (local, valid) = (block - self.base, info.valid);
+        match (&mut self.split, &self.pieces) {
+            (Some(split), Some(pieces)) => {
+                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
+                split.sealed(family, local, valid, self.pages_per_block - valid, now);
+            }
+            _ => self.victim.sealed(local, valid, now),
+        }
+        if valid == 0 {
+            self.emptied(block);
+        }
+    }
+
+    /// A candidate lost a page; `valid` are left.
+    #[inline]
+    pub fn invalidated(&mut self, block: u32, valid: u32, now: u64) {
+        self.invalid_sealed += 1;
+        let local = block - self.base;
+        match (&mut self.split, &self.pieces) {
+            (Some(split), Some(pieces)) => {
+                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
+                split.invalidated(family, local, valid, now);
+            }
+            _ => self.victim.invalidated(local, valid, now),
+        }
+        if valid == 0 {
             self.emptied(block);
         }
     }
@@ -328,8 +361,8 @@ impl Domain {
     pub fn renew(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) -> u64 {
         let Some(pieces) = &mut self.pieces else { return 0 };
         let mut room = u64::from(pieces.close(log)) * u64::from(self.pages_per_block);
-        for slot in 0..self.logs[log].slots.len() {
-            let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.logs[log].slots[slot]);
+        for slot in self.logs[log].range() {
+            let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.slots[slot]);
             if next < end {
                 room += u64::from(end - next);
                 self.free_pages -= u64::from(end - next);
@@ -337,7 +370,7 @@ impl Domain {
                 self.seal(block, infos, now);
             }
         }
-        self.logs[log].cursor = 0;
+        self.logs[log].rewind();
         room
     }
 
@@ -347,13 +380,19 @@ impl Domain {
         info.state = BlockState::Victim;
         self.sealed -= 1;
         self.invalid_sealed -= u64::from(self.pages_per_block - info.valid);
-        self.victim.removed(block - self.base);
+        let (local, invalid) = (block - self.base, self.pages_per_block - info.valid);
+        match (&mut self.split, &self.pieces) {
+            (Some(split), Some(pieces)) => {
+                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
+                split.removed(family, local, invalid);
+            }
+            _ => self.victim.removed(local),
+        }
     }
 
     /// The block at the cursor of a log failed a program: closes it. Gives the block.
     pub fn abandon(&mut self, log: usize, infos: &mut [BlockInfo]) -> u32 {
-        let Log { slots, cursor, .. } = &mut self.logs[log];
-        let slot = std::mem::take(&mut slots[*cursor]);
+        let slot = std::mem::take(&mut self.slots[self.logs[log].cursor as usize]);
         self.free_pages -= u64::from(slot.end - slot.next);
         self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
         infos[slot.block as usize].state = BlockState::Failed;
@@ -382,8 +421,23 @@ impl Domain {
     /// The block that collection takes next.
     pub fn pick(&mut self, infos: &[BlockInfo], now: u64) -> Option<u32> {
         let blocks = &infos[self.base as usize..(self.base + self.blocks) as usize];
-        let local = self.victim.pick(&VictimFacts { blocks, now })?;
+        let facts = VictimFacts { blocks, now };
+        let local = match &mut self.split {
+            Some(split) => split.pick(&facts),
+            None => self.victim.pick(&facts),
+        }?;
         Some(self.base + local)
+    }
+
+    /// Sets the shares of the streams if it is time. `written` are the bytes the host wrote to each of them so far.
+    pub fn review(&mut self, infos: &[BlockInfo], now: u64, written: &[u64]) {
+        let (Some(split), Some(pieces)) = (&mut self.split, &self.pieces) else { return };
+        if split.is_due(now) {
+            let infos = &infos[self.base as usize..(self.base + self.blocks) as usize];
+            let family = |local| usize::from(self.logs[pieces.log_of(local)].shape.family);
+            let held = (0..).zip(infos).filter(|(_, info)| info.valid > 0);
+            split.review(now, written, held.map(|(local, info)| (family(local), info.valid)));
+        }
     }
 
     /// The sealed block with the fewest valid pages, by a scan: for policies that do not look and keep drawing full blocks.
@@ -406,58 +460,9 @@ impl Domain {
 
     /// DRAM for logs and, with streams, for owners and pieces.
     pub fn log_bytes(&self) -> u64 {
-        let slots: usize = self.logs.iter().map(|log| log.slots.len() * size_of::<Frontier>()).sum();
+        let slots = self.slots.len() * size_of::<Frontier>();
         let logs = slots + self.logs.len() * size_of::<Log>() + self.open_on.len() * size_of::<u32>();
         logs as u64 + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
-    }
-
-    /// Checks counters, pools and frontiers against the blocks; panics with the values.
-    pub fn check(&self, infos: &[BlockInfo], write_pointer: impl Fn(u32) -> u32) {
-        let range = self.base..self.base + self.blocks;
-        let count = |state| range.clone().filter(|b| infos[*b as usize].state == state).count() as u32;
-        assert_eq!(self.sealed, count(BlockState::Sealed), "sealed blocks");
-        assert_eq!(self.free_blocks, count(BlockState::Free), "free blocks");
-        assert_eq!(self.good_blocks, self.blocks - count(BlockState::Bad), "good blocks");
-        let invalid: u64 = range
-            .clone()
-            .filter(|b| infos[*b as usize].state == BlockState::Sealed)
-            .map(|b| u64::from(self.pages_per_block - infos[b as usize].valid))
-            .sum();
-        assert_eq!(self.invalid_sealed, invalid, "invalid pages of sealed blocks");
-        let mut pooled = 0;
-        for (index, pool) in self.lanes.iter().enumerate() {
-            for local in pool.contents() {
-                pooled += 1;
-                assert_eq!((local / self.blocks_per_lane) as usize, index, "block {local} in a foreign pool");
-                let block = self.base + local;
-                assert_eq!(infos[block as usize], BlockInfo::default(), "block {block} in a pool");
-                assert_eq!(write_pointer(block), 0, "block {block} in a pool");
-            }
-            for (log, Log { slots, .. }) in self.logs.iter().enumerate() {
-                let open = slots.iter().filter(|s| s.next < s.end && s.lane as usize == index).count();
-                let counted = self.open_on[log * self.lanes.len() + index] as usize;
-                assert_eq!(open, counted, "open blocks of log {log} on lane {index}");
-            }
-        }
-        assert_eq!(pooled, self.free_blocks, "blocks in pools");
-        let mut open_pages = 0;
-        for slot in self.logs.iter().flat_map(|log| &log.slots).filter(|slot| slot.next < slot.end) {
-            assert_eq!(infos[slot.block as usize].state, BlockState::Open, "{slot:?}");
-            assert_eq!(write_pointer(slot.block), slot.next % self.pages_per_block, "{slot:?}");
-            open_pages += u64::from(slot.end - slot.next);
-        }
-        let free_pages = u64::from(self.free_blocks) * u64::from(self.pages_per_block) + open_pages;
-        assert_eq!(self.free_pages, free_pages, "pages that can be programmed");
-        if let Some(pieces) = &self.pieces {
-            pieces.check(|local| {
-                let info = infos[(self.base + local) as usize];
-                match info.state {
-                    BlockState::Free | BlockState::Bad => false,
-                    BlockState::Open | BlockState::Failed => true,
-                    BlockState::Sealed | BlockState::Victim => info.valid > 0,
-                }
-            });
-        }
     }
 }
 

@@ -4,7 +4,6 @@
 //! a log of moved pages of its own where it is persistently isolated; initially isolated streams share one (interfaces.md section 5).
 
 use super::config::Config;
-use super::domain::Frontier;
 
 /// Log of host writes without a stream.
 pub(super) const HOST: usize = 0;
@@ -36,28 +35,42 @@ pub(super) struct LogShape {
     pub stream: Option<u16>,
 }
 
-/// Open blocks that are written round robin, a program unit at a time.
+/// Open blocks that are written round robin, a program unit at a time. The blocks of all logs are in one list.
 #[derive(Debug)]
 pub(super) struct Log {
-    pub slots: Vec<Frontier>,
-    pub cursor: usize,
+    /// The open block that is written next.
+    pub cursor: u32,
+    first: u32,
+    end: u32,
     pub shape: LogShape,
     /// In use, so that its open blocks are kept in reserve.
     pub active: bool,
 }
 
 impl Log {
-    pub fn new(shape: LogShape, active: bool) -> Self {
-        Self { slots: vec![Frontier::default(); shape.slots as usize], cursor: 0, shape, active }
+    /// The logs, each with its part of the list of open blocks.
+    pub fn lay_out(shapes: &[LogShape], active: bool) -> Vec<Self> {
+        let mut end = 0;
+        let log = |shape: &LogShape| {
+            let first = end;
+            end += shape.slots;
+            Self { cursor: first, first, end, shape: *shape, active }
+        };
+        shapes.iter().map(log).collect()
     }
 
+    #[inline]
     pub fn step(&mut self) {
-        self.cursor = if self.cursor + 1 == self.slots.len() { 0 } else { self.cursor + 1 };
+        self.cursor = if self.cursor + 1 == self.end { self.first } else { self.cursor + 1 };
     }
 
-    /// Pages that can be programmed in its open blocks.
-    pub fn open_pages(&self) -> u64 {
-        self.slots.iter().map(|slot| u64::from(slot.end - slot.next)).sum()
+    pub fn rewind(&mut self) {
+        self.cursor = self.first;
+    }
+
+    /// Its part of the list.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.first as usize..self.end as usize
     }
 }
 

@@ -14,6 +14,8 @@
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 mod blocks;
+mod build;
+mod check;
 mod collect;
 mod config;
 mod domain;
@@ -22,16 +24,17 @@ mod map;
 mod partial;
 mod pieces;
 mod pool;
+mod split;
 mod streams;
 
 pub use config::INFO;
 
 use crate::error::BuildResult;
 use crate::placement::{Placement, Stripe};
-use crate::victim::{BlockState, VictimSetup};
+use crate::victim::BlockState;
 use blocks::Blocks;
-use config::{Config, Watermarks};
-use domain::{Domain, DomainShape};
+use config::Config;
+use domain::Domain;
 use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
@@ -68,8 +71,9 @@ pub struct PageMap<D> {
     attention: bool,
     /// Blocks that failed a program and still hold data.
     failed: Vec<(usize, u32)>,
-    /// Bytes that the host wrote to each log since the last reset.
+    /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
     host_bytes: Vec<u64>,
+    host_bytes_before: Vec<u64>,
     /// Where the pages of the present victim went; at most a block of them.
     moves: Vec<(Lpn, Ppn)>,
     /// One page; empty where the device stores no data.
@@ -90,12 +94,13 @@ impl<D: FlashDevice> PageMap<D> {
         if stores_data && !config.rmw {
             return Err(params.error("rmw", "true on a device that stores data"));
         }
-        let domains = build_domains(&device, params, &config)?;
+        let domains = build::domains(&device, params, &config)?;
         let mut this = Self {
             map: Map::new(config.logical_pages),
             sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
             host_bytes: vec![0; config.persistent.len().max(1)],
+            host_bytes_before: vec![0; config.persistent.len().max(1)],
             levels_wear: domains.iter().any(|domain| domain.wear.migrates()),
             domains,
             placement: config.placement,
@@ -184,12 +189,7 @@ impl<D: FlashDevice> PageMap<D> {
         let block = self.blocks.block_of(page);
         let info = self.blocks.clear(page, block);
         if info.state == BlockState::Sealed {
-            let domain = &mut self.domains[domain];
-            domain.invalid_sealed += 1;
-            domain.victim.invalidated(block - domain.base, info.valid, self.seq);
-            if info.valid == 0 {
-                domain.emptied(block);
-            }
+            self.domains[domain].invalidated(block, info.valid, self.seq);
         }
     }
 
@@ -206,15 +206,21 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<(Ppn, Token), FtlError> {
         loop {
             let this = &mut self.domains[domain];
-            let is_host = issue.cause == Cause::Host;
-            let Some((log, frontier)) = this.frontier(log, is_host, &mut self.blocks.infos) else {
-                return Err(self.full("no block that the log may write has room", 1));
+            let mut log = log;
+            let (page, block) = if let Some(place) = this.frontier(log) {
+                place
+            } else {
+                let is_host = issue.cause == Cause::Host;
+                let Some(with_room) = this.find_frontier(log, is_host, &mut self.blocks.infos) else {
+                    return Err(self.full("no block that the log may write has room", 1));
+                };
+                log = with_room;
+                this.frontier(log).expect("it has room")
             };
-            let page = Ppn(frontier.next);
             match self.device.program(page, Oob { lpn, seq: self.seq }, transfer, data, issue) {
                 Ok(done) => {
                     self.seq += 1;
-                    self.blocks.set(page, frontier.block);
+                    self.blocks.set(page, block);
                     this.programmed(log, &mut self.blocks.infos, self.seq);
                     return Ok((page, done));
                 }
@@ -249,63 +255,6 @@ impl<D: FlashDevice> PageMap<D> {
 /// Registry function.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
     Ok(Box::new(PageMap::new(device, params)?))
-}
-
-/// The collection domains with their watermarks: one for the device, or one for each plane.
-fn build_domains<D: FlashDevice>(
-    device: &D,
-    params: &Params,
-    config: &Config,
-) -> Result<Vec<Domain>, ParamError> {
-    let geometry = *device.geometry();
-    let pages_per_block = geometry.pages_per_block;
-    let (count, lanes, blocks_per_lane, planes_per_lane, logical) = match &config.placement {
-        Placement::Dynamic => {
-            let logical = u64::from(config.logical_pages);
-            (1, geometry.units(), geometry.blocks_per_unit(), geometry.planes_per_die, logical)
-        }
-        Placement::Static(stripe) => {
-            let logical = stripe.pages_on_fullest_plane(u64::from(config.logical_pages));
-            (geometry.planes(), 1, geometry.blocks_per_plane, 1, logical)
-        }
-    };
-    let blocks = lanes * blocks_per_lane;
-    let marks = Watermarks::new(params, blocks, pages_per_block)?;
-    let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
-    let logs = logs::plan(config, migrates);
-    let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
-    let blocks_per_piece = streams::blocks_per_piece(params, config, &geometry, count)?;
-    let data_blocks = logical.div_ceil(u64::from(pages_per_block));
-    let erase_count = |block: u32| device.erase_count(BlockId(block));
-    let is_good = |block: u32| !device.is_bad(BlockId(block));
-    (0..count)
-        .map(|index| {
-            let base = index * blocks;
-            let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
-            let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
-            if needed > good_blocks {
-                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
-                let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
-                return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
-            }
-            let victim =
-                (config.victim.build)(&VictimSetup { blocks, pages_per_block, domain: index, params });
-            let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
-            let wear = (config.wear.build)(params, &mut counts);
-            let shape = DomainShape {
-                base,
-                lanes,
-                blocks_per_lane,
-                planes_per_lane,
-                pages_per_block,
-                program_pages: device.capabilities().program_pages,
-                blocks_per_piece,
-                data_blocks,
-                marks,
-            };
-            Ok(Domain::new(&shape, &logs, victim, wear, is_good, erase_count))
-        })
-        .collect()
 }
 
 impl<D: FlashDevice> Ftl for PageMap<D> {
@@ -425,7 +374,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
-        self.host_bytes.fill(0);
+        self.host_bytes_before.copy_from_slice(&self.host_bytes);
     }
 
     fn cost(&self) -> Cost {
@@ -458,27 +407,6 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     fn check_invariants(&self) {
-        let mut valid = vec![0; self.blocks.infos.len()];
-        let mut live = 0;
-        for (lpn, page) in self.map.entries().iter().enumerate() {
-            let lpn = Lpn(lpn as u32);
-            assert_eq!(self.sectors.get(lpn, page.is_some()) != 0, page.is_some(), "{lpn:?} at {page:?}");
-            if page.is_some() {
-                assert!(self.blocks.is_valid(*page), "{lpn:?} at {page:?}, which is not valid");
-                assert!(self.device.is_programmed(*page), "{lpn:?} at {page:?}, which is erased");
-                valid[self.blocks.block_of(*page) as usize] += 1;
-                live += 1;
-            }
-        }
-        assert_eq!(self.map.live(), live, "live pages");
-        for (block, info) in self.blocks.infos.iter().enumerate() {
-            assert_eq!(info.valid, valid[block], "valid pages of block {block}");
-            let first = block as u32 * self.pages_per_block;
-            let bits = (first..first + self.pages_per_block).filter(|p| self.blocks.is_valid(Ppn(*p)));
-            assert_eq!(bits.count() as u32, info.valid, "valid bits of block {block}");
-        }
-        for domain in &self.domains {
-            domain.check(&self.blocks.infos, |block| self.device.write_pointer(BlockId(block)));
-        }
+        self.check();
     }
 }

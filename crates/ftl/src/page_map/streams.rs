@@ -1,7 +1,7 @@
 //! Streams: which log a hint names, the pieces logs are given, and what the configuration says about them.
 
 use super::PageMap;
-use super::config::Config;
+use super::config::{Config, SplitKind};
 use nandscape_core::{FlashDevice, Geometry, Hint, LogStatus, ParamError, Params};
 
 impl<D: FlashDevice> PageMap<D> {
@@ -28,14 +28,15 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Sums over the domains; a piece of a striped log has a part in each, so pieces are those of the fullest.
     pub(super) fn status_of(&self, log: usize) -> LogStatus {
-        let Some(host_bytes) = self.host_bytes.get(log).copied() else { return LogStatus::default() };
+        let Some(written) = self.host_bytes.get(log) else { return LogStatus::default() };
+        let host_bytes = written - self.host_bytes_before[log];
         let block_bytes = u64::from(self.pages_per_block) * u64::from(self.page_bytes);
         let mut status = LogStatus { host_bytes, ..LogStatus::default() };
         for domain in &self.domains {
             let Some(pieces) = &domain.pieces else { continue };
             status.piece_bytes += u64::from(pieces.blocks_per_piece()) * block_bytes;
             status.room_bytes += u64::from(pieces.left(log)) * block_bytes
-                + domain.logs[log].open_pages() * u64::from(self.page_bytes);
+                + domain.open_pages(log) * u64::from(self.page_bytes);
             status.pieces = status.pieces.max(u64::from(pieces.count(log)));
         }
         status
@@ -82,6 +83,35 @@ pub(super) fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bo
             format!("one word for all logs, or {} of them for logs 0 to {streams}", streams + 1),
         )),
     }
+}
+
+/// How blocks are divided among streams.
+pub(super) fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> {
+    let text = params.text("split").trim();
+    if text == "global" {
+        return Ok(SplitKind::Global);
+    }
+    if persistent.is_empty() || persistent.contains(&false) {
+        let expected = "global where there are no streams, or where survivors of several streams share blocks (gc_isolation)";
+        return Err(params.error("split", expected));
+    }
+    if text == "auto" {
+        return Ok(SplitKind::Auto { logs: persistent.len() });
+    }
+    let streams = persistent.len() - 1;
+    let shares: Option<Vec<f64>> = text
+        .split(',')
+        .map(|share| share.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share)))
+        .collect();
+    let shares = shares.filter(|shares| shares.len() == streams && shares.iter().sum::<f64>() <= 1.0 + 1e-9);
+    let Some(mut shares) = shares else {
+        let expected = format!(
+            "global, auto or {streams} number(s) of a sum of at most 1, the share of each stream from 1; the rest is log 0's"
+        );
+        return Err(params.error("split", expected));
+    };
+    shares.insert(0, (1.0 - shares.iter().sum::<f64>()).max(0.0));
+    Ok(SplitKind::Fixed(shares))
 }
 
 /// Blocks of a piece in the whole device, if the key is given and they are whole.

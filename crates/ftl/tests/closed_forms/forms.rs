@@ -149,3 +149,50 @@ fn binomial(n: u32, p: f64) -> Vec<f64> {
     }
     row
 }
+
+/// Hot and cold pages in two logs, of which hot has a share `x` of the blocks: each is a device of its own. `a` is the uniform law.
+pub fn two_logs(rho: f64, HotCold { f, r }: HotCold, x: f64, a: impl Fn(f64) -> f64) -> f64 {
+    r * a(f * rho / x) + (1.0 - r) * a((1.0 - f) * rho / (1.0 - x))
+}
+
+/// The share of the blocks at which [`two_logs`] is least, and how little that is. By golden section, between the shares at which one of
+/// the logs has no block to spare.
+pub fn best_split(rho: f64, load: HotCold, a: impl Fn(f64) -> f64) -> (f64, f64) {
+    let (mut low, mut high) = (load.f * rho * 1.001, 1.0 - (1.0 - load.f) * rho * 1.001);
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let waf = |x| two_logs(rho, load, x, &a);
+    for _ in 0..80 {
+        let (left, right) = (high - golden * (high - low), low + golden * (high - low));
+        if waf(left) < waf(right) { high = right } else { low = left }
+    }
+    let x = f64::midpoint(low, high);
+    (x, waf(x))
+}
+
+/// Hot and cold pages in two logs, emptiest block of all first. Every block is taken at `m` valid pages or on falling to `m - 1`, but blocks at
+/// `m` wait their turn, and while they wait a hot one falls more often than a cold one: a share `q = 1 - exp(-m rate wait)` of each
+/// kind does. With equal rates this is [`greedy`]; with different ones it lies a little below.
+pub fn two_logs_greedy(rho: f64, b: u32, HotCold { f, r }: HotCold) -> f64 {
+    let size = f64::from(b);
+    let kinds = [(f, r), (1.0 - f, 1.0 - r)];
+    let mut harmonic = 0.0;
+    for m in (1..b).rev() {
+        harmonic += 1.0 / f64::from(m + 1);
+        let level = f64::from(m);
+        let falls = |pages: f64, writes: f64, wait: f64| 1.0 - (-level * writes / pages * wait).exp();
+        // Blocks, times b, over live pages: a kind's share of the pages times the life of its blocks over the pages each gains.
+        let space = |wait: f64| -> f64 {
+            let of = |(pages, writes): (f64, f64)| {
+                let q = falls(pages, writes, wait);
+                size * pages * (harmonic + q / level) / (size - level + q)
+            };
+            kinds.into_iter().map(of).sum()
+        };
+        if space(1e9) >= 1.0 / rho {
+            let wait = root(0.0, 1e3, |wait| space(wait) - 1.0 / rho);
+            let programs = |(pages, writes)| writes * size / (size - level + falls(pages, writes, wait));
+            return kinds.into_iter().map(programs).sum();
+        }
+    }
+    1.0
+}

@@ -1,0 +1,67 @@
+//! The collection domains of a device, as the configuration asks for them.
+
+use super::config::{Config, Watermarks};
+use super::domain::{Domain, DomainShape};
+use super::split::Split;
+use super::{logs, streams};
+use crate::placement::Placement;
+use crate::victim::VictimSetup;
+use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
+
+/// The collection domains with their watermarks: one for the device, or one for each plane.
+pub(super) fn domains<D: FlashDevice>(
+    device: &D,
+    params: &Params,
+    config: &Config,
+) -> Result<Vec<Domain>, ParamError> {
+    let geometry = *device.geometry();
+    let pages_per_block = geometry.pages_per_block;
+    let (count, lanes, blocks_per_lane, planes_per_lane, logical) = match &config.placement {
+        Placement::Dynamic => {
+            let logical = u64::from(config.logical_pages);
+            (1, geometry.units(), geometry.blocks_per_unit(), geometry.planes_per_die, logical)
+        }
+        Placement::Static(stripe) => {
+            let logical = stripe.pages_on_fullest_plane(u64::from(config.logical_pages));
+            (geometry.planes(), 1, geometry.blocks_per_plane, 1, logical)
+        }
+    };
+    let blocks = lanes * blocks_per_lane;
+    let marks = Watermarks::new(params, blocks, pages_per_block)?;
+    let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
+    let logs = logs::plan(config, migrates);
+    let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
+    let blocks_per_piece = streams::blocks_per_piece(params, config, &geometry, count)?;
+    let data_blocks = logical.div_ceil(u64::from(pages_per_block));
+    let erase_count = |block: u32| device.erase_count(BlockId(block));
+    let is_good = |block: u32| !device.is_bad(BlockId(block));
+    (0..count)
+        .map(|index| {
+            let base = index * blocks;
+            let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
+            let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
+            if needed > good_blocks {
+                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
+                let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
+                return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
+            }
+            let setup = VictimSetup { blocks, pages_per_block, domain: index, params };
+            let pages = u64::from(blocks) * u64::from(pages_per_block);
+            let split = Split::new(&config.split, pages, pages_per_block, || (config.victim.build)(&setup));
+            let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
+            let wear = (config.wear.build)(params, &mut counts);
+            let shape = DomainShape {
+                base,
+                lanes,
+                blocks_per_lane,
+                planes_per_lane,
+                pages_per_block,
+                program_pages: device.capabilities().program_pages,
+                blocks_per_piece,
+                data_blocks,
+                marks,
+            };
+            Ok(Domain::new(&shape, &logs, (config.victim.build)(&setup), split, wear, is_good, erase_count))
+        })
+        .collect()
+}

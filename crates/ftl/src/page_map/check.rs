@@ -1,0 +1,100 @@
+//! Invariants, checked by tests.
+
+use super::PageMap;
+use super::domain::Domain;
+use crate::victim::{BlockInfo, BlockState};
+use nandscape_core::{BlockId, FlashDevice, Lpn, Ppn};
+
+impl<D: FlashDevice> PageMap<D> {
+    /// Checks the map against the blocks and the device; panics with the values.
+    pub(super) fn check(&self) {
+        let mut valid = vec![0; self.blocks.infos.len()];
+        let mut live = 0;
+        for (lpn, page) in self.map.entries().iter().enumerate() {
+            let lpn = Lpn(lpn as u32);
+            assert_eq!(self.sectors.get(lpn, page.is_some()) != 0, page.is_some(), "{lpn:?} at {page:?}");
+            if page.is_some() {
+                assert!(self.blocks.is_valid(*page), "{lpn:?} at {page:?}, which is not valid");
+                assert!(self.device.is_programmed(*page), "{lpn:?} at {page:?}, which is erased");
+                valid[self.blocks.block_of(*page) as usize] += 1;
+                live += 1;
+            }
+        }
+        assert_eq!(self.map.live(), live, "live pages");
+        for (block, info) in self.blocks.infos.iter().enumerate() {
+            assert_eq!(info.valid, valid[block], "valid pages of block {block}");
+            let first = block as u32 * self.pages_per_block;
+            let bits = (first..first + self.pages_per_block).filter(|p| self.blocks.is_valid(Ppn(*p)));
+            assert_eq!(bits.count() as u32, info.valid, "valid bits of block {block}");
+        }
+        for domain in &self.domains {
+            domain.check(&self.blocks.infos, |block| self.device.write_pointer(BlockId(block)));
+        }
+    }
+}
+
+impl Domain {
+    /// Checks counters, pools and frontiers against the blocks; panics with the values.
+    pub fn check(&self, infos: &[BlockInfo], write_pointer: impl Fn(u32) -> u32) {
+        let range = self.base..self.base + self.blocks;
+        let count = |state| range.clone().filter(|b| infos[*b as usize].state == state).count() as u32;
+        assert_eq!(self.sealed, count(BlockState::Sealed), "sealed blocks");
+        assert_eq!(self.free_blocks, count(BlockState::Free), "free blocks");
+        assert_eq!(self.good_blocks, self.blocks - count(BlockState::Bad), "good blocks");
+        let invalid: u64 = range
+            .clone()
+            .filter(|b| infos[*b as usize].state == BlockState::Sealed)
+            .map(|b| u64::from(self.pages_per_block - infos[b as usize].valid))
+            .sum();
+        assert_eq!(self.invalid_sealed, invalid, "invalid pages of sealed blocks");
+        let mut pooled = 0;
+        for (index, pool) in self.lanes.iter().enumerate() {
+            for local in pool.contents() {
+                pooled += 1;
+                assert_eq!((local / self.blocks_per_lane) as usize, index, "block {local} in a foreign pool");
+                let block = self.base + local;
+                assert_eq!(infos[block as usize], BlockInfo::default(), "block {block} in a pool");
+                assert_eq!(write_pointer(block), 0, "block {block} in a pool");
+            }
+            for log in 0..self.logs.len() {
+                let slots = self.slots[self.logs[log].range()].iter();
+                let open = slots.filter(|s| s.next < s.end && s.lane as usize == index).count();
+                let counted = self.open_on[log * self.lanes.len() + index] as usize;
+                assert_eq!(open, counted, "open blocks of log {log} on lane {index}");
+            }
+        }
+        assert_eq!(pooled, self.free_blocks, "blocks in pools");
+        let mut open_pages = 0;
+        for slot in self.slots.iter().filter(|slot| slot.next < slot.end) {
+            assert_eq!(infos[slot.block as usize].state, BlockState::Open, "{slot:?}");
+            assert_eq!(write_pointer(slot.block), slot.next % self.pages_per_block, "{slot:?}");
+            open_pages += u64::from(slot.end - slot.next);
+        }
+        let free_pages = u64::from(self.free_blocks) * u64::from(self.pages_per_block) + open_pages;
+        assert_eq!(self.free_pages, free_pages, "pages that can be programmed");
+        if let (Some(split), Some(pieces)) = (&self.split, &self.pieces) {
+            let mut counts = vec![(0, 0); split.shares().count()];
+            for block in range.clone().filter(|b| infos[*b as usize].state == BlockState::Sealed) {
+                let (sealed, invalid) =
+                    &mut counts[usize::from(self.logs[pieces.log_of(block - self.base)].shape.family)];
+                *sealed += 1;
+                *invalid += u64::from(self.pages_per_block - infos[block as usize].valid);
+            }
+            assert_eq!(
+                split.counts().collect::<Vec<_>>(),
+                counts,
+                "sealed blocks and invalid pages of streams"
+            );
+        }
+        if let Some(pieces) = &self.pieces {
+            pieces.check(|local| {
+                let info = infos[(self.base + local) as usize];
+                match info.state {
+                    BlockState::Free | BlockState::Bad => false,
+                    BlockState::Open | BlockState::Failed => true,
+                    BlockState::Sealed | BlockState::Victim => info.valid > 0,
+                }
+            });
+        }
+    }
+}
