@@ -11,7 +11,7 @@ pub use nand::{BadBlocks, Nand, NandOptions};
 pub use scheduler::fifo::Fifo;
 pub use scheduler::read_first::ReadFirst;
 pub use scheduler::serial::Serial;
-pub use scheduler::{Scheduler, TimedOp, Timing};
+pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 pub use timed::Timed;
 
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Oob, OpCounts, Ppn};

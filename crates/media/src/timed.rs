@@ -56,7 +56,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         let oob = self.medium.read(page, data)?;
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.scheduler.submit(op, issue.at, issue.after) })
+        Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
     }
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.medium.program(page, oob, data)?;
         self.causes.row(issue.cause).programs += 1;
         let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
-        Ok(self.scheduler.submit(op, issue.at, issue.after))
+        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
     }
 
     #[inline(always)]
@@ -79,7 +79,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.medium.erase(block)?;
         self.causes.row(issue.cause).erases += 1;
         let op = TimedOp::Erase { page: self.medium.geometry().page(block, 0) };
-        Ok(self.scheduler.submit(op, issue.at, issue.after))
+        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
     }
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.medium.note_unmapped_read();
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(self.scheduler.submit(op, issue.at, issue.after))
+        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {

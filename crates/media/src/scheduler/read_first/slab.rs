@@ -5,6 +5,8 @@ use nandscape_core::Token;
 
 /// No operation, no edge, end of a list.
 pub(super) const NIL: u32 = u32::MAX;
+/// No event.
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// Low bits of a token that hold the slot number plus one; the rest is the slot's generation. 2^28 operations outstanding
 /// would need 26 GiB, and 2^36 reuses of a slot outlast any run.
@@ -18,6 +20,8 @@ pub(super) enum Kind {
     Erase,
     /// No operation of the medium: completes with the last of what it follows.
     Join,
+    /// One page of a program that passes through the buffer. The host's completes when it is answered, another with its program.
+    Page,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,19 +30,40 @@ pub(super) enum Stage {
     Free,
     /// Something it must wait for has not happened.
     Waiting,
+    /// A host page that waits for room in the buffer.
+    Blocked,
+    /// A host page on the link.
+    Inbound,
+    /// A page whose data is in the controller.
+    Gathered,
+    /// In the command core of its channel.
+    Core,
     /// In the queue of its die.
     Queued,
-    /// Its command, and the data of a program, are on the bus.
+    /// Its command is on the bus.
     Command,
+    /// A program whose data is on the bus.
+    Load,
+    /// A program that has been loaded in part.
+    LoadPaused,
     /// The array works.
     Array,
+    /// The array is being stopped.
+    Stopping,
+    /// The array was stopped.
+    Stopped,
     /// A read whose data waits for the bus.
     DataReady,
     /// A read whose data is on the bus.
     DataOut,
+    /// In the decoder of its channel.
+    Decode,
+    /// On its way to the host.
+    Outbound,
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Op {
     generation: u64,
     /// Submission number: breaks ties everywhere.
@@ -48,6 +73,30 @@ pub(super) struct Op {
     /// Completion time, kept until the slot is used again.
     done_ns: u64,
     pub transfer_ns: u64,
+    /// When the event that counts happens; others of this slot in the queue are void.
+    pub due_ns: u64,
+    /// When the array began or goes on, or the load did.
+    pub from_ns: u64,
+    /// Time that the array, or the bus for the page being loaded, needs from then on.
+    pub left_ns: u64,
+    /// The page to be loaded next does not wait for reads any longer; 0 if it has not begun to.
+    pub hold_until_ns: u64,
+    /// Counts what became ready at the dies.
+    pub order: u64,
+    /// Of a program, the pages that are in the controller, a bit each.
+    pub present: u64,
+    /// Of a program, reads that wait for a page to be in the controller.
+    pub readers: List,
+    pub bytes: u32,
+    /// Of a page operation, its program.
+    pub lead: u32,
+    /// Of a program: pages it is to have, has been given, has loaded, and those of the host.
+    pub pages: u32,
+    pub given: u32,
+    pub loaded: u32,
+    pub host_pages: u32,
+    /// How often the array was stopped.
+    pub stops: u32,
     pub page: u32,
     pub block: u32,
     pub unit: u32,
@@ -56,13 +105,19 @@ pub(super) struct Op {
     /// Edges to what waits for this to complete, in the order they were added.
     followers: List,
     /// Link of the list it is in: a die queue, the data-out queue or the free list.
-    next: u32,
+    pub next: u32,
     /// Neighbours among the pending reads, or the pending programs and erases, of the block.
     pub older: u32,
     pub newer: u32,
     pub kind: Kind,
     pub stage: Stage,
     pub watched: bool,
+    /// Of the host.
+    pub host: bool,
+    /// A read that is answered from the buffer.
+    pub buffered: bool,
+    /// An operation of the layer that one of the host waits for.
+    pub urgent: bool,
 }
 
 /// A first-in, first-out list through `Op::next` or `Edge::next`.
@@ -74,6 +129,10 @@ pub(super) struct List {
 
 impl List {
     pub const EMPTY: Self = Self { head: NIL, tail: NIL };
+
+    pub const fn is_empty(self) -> bool {
+        self.head == NIL
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +183,20 @@ impl Slab {
                 tag: 0,
                 done_ns: 0,
                 transfer_ns: 0,
+                due_ns: NEVER,
+                from_ns: 0,
+                left_ns: 0,
+                hold_until_ns: 0,
+                order: 0,
+                present: 0,
+                readers: List::EMPTY,
+                bytes: 0,
+                lead: NIL,
+                pages: 1,
+                given: 0,
+                loaded: 0,
+                host_pages: 0,
+                stops: 0,
                 page: NIL,
                 block: NIL,
                 unit: NIL,
@@ -135,6 +208,9 @@ impl Slab {
                 kind,
                 stage: Stage::Free,
                 watched: false,
+                host: false,
+                buffered: false,
+                urgent: false,
             });
             self.ops.len() as u32 - 1
         } else {
@@ -151,6 +227,18 @@ impl Slab {
         op.stage = Stage::Waiting;
         op.waits = 0;
         op.watched = false;
+        op.buffered = false;
+        op.urgent = false;
+        op.due_ns = NEVER;
+        op.hold_until_ns = 0;
+        op.left_ns = 0;
+        op.present = 0;
+        op.readers = List::EMPTY;
+        op.pages = 1;
+        op.given = 0;
+        op.loaded = 0;
+        op.host_pages = 0;
+        op.stops = 0;
         op.next = NIL;
         op.older = NIL;
         op.newer = NIL;
@@ -266,6 +354,11 @@ impl Slab {
         } else {
             self[newer].older = older;
         }
+    }
+
+    /// Slots in use and free.
+    pub const fn len(&self) -> u32 {
+        self.ops.len() as u32
     }
 
     /// The token of a live slot.

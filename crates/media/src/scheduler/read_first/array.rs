@@ -1,0 +1,102 @@
+//! What the flash array of a die does: times, and how reads stop it.
+//!
+//! A read of the host that waits at a die makes it stop a program or an erase, if the options allow it: at once, but not before the array has
+//! run for [`Suspension::run_ns`], not in its last [`Suspension::tail_ns`], and not more than [`Suspension::most`] times. The die
+//! takes reads [`Suspension::stop_ns`] later, all that wait, and then needs [`Suspension::resume_ns`] before the array goes on.
+//! Nothing is programmed or erased while the array is being stopped or started.
+
+use super::ReadFirst;
+use super::slab::{Kind, NIL, Stage};
+#[cfg(doc)]
+use crate::scheduler::Suspension;
+
+impl ReadFirst {
+    /// Gives the array of a die to an operation.
+    pub(super) fn start_array(&mut self, slot: u32) {
+        let op = &self.slab[slot];
+        let unit = op.unit;
+        let span = match op.kind {
+            Kind::Read => self.rules.read_ns(op.page),
+            Kind::Program => self.rules.program_ns(op.page, self.units.erases(op.block)),
+            Kind::Erase => self.rules.erase_ns,
+            Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
+        };
+        let die = &mut self.dies[unit as usize];
+        die.array = slot;
+        let op = &mut self.slab[slot];
+        op.stage = Stage::Array;
+        op.from_ns = self.now_ns;
+        op.left_ns = span;
+        let end = self.now_ns + span;
+        self.schedule(slot, end);
+    }
+
+    /// The array of a die has read a page.
+    pub(super) fn array_read(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        op.stage = Stage::DataReady;
+        let channel = self.dies[op.unit as usize].channel;
+        self.slab.push_back(&mut self.channels[channel as usize].data_ready, slot);
+        self.mark_channel(channel);
+    }
+
+    /// A program or an erase has ended.
+    pub(super) fn leave_die(&mut self, slot: u32) {
+        let unit = self.slab[slot].unit;
+        self.dies[unit as usize].array = NIL;
+        self.mark_die(unit);
+        self.deliver(slot);
+    }
+
+    /// Stops the array of a die for the reads of the host that wait there, if that may be.
+    pub(super) fn stop_array(&mut self, unit: u32) {
+        let rules = &self.rules.suspension;
+        let die = &self.dies[unit as usize];
+        let slot = die.array;
+        if slot == NIL || die.reads.is_empty() {
+            return;
+        }
+        let op = &mut self.slab[slot];
+        let allowed = match op.kind {
+            Kind::Program => rules.programs,
+            Kind::Erase => rules.erases,
+            Kind::Read | Kind::Join | Kind::Page => false,
+        };
+        if !allowed || op.stage != Stage::Array || op.stops >= rules.most {
+            return;
+        }
+        let end = op.from_ns + op.left_ns;
+        let stop = self.now_ns.max(op.from_ns + rules.run_ns);
+        if end <= stop + rules.tail_ns {
+            return;
+        }
+        op.stage = Stage::Stopping;
+        op.stops += 1;
+        op.left_ns = end - stop;
+        let stopped = stop + rules.stop_ns;
+        self.schedule(slot, stopped);
+    }
+
+    /// The array stands.
+    pub(super) fn stopped(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        op.stage = Stage::Stopped;
+        let unit = op.unit;
+        let die = &mut self.dies[unit as usize];
+        die.array = NIL;
+        die.stopped = slot;
+        self.mark_die(unit);
+    }
+
+    /// The array goes on.
+    pub(super) fn resume(&mut self, unit: u32) {
+        let die = &mut self.dies[unit as usize];
+        let slot = std::mem::replace(&mut die.stopped, NIL);
+        die.array = slot;
+        let op = &mut self.slab[slot];
+        op.stage = Stage::Array;
+        op.from_ns = self.now_ns + self.rules.suspension.resume_ns;
+        let end = op.from_ns + op.left_ns;
+        self.schedule(slot, end);
+    }
+}

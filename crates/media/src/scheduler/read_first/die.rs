@@ -1,0 +1,253 @@
+//! What a die does next.
+
+use super::ReadFirst;
+use super::slab::{Kind, List, NIL, Stage};
+use crate::scheduler::GcOrder;
+
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    pub channel: u32,
+    /// What has the array, of a read until its data is out; or `NIL`.
+    pub array: u32,
+    /// The stopped program or erase, or `NIL`.
+    pub stopped: u32,
+    /// The program that is being loaded, or is loaded and waits for the array; or `NIL`.
+    pub loading: u32,
+    /// The data of `loading` is on the bus.
+    pub is_loading: bool,
+    /// Listed in `dirty_dies`.
+    pub dirty: bool,
+    /// Listed in the channel's `waiting`.
+    pub waiting: bool,
+    /// Ready operations of the host and of the layer.
+    pub reads: List,
+    own_reads: List,
+    writes: List,
+    own_writes: List,
+    /// Before this time the layer starts no program and no erase here, if it is limited.
+    own_from_ns: u64,
+}
+
+/// What a die would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Read(u32),
+    Erase(u32),
+    /// Loads the next page of a program, or goes on with one.
+    Load(u32),
+    /// Programs what has been loaded.
+    Program(u32),
+    Resume,
+}
+
+impl Die {
+    pub const fn new(channel: u32) -> Self {
+        Self {
+            channel,
+            array: NIL,
+            stopped: NIL,
+            loading: NIL,
+            is_loading: false,
+            dirty: false,
+            waiting: false,
+            reads: List::EMPTY,
+            own_reads: List::EMPTY,
+            writes: List::EMPTY,
+            own_writes: List::EMPTY,
+            own_from_ns: 0,
+        }
+    }
+}
+
+impl ReadFirst {
+    /// Queues what became ready at its dies.
+    fn queue_ready(&mut self) {
+        if self.ready.len() > 1 {
+            self.ready.sort_unstable();
+        }
+        for index in 0..self.ready.len() {
+            let slot = self.ready[index].1;
+            self.queued += 1;
+            let op = &mut self.slab[slot];
+            op.order = self.queued;
+            let unit = op.unit;
+            let die = &mut self.dies[unit as usize];
+            let queue = match (op.kind == Kind::Read, op.host) {
+                (true, true) => &mut die.reads,
+                (true, false) => &mut die.own_reads,
+                (false, true) => &mut die.writes,
+                (false, false) => &mut die.own_writes,
+            };
+            self.slab.push_back(queue, slot);
+            self.mark_die(unit);
+        }
+        self.ready.clear();
+    }
+
+    /// The older of two heads.
+    #[inline]
+    fn older(&self, a: u32, b: u32) -> u32 {
+        if b == NIL || (a != NIL && self.slab[a].order < self.slab[b].order) { a } else { b }
+    }
+
+    /// What an idle die would do next.
+    #[inline]
+    pub(super) fn next_of(&self, unit: u32) -> Option<Next> {
+        let die = &self.dies[unit as usize];
+        if die.is_loading {
+            return None;
+        }
+        if die.array != NIL {
+            return if self.rules.load_overlap { self.next_load(die) } else { None };
+        }
+        if die.loading != NIL && self.slab[die.loading].left_ns > 0 {
+            return Some(Next::Load(die.loading));
+        }
+        let host_first = self.rules.gc_order == GcOrder::HostFirst && self.urgent == 0;
+        let read = if host_first || die.stopped != NIL {
+            die.reads.head
+        } else {
+            self.older(die.reads.head, die.own_reads.head)
+        };
+        if read != NIL {
+            return Some(Next::Read(read));
+        }
+        if die.stopped != NIL {
+            return Some(Next::Resume);
+        }
+        if die.loading != NIL {
+            let program = &self.slab[die.loading];
+            let is_loaded = program.loaded == program.pages;
+            return Some(if is_loaded { Next::Program(die.loading) } else { Next::Load(die.loading) });
+        }
+        if host_first && die.writes.is_empty() && !die.own_reads.is_empty() {
+            return Some(Next::Read(die.own_reads.head));
+        }
+        self.next_write(die)
+    }
+
+    /// The program or erase that is due.
+    #[inline]
+    fn next_write(&self, die: &Die) -> Option<Next> {
+        let slot = match self.rules.gc_order {
+            GcOrder::HostFirst if self.urgent == 0 => {
+                if die.writes.is_empty() {
+                    die.own_writes.head
+                } else {
+                    die.writes.head
+                }
+            }
+            GcOrder::RateLimited { .. } if self.urgent == 0 && die.own_from_ns > self.now_ns => {
+                die.writes.head
+            }
+            _ => self.older(die.writes.head, die.own_writes.head),
+        };
+        if slot == NIL {
+            None
+        } else if self.slab[slot].kind == Kind::Erase {
+            Some(Next::Erase(slot))
+        } else {
+            Some(Next::Load(slot))
+        }
+    }
+
+    /// The load that a die whose array works can take, with a second page register.
+    fn next_load(&self, die: &Die) -> Option<Next> {
+        let array = &self.slab[die.array];
+        if array.kind != Kind::Program || array.stage != Stage::Array {
+            return None;
+        }
+        if die.loading != NIL {
+            let program = &self.slab[die.loading];
+            return (program.loaded < program.pages).then_some(Next::Load(die.loading));
+        }
+        self.next_write(die).filter(|next| matches!(next, Next::Load(_)))
+    }
+
+    /// Takes an operation out of its queue, where it is the first.
+    pub(super) fn take_from_queue(&mut self, slot: u32) {
+        let op = &self.slab[slot];
+        let die = &mut self.dies[op.unit as usize];
+        let queue = match (op.kind == Kind::Read, op.host) {
+            (true, true) => &mut die.reads,
+            (true, false) => &mut die.own_reads,
+            (false, true) => &mut die.writes,
+            (false, false) => {
+                if let GcOrder::RateLimited { gap_ns } = self.rules.gc_order {
+                    die.own_from_ns = self.now_ns + gap_ns;
+                }
+                &mut die.own_writes
+            }
+        };
+        debug_assert_eq!(queue.head, slot);
+        self.slab.pop_front(queue);
+    }
+
+    /// Starts all that can start now.
+    pub(super) fn dispatch(&mut self) {
+        self.queue_ready();
+        while let Some(unit) = self.dirty_dies.pop() {
+            self.dies[unit as usize].dirty = false;
+            self.serve_die(unit);
+        }
+        while let Some(channel) = self.dirty_channels.pop() {
+            self.channels[channel as usize].dirty = false;
+            self.serve_channel(channel);
+        }
+    }
+
+    /// Starts what needs no bus, and lists the die for the bus otherwise.
+    fn serve_die(&mut self, unit: u32) {
+        loop {
+            match self.next_of(unit) {
+                None => break,
+                Some(Next::Resume) => self.resume(unit),
+                Some(Next::Program(slot)) => {
+                    self.dies[unit as usize].loading = NIL;
+                    self.start_array(slot);
+                }
+                Some(Next::Read(slot) | Next::Erase(slot)) if self.rules.command_ns == 0 => {
+                    self.take_from_queue(slot);
+                    self.start_array(slot);
+                }
+                Some(next) => {
+                    self.wait_for_bus(unit, next);
+                    break;
+                }
+            }
+        }
+        if self.rules.suspension.programs || self.rules.suspension.erases {
+            self.stop_array(unit);
+        }
+        if let GcOrder::RateLimited { .. } = self.rules.gc_order {
+            self.wait_for_turn(unit);
+        }
+    }
+
+    fn wait_for_bus(&mut self, unit: u32, next: Next) {
+        if let Next::Load(slot) = next
+            && self.rules.hold_off_ns > 0
+        {
+            let op = &mut self.slab[slot];
+            if op.left_ns == 0 && op.hold_until_ns == 0 {
+                op.hold_until_ns = self.now_ns + self.rules.hold_off_ns;
+            }
+        }
+        let die = &mut self.dies[unit as usize];
+        let channel = die.channel;
+        if !die.waiting {
+            die.waiting = true;
+            self.channels[channel as usize].waiting.push(unit);
+        }
+        self.mark_channel(channel);
+    }
+
+    /// Looks again when the layer's next program or erase is due.
+    fn wait_for_turn(&mut self, unit: u32) {
+        let die = &self.dies[unit as usize];
+        let (slot, from_ns) = (die.own_writes.head, die.own_from_ns);
+        if slot != NIL && from_ns > self.now_ns && self.slab[slot].due_ns != from_ns {
+            self.schedule(slot, from_ns);
+        }
+    }
+}

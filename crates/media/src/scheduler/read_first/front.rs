@@ -1,0 +1,203 @@
+//! What lies between the host and the dies: front latency, link, write buffer, and the command core of each channel.
+
+use super::ReadFirst;
+use super::rules::Rules;
+use super::slab::{Kind, List, Stage};
+use crate::scheduler::HostLink;
+use nandscape_core::Token;
+
+#[derive(Clone, Debug)]
+pub(super) struct Front {
+    host: HostLink,
+    buffer_bytes: u64,
+    /// When the link is free, to the device and to the host.
+    in_free_ns: u64,
+    out_free_ns: u64,
+    /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
+    room: i64,
+    /// Pages that wait for room, in order.
+    blocked: List,
+    /// Pages with room whose data is on the link.
+    inbound: u32,
+}
+
+impl Front {
+    pub fn new(rules: &Rules) -> Self {
+        Self {
+            host: rules.host,
+            buffer_bytes: rules.buffer.bytes,
+            in_free_ns: 0,
+            out_free_ns: 0,
+            room: rules.buffer.bytes.cast_signed(),
+            blocked: List::EMPTY,
+            inbound: 0,
+        }
+    }
+
+    pub fn reset(&mut self, at_ns: u64) {
+        self.in_free_ns = at_ns;
+        self.out_free_ns = at_ns;
+        self.room = self.buffer_bytes.cast_signed();
+        self.blocked = List::EMPTY;
+        self.inbound = 0;
+    }
+
+    /// When the data of a write submitted at `at_ns` is in the controller, without a buffer that it might have to wait for.
+    #[inline]
+    pub fn inbound(&mut self, at_ns: u64, bytes: u32) -> u64 {
+        if !self.host.is_some() {
+            return at_ns;
+        }
+        let start = self.in_free_ns.max(at_ns + self.host.write_front_ns);
+        self.in_free_ns = start + self.host.transfer_ns(bytes);
+        self.in_free_ns
+    }
+}
+
+impl ReadFirst {
+    /// A read that is ready goes through the command core of its channel to its die, or back at once if the buffer has its data.
+    pub(super) fn enter(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        if op.buffered {
+            self.deliver(slot);
+            return;
+        }
+        let channel = &mut self.channels[self.dies[op.unit as usize].channel as usize];
+        channel.reads += 1;
+        if self.rules.core_ns == 0 {
+            op.stage = Stage::Queued;
+            self.ready.push((op.seq, slot));
+            return;
+        }
+        let start = if self.rules.contention { channel.core_free_ns.max(self.now_ns) } else { self.now_ns };
+        channel.core_free_ns = start + self.rules.core_ns;
+        op.stage = Stage::Core;
+        let end = channel.core_free_ns;
+        self.schedule(slot, end);
+    }
+
+    /// An operation has been done; the host hears of it after the link and the completion latency.
+    #[inline]
+    pub(super) fn deliver(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        if op.host && op.host_pages == 0 && self.rules.host.is_some() {
+            op.stage = Stage::Outbound;
+            let mut end = self.now_ns;
+            if op.kind == Kind::Read {
+                end = end.max(self.front.out_free_ns) + self.rules.host.transfer_ns(op.bytes);
+                self.front.out_free_ns = end;
+            }
+            self.schedule(slot, end + self.rules.host.completion_ns);
+        } else {
+            self.complete(slot);
+        }
+    }
+
+    /// A page of the host wants into the buffer.
+    pub(super) fn ask_for_room(&mut self, slot: u32) {
+        if self.front.blocked.is_empty() && self.has_room() {
+            self.let_in(slot);
+        } else {
+            self.slab[slot].stage = Stage::Blocked;
+            let mut blocked = self.front.blocked;
+            self.slab.push_back(&mut blocked, slot);
+            self.front.blocked = blocked;
+            self.relieve();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.front.room >= i64::from(self.rules.page_bytes)
+    }
+
+    fn let_in(&mut self, slot: u32) {
+        self.front.room -= i64::from(self.rules.page_bytes);
+        self.front.inbound += 1;
+        let op = &mut self.slab[slot];
+        op.stage = Stage::Inbound;
+        let end = self.front.in_free_ns.max(self.now_ns) + self.rules.host.transfer_ns(op.bytes);
+        self.front.in_free_ns = end;
+        self.schedule(slot, end + self.rules.host.completion_ns);
+    }
+
+    /// The data of a host page is in the buffer and the host knows.
+    pub(super) fn arrive(&mut self, slot: u32) {
+        self.front.inbound -= 1;
+        let (lead, page) = (self.slab[slot].lead, self.slab[slot].page);
+        self.page_present(lead, page);
+        self.complete(slot);
+        self.relieve();
+    }
+
+    /// A program has ended and gives its room back.
+    pub(super) fn leave_buffer(&mut self, lead: u32) {
+        self.units.active -= 1;
+        let pages = self.slab[lead].host_pages;
+        self.front.room += i64::from(pages) * i64::from(self.rules.page_bytes);
+        while !self.front.blocked.is_empty() && self.has_room() {
+            self.let_in_first();
+        }
+        self.relieve();
+    }
+
+    fn let_in_first(&mut self) {
+        let mut blocked = self.front.blocked;
+        if let Some(slot) = self.slab.pop_front(&mut blocked) {
+            self.front.blocked = blocked;
+            self.let_in(slot);
+        }
+    }
+
+    /// If pages wait for room that only programs short of pages hold: closes these, and where they are short of the very pages that wait,
+    /// lets the first in beyond the buffer's size.
+    fn relieve(&mut self) {
+        let is_stuck =
+            |this: &Self| !this.front.blocked.is_empty() && this.units.active == 0 && this.front.inbound == 0;
+        if is_stuck(self) {
+            self.close_all();
+            if is_stuck(self) {
+                self.let_in_first();
+            }
+        }
+    }
+
+    /// Whether someone waits for programs that are short of pages.
+    pub(super) fn is_waiting_for_pages(&self) -> bool {
+        self.watched > 0 && (self.units.is_any_open() || !self.front.blocked.is_empty())
+    }
+
+    /// Without any event left: lets go on what would wait for ever. Says whether anything did.
+    pub(super) fn unblock(&mut self) -> bool {
+        if !self.is_waiting_for_pages() {
+            return false;
+        }
+        self.close_all();
+        if self.ready.is_empty() {
+            self.let_in_first();
+        }
+        true
+    }
+
+    /// Completes when every program of the host that the buffer holds now has ended.
+    pub(super) fn flush_buffer(&mut self) -> Token {
+        if !self.rules.buffer.is_volatile || self.rules.buffer.bytes == 0 {
+            return Token::NONE;
+        }
+        self.close_all();
+        let is_pending = |this: &Self, slot: u32| {
+            let op = &this.slab[slot];
+            op.stage != Stage::Free && op.kind == Kind::Program && op.host_pages > 0
+        };
+        let slots = self.slab.len();
+        if !(0..slots).any(|slot| is_pending(self, slot)) {
+            return Token::NONE;
+        }
+        let join = self.slab.take(Kind::Join);
+        for slot in 0..slots {
+            if is_pending(self, slot) {
+                self.slab.follow(slot, join);
+            }
+        }
+        self.slab.token(join)
+    }
+}

@@ -1,0 +1,128 @@
+//! The options as the event loop wants them: nanoseconds, tables, one flag for each question it asks often.
+
+use crate::scheduler::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
+use nandscape_core::Geometry;
+
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    timing: Timing,
+    pub command_ns: u64,
+    pub erase_ns: u64,
+    pub core_ns: u64,
+    pub decode_ns: u64,
+    data_out_ns: u64,
+    pub burst_ns: u64,
+    pub hold_off_ns: u64,
+    pub load_overlap: bool,
+    pub contention: bool,
+    pub suspension: Suspension,
+    pub host: HostLink,
+    pub buffer: WriteBuffer,
+    pub gc_order: GcOrder,
+    pub program_pages: u32,
+    /// Programs pass through the buffer: a program operation is made of page operations.
+    pub gathers: bool,
+    pub page_bytes: u32,
+    page_transfer_ns: u64,
+    pub pages_per_block: u32,
+    pub blocks_per_unit: u32,
+    /// By page number in the block, in rotation.
+    reads_ns: Vec<u64>,
+    /// By program unit in the block, in rotation.
+    programs_ns: Vec<u64>,
+    pub jitter: f64,
+}
+
+impl Rules {
+    pub fn new(geometry: &Geometry, timing: &Timing, options: &Options) -> Self {
+        let program_pages = options.program_pages.max(1);
+        let units = geometry.pages_per_block.div_ceil(program_pages);
+        let off = |unit: u32| options.program_spread * signed(mix(u64::from(unit)));
+        let programs_ns = if options.program_spread > 0.0 {
+            (0..units).map(|unit| stretch(timing.program_ns, off(unit))).collect()
+        } else {
+            vec![timing.program_ns]
+        };
+        let reads_ns =
+            if options.reads_ns.is_empty() { vec![timing.read_ns] } else { options.reads_ns.clone() };
+        Self {
+            timing: *timing,
+            command_ns: timing.command_ns,
+            erase_ns: timing.erase_ns,
+            core_ns: options.core_ns,
+            decode_ns: options.decode_ns,
+            data_out_ns: options.data_out_ns,
+            burst_ns: if options.burst_bytes == 0 { 0 } else { timing.transfer_ns(options.burst_bytes) },
+            // Waiting for reads is contention too.
+            hold_off_ns: if options.contention { options.hold_off_ns } else { 0 },
+            load_overlap: options.load_overlap,
+            contention: options.contention,
+            suspension: options.suspension,
+            host: options.host,
+            buffer: options.buffer,
+            gc_order: options.gc_order,
+            program_pages,
+            gathers: program_pages > 1 || options.buffer.bytes > 0,
+            page_bytes: geometry.page_bytes,
+            page_transfer_ns: timing.transfer_ns(geometry.page_bytes),
+            pages_per_block: geometry.pages_per_block,
+            blocks_per_unit: geometry.blocks_per_unit(),
+            reads_ns,
+            programs_ns,
+            jitter: options.program_jitter,
+        }
+    }
+
+    #[inline]
+    pub fn transfer_ns(&self, bytes: u32) -> u64 {
+        if bytes == self.page_bytes { self.page_transfer_ns } else { self.timing.transfer_ns(bytes) }
+    }
+
+    #[inline]
+    pub fn data_out_ns(&self, bytes: u32) -> u64 {
+        self.data_out_ns + self.transfer_ns(bytes)
+    }
+
+    #[inline]
+    pub fn read_ns(&self, page: u32) -> u64 {
+        if self.reads_ns.len() == 1 {
+            self.reads_ns[0]
+        } else {
+            self.reads_ns[(page % self.pages_per_block) as usize % self.reads_ns.len()]
+        }
+    }
+
+    /// The time of a program whose first page is `page`, in a block that was erased `erases` times.
+    #[inline]
+    pub fn program_ns(&self, page: u32, erases: u32) -> u64 {
+        let line = if self.programs_ns.len() == 1 {
+            self.programs_ns[0]
+        } else {
+            self.programs_ns[(page % self.pages_per_block / self.program_pages) as usize]
+        };
+        if self.jitter > 0.0 {
+            stretch(line, self.jitter * signed(mix(u64::from(erases) << 32 | u64::from(page))))
+        } else {
+            line
+        }
+    }
+}
+
+/// `ns` longer by a share, which may be negative.
+fn stretch(ns: u64, share: f64) -> u64 {
+    (ns as f64 * (1.0 + share)).round() as u64
+}
+
+/// A number in [-1, 1) from 64 random bits.
+fn signed(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (2.0 / (1u64 << 53) as f64) - 1.0
+}
+
+/// Random bits that depend on `key` alone: the output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). No state, so that the time
+/// of a program does not depend on what else runs.
+const fn mix(key: u64) -> u64 {
+    let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

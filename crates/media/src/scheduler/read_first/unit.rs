@@ -1,0 +1,223 @@
+//! Programs that are made of pages: those that pass through the write buffer, and those of several pages ([`Options::program_pages`]).
+//!
+//! Each page is submitted by itself. Its program operation (the lead) is ready when the last page has been submitted and the data of
+//! all of them is in the controller. A page of the host is answered when its data is there; other pages complete with the program.
+//! A read of a page whose program has not ended is answered from the controller.
+//!
+//! A lead that waits for more pages is *open*. It is closed with the pages it has when an erase of its block or a flush wants it, when
+//! it holds the room in the buffer that others wait for, when the host waits for an erase that waits for moved pages, and when no event is
+//! left but someone still waits. The rest of its pages are then programmed by another operation.
+//!
+//! [`Options::program_pages`]: crate::scheduler::Options::program_pages
+
+use super::ReadFirst;
+use super::rules::Rules;
+use super::slab::{Kind, NIL, Stage};
+use nandscape_core::Token;
+
+#[derive(Clone, Debug)]
+pub(super) struct Units {
+    /// The open lead of each block, or `NIL`. Empty where a program is one page.
+    by_block: Vec<u32>,
+    /// Open leads; the `tag` of each is its place here.
+    open: Vec<u32>,
+    /// Erases of each block, as far as times depend on it.
+    erases: Vec<u32>,
+    /// Leads that are ready and not complete.
+    pub active: u32,
+}
+
+impl Units {
+    pub fn new(blocks: usize, rules: &Rules) -> Self {
+        Self {
+            by_block: if rules.program_pages > 1 { vec![NIL; blocks] } else { Vec::new() },
+            open: Vec::new(),
+            erases: if rules.jitter > 0.0 { vec![0; blocks] } else { Vec::new() },
+            active: 0,
+        }
+    }
+
+    pub fn reset(&mut self) {
+        self.by_block.fill(NIL);
+        self.open.clear();
+        self.active = 0;
+    }
+
+    pub fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    #[inline]
+    pub fn erased(&mut self, block: usize) {
+        if let Some(count) = self.erases.get_mut(block) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    #[inline]
+    pub fn erases(&self, block: u32) -> u32 {
+        self.erases.get(block as usize).copied().unwrap_or(0)
+    }
+}
+
+impl ReadFirst {
+    /// Submits one page of a program.
+    pub(super) fn submit_page(
+        &mut self,
+        page: u32,
+        bytes: u32,
+        host: bool,
+        at_ns: u64,
+        after: Token,
+    ) -> Token {
+        let predecessor = self.slab.find(after);
+        let answered = host && self.rules.buffer.bytes > 0;
+        let lead = self.lead_of(page, host);
+        let transfer_ns = self.rules.transfer_ns(bytes);
+        let program = &mut self.slab[lead];
+        program.given += 1;
+        program.transfer_ns = program.transfer_ns.max(transfer_ns);
+        program.host_pages += u32::from(answered);
+        let slot = self.take(Kind::Page, page, answered);
+        self.slab[slot].lead = lead;
+        self.slab[slot].bytes = bytes;
+        if self.slab[lead].given == self.slab[lead].pages {
+            self.forget_open(lead);
+        }
+        if let Some(predecessor) = predecessor {
+            // What the host sends is in the buffer whatever the rest of the page waits for.
+            self.slab.follow(predecessor, if answered { lead } else { slot });
+        }
+        let at_ns = at_ns.max(self.now_ns);
+        self.wait_until(slot, if answered { at_ns + self.rules.host.write_front_ns } else { at_ns });
+        let token = self.slab.token(slot);
+        if self.slab[slot].waits == 0 {
+            self.page_ready(slot);
+        }
+        token
+    }
+
+    /// The open program that `page` is the next of, or a new one.
+    fn lead_of(&mut self, page: u32, host: bool) -> u32 {
+        let width = self.rules.program_pages;
+        let block = (page / self.rules.pages_per_block) as usize;
+        if width > 1 {
+            let open = self.units.by_block[block];
+            if open != NIL {
+                if page == self.slab[open].page + self.slab[open].given {
+                    return open;
+                }
+                self.close(open);
+            }
+        }
+        let lead = self.take(Kind::Program, page, host);
+        let index = page % self.rules.pages_per_block;
+        let pages = (width - index % width).min(self.rules.pages_per_block - index);
+        let program = &mut self.slab[lead];
+        program.transfer_ns = 0;
+        program.pages = pages;
+        program.waits = pages;
+        self.order_in_block(lead);
+        if pages > 1 {
+            self.units.by_block[block] = lead;
+            self.slab[lead].tag = self.units.open.len() as u64;
+            self.units.open.push(lead);
+        }
+        lead
+    }
+
+    /// Takes a lead out of the list of the open ones, if it is there.
+    fn forget_open(&mut self, lead: u32) {
+        let Some(open) = self.units.by_block.get_mut(self.slab[lead].block as usize) else { return };
+        if *open == lead {
+            *open = NIL;
+            let index = self.slab[lead].tag as usize;
+            self.units.open.swap_remove(index);
+            if let Some(moved) = self.units.open.get(index) {
+                self.slab[*moved].tag = index as u64;
+            }
+        }
+    }
+
+    /// An open lead waits for no more pages than it has.
+    fn close(&mut self, lead: u32) {
+        self.forget_open(lead);
+        let program = &mut self.slab[lead];
+        program.waits -= program.pages - program.given;
+        program.pages = program.given;
+        if program.waits == 0 {
+            self.enqueue(lead);
+        }
+    }
+
+    /// Closes the open lead of a block that is to be erased.
+    pub(super) fn close_block(&mut self, block: u32) {
+        if let Some(&lead) = self.units.by_block.get(block as usize)
+            && lead != NIL
+        {
+            self.close(lead);
+        }
+    }
+
+    pub(super) fn close_all(&mut self) {
+        while let Some(&lead) = self.units.open.last() {
+            self.close(lead);
+        }
+    }
+
+    /// Nothing that a page of a program waited for is missing.
+    pub(super) fn page_ready(&mut self, slot: u32) {
+        let page = &mut self.slab[slot];
+        if page.stage == Stage::Gathered {
+            // Its program has ended.
+            self.completing.push(slot);
+        } else if page.host {
+            self.ask_for_room(slot);
+        } else {
+            page.stage = Stage::Gathered;
+            let (lead, number) = (page.lead, page.page);
+            self.slab.follow(lead, slot);
+            self.page_present(lead, number);
+        }
+    }
+
+    /// The data of a page is in the controller.
+    pub(super) fn page_present(&mut self, lead: u32, page: u32) {
+        let program = &mut self.slab[lead];
+        program.present |= 1 << (page - program.page);
+        if !program.readers.is_empty() {
+            self.wake_readers(lead);
+        }
+        self.settle(lead);
+    }
+
+    /// Lets reads go on whose page is in the controller by now.
+    fn wake_readers(&mut self, lead: u32) {
+        let program = &mut self.slab[lead];
+        let (first, present) = (program.page, program.present);
+        let mut waiting = std::mem::replace(&mut program.readers, super::slab::List::EMPTY);
+        while let Some(read) = self.slab.pop_front(&mut waiting) {
+            if present >> (self.slab[read].page - first) & 1 == 1 {
+                self.settle(read);
+            } else {
+                self.push_reader(lead, read);
+            }
+        }
+    }
+
+    fn push_reader(&mut self, lead: u32, read: u32) {
+        let mut list = self.slab[lead].readers;
+        self.slab.push_back(&mut list, read);
+        self.slab[lead].readers = list;
+    }
+
+    /// A read of a page whose program has not ended needs no flash.
+    pub(super) fn read_from_buffer(&mut self, read: u32, lead: u32) {
+        self.slab[read].buffered = true;
+        let program = &self.slab[lead];
+        if program.present >> (self.slab[read].page - program.page) & 1 == 0 {
+            self.slab[read].waits += 1;
+            self.push_reader(lead, read);
+        }
+    }
+}
