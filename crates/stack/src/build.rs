@@ -108,7 +108,7 @@ fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<T
     nand_options.count_programs = options.count_programs;
     let nand = Nand::new(config.geometry, &nand_options)
         .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
-    Ok(Timed::new(nand, S::new(&config.geometry, &config.timing)))
+    Ok(Timed::new(nand, S::with_options(&config.geometry, &config.timing, &config.timing_options)))
 }
 
 fn layer<D: FlashDevice + Send + 'static>(

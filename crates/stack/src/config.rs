@@ -5,11 +5,13 @@
 
 use crate::partition::Partition;
 use crate::presets::PRESETS;
+pub use crate::timing::{TIMING, TimingMode};
+use crate::timing::{mode_of, options_of, timing_of};
 use nandscape_core::registry::{self, ParamKind};
 use nandscape_core::{
     BlockId, Capabilities, Geometry, GeometryError, Info, Param, ParamError, Params, units,
 };
-use nandscape_media::{BadBlocks, NandOptions, Timing};
+use nandscape_media::{BadBlocks, NandOptions, Options, Timing};
 use nandscape_sim::precondition::PreconditionError;
 use nandscape_sim::{Pacing, Precondition};
 use std::collections::BTreeMap;
@@ -127,32 +129,6 @@ pub static DEVICE: Info = Info {
             ParamKind::Bool,
             "false",
         ),
-    ],
-};
-
-/// Keys of `[device.timing]`.
-pub static TIMING: Info = Info {
-    name: "device.timing",
-    summary: "latencies and scheduling",
-    source: "design: timing",
-    params: &[
-        param(
-            "mode",
-            "serial: one page operation at a time, transfers included; parallel: dies and buses are resources",
-            ParamKind::Choice { of: &["serial", "parallel"] },
-            "parallel",
-        ),
-        param(
-            "scheduler",
-            "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads overtake",
-            ParamKind::Choice { of: &["fifo", "read-first"] },
-            "fifo",
-        ),
-        param("read", "array read of a page", ParamKind::Time, "60us"),
-        param("program", "array program of a page", ParamKind::Time, "700us"),
-        param("erase", "block erase", ParamKind::Time, "3ms"),
-        param("channel_bytes_per_s", "bytes per second of one channel bus", size(1 << 50), "800MB"),
-        param("command", "command overhead of each operation on the channel bus", ParamKind::Time, "0ns"),
     ],
 };
 
@@ -345,17 +321,6 @@ fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Result<toml::
     }
 }
 
-/// How virtual time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimingMode {
-    /// One operation at a time.
-    Serial,
-    /// Dies and buses are resources; first come first served.
-    Fifo,
-    /// Dies and buses are resources; event-driven, reads first.
-    ReadFirst,
-}
-
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
@@ -365,6 +330,8 @@ pub struct StackConfig {
     pub nand: NandOptions,
     /// Latencies.
     pub timing: Timing,
+    /// What else the scheduler models.
+    pub timing_options: Options,
     /// How time passes.
     pub mode: TimingMode,
     /// Name of the translation layer.
@@ -415,11 +382,13 @@ impl StackConfig {
             .ok_or_else(|| registry::unknown_name("ftl", &kind, infos.iter().copied()))?;
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
         let geometry = geometry(&device)?;
+        let timing_options = options_of(&geometry, &timing_params)?;
         Ok(Self {
             geometry,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
-            nand: nand_options(&device)?,
+            nand: nand_options(&device, timing_options.program_pages)?,
             timing: timing_of(&timing_params)?,
+            timing_options,
             mode: mode_of(&timing_params),
             ftl: info.name,
             ftl_params,
@@ -507,7 +476,7 @@ fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
     .checked()?)
 }
 
-fn nand_options(device: &Params) -> Result<NandOptions, ConfigError> {
+fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions, ConfigError> {
     let endurance = match device.text("endurance") {
         "endless" => None,
         text => Some(
@@ -524,7 +493,7 @@ fn nand_options(device: &Params) -> Result<NandOptions, ConfigError> {
             out_of_order_program: device.flag("out_of_order_program"),
             stores_data: false,
             partial_transfer: device.flag("partial_transfer"),
-            ..Capabilities::default()
+            program_pages,
         },
         count_programs: false,
     })
@@ -541,28 +510,4 @@ fn bad_blocks(device: &Params) -> Result<BadBlocks, ConfigError> {
     }
     let list = text.split(',').map(|n| n.trim().parse().map(BlockId)).collect::<Result<Vec<_>, _>>();
     Ok(BadBlocks::List(list.map_err(|_| error())?))
-}
-
-fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
-    /// Longer than any real operation, short enough that sums stay far below 2^64 ns.
-    const LONGEST_NS: u64 = 3_600_000_000_000;
-    let time = |name: &str| {
-        let ns = timing.time_ns(name);
-        if ns > LONGEST_NS { Err(timing.error(name, "at most one hour")) } else { Ok(ns) }
-    };
-    Ok(Timing {
-        read_ns: time("read")?,
-        program_ns: time("program")?,
-        erase_ns: time("erase")?,
-        channel_bytes_per_s: timing.size("channel_bytes_per_s"),
-        command_ns: time("command")?,
-    })
-}
-
-fn mode_of(timing: &Params) -> TimingMode {
-    match (timing.text("mode"), timing.text("scheduler")) {
-        ("serial", _) => TimingMode::Serial,
-        (_, "read-first") => TimingMode::ReadFirst,
-        _ => TimingMode::Fifo,
-    }
 }

@@ -14,6 +14,7 @@ pub mod partition;
 pub mod presets;
 pub mod reproduce;
 mod run;
+mod timing;
 
 pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};

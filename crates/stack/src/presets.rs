@@ -46,4 +46,10 @@ pub static PRESETS: &[Preset] = &[
         "MQSim (FAST 2018), shipped configuration",
         include_str!("../presets/mqsim-g1.toml"),
     ),
+    preset(
+        "pblaze5-916",
+        "3.2 TB enterprise TLC drive, 16 channels x 8 dies, suspension, write buffer: the NVM sets experiment",
+        "S2-01 to S2-20; fitted, see the file",
+        include_str!("../presets/pblaze5-916.toml"),
+    ),
 ];
