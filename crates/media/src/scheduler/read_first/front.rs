@@ -166,7 +166,7 @@ impl ReadFirst {
         self.watched > 0 && (self.units.is_any_open() || !self.front.blocked.is_empty())
     }
 
-    /// Without any event left: lets go on what would wait for ever. Says whether anything did.
+    /// Time would pass without any event: lets go on what would wait for ever. Says whether anything did.
     pub(super) fn unblock(&mut self) -> bool {
         if !self.is_waiting_for_pages() {
             return false;

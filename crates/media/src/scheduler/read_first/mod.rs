@@ -327,7 +327,7 @@ impl Scheduler for ReadFirst {
         loop {
             self.dispatch();
             let Some(at_ns) = self.peek() else {
-                if self.unblock() {
+                if until.0 > self.now_ns && self.unblock() {
                     continue;
                 }
                 break;
@@ -361,8 +361,8 @@ impl Scheduler for ReadFirst {
     fn next_event(&self) -> Option<SimTime> {
         if self.ready.is_empty() && self.late.is_empty() {
             let next = self.events.peek().map(|&Reverse((at_ns, ..))| SimTime(at_ns));
-            // Without any event left, programs short of pages are done as they are.
-            next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns)))
+            // When time passes without any event, programs short of pages are done as they are.
+            next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns + 1)))
         } else {
             Some(SimTime(self.now_ns))
         }

@@ -5,8 +5,8 @@
 //! A read of a page whose program has not ended is answered from the controller.
 //!
 //! A lead that waits for more pages is *open*. It is closed with the pages it has when an erase of its block or a flush wants it, when
-//! it holds the room in the buffer that others wait for, when the host waits for an erase that waits for moved pages, and when no event is
-//! left but someone still waits. The rest of its pages are then programmed by another operation.
+//! it holds the room in the buffer that others wait for, when the host waits for an erase that waits for moved pages, and when time
+//! would pass without any event while someone waits. The rest of its pages are then programmed by another operation.
 //!
 //! [`Options::program_pages`]: crate::scheduler::Options::program_pages
 
