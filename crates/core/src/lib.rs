@@ -10,6 +10,7 @@
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
+//! * [`sample`]: samplers built on it: Zipf, scattering.
 
 pub mod addr;
 pub mod cause;
@@ -23,6 +24,7 @@ pub mod placement;
 pub mod record;
 pub mod registry;
 pub mod rng;
+pub mod sample;
 pub mod subsystem;
 pub mod time;
 pub mod units;
