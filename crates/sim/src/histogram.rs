@@ -64,6 +64,20 @@ impl LogHistogram {
         }
     }
 
+    /// The buckets that are not empty, as bucket number and count, in order.
+    pub fn sparse(&self) -> Box<[(u16, u32)]> {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        filled.map(|(bucket, count)| (bucket as u16, *count)).collect()
+    }
+
+    /// Adds what [`Self::sparse`] gave.
+    pub fn add_sparse(&mut self, buckets: &[(u16, u32)]) {
+        for (bucket, count) in buckets {
+            self.counts[usize::from(*bucket)] += count;
+            self.total += u64::from(*count);
+        }
+    }
+
     /// Number of latencies counted.
     pub const fn total(&self) -> u64 {
         self.total

@@ -2,6 +2,7 @@
 //!
 //! * [`mod@replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix completions at
 //!   submission and for event-driven ones alike.
+//! * [`jobs`]: fio job files: many jobs on the namespaces of one subsystem.
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests.
 //! * [`result`]: the result document (schema 1).
@@ -9,12 +10,14 @@
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
 pub mod histogram;
+pub mod jobs;
 mod lookahead;
 pub mod metrics;
 pub mod precondition;
 pub mod replay;
 pub mod result;
 
+pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, run_jobs};
 pub use precondition::Precondition;
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::RunResult;

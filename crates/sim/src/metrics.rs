@@ -6,6 +6,9 @@ use hdrhistogram::Histogram;
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{CauseTable, FtlStats, Namespace, Op, SimTime};
 
+/// Ten days; longer latencies count as this, while the exact maximum is kept beside.
+const LONGEST_NS: u64 = 864_000_000_000_000;
+
 /// Exact latencies of one kind of request.
 #[derive(Clone, Debug)]
 pub struct Latencies {
@@ -15,16 +18,15 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Self {
-        /// Ten days; longer latencies count as this, while the exact maximum is kept beside.
-        const LONGEST_NS: u64 = 864_000_000_000_000;
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds and precision are valid");
         Self { histogram, sum: 0 }
     }
 }
 
 impl Latencies {
+    /// Counts a latency.
     #[inline]
-    fn record(&mut self, ns: u64) {
+    pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
         self.sum += u128::from(ns);
     }
@@ -33,6 +35,16 @@ impl Latencies {
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("both have the same bounds");
         self.sum += other.sum;
+    }
+
+    /// The latency that so many percent (0 to 100) do not exceed, within 0.1 %; 0 without requests.
+    pub fn at_percent(&self, percent: f64) -> u64 {
+        if self.histogram.is_empty() { 0 } else { self.histogram.value_at_quantile(percent / 100.0) }
+    }
+
+    /// How many took at most so long, within the resolution of 0.1 %.
+    pub fn up_to(&self, ns: u64) -> u64 {
+        self.histogram.count_between(0, ns.min(LONGEST_NS))
     }
 
     /// The distribution so far.

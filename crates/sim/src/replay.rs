@@ -204,6 +204,9 @@ fn document(
         },
         latency_ns: recorder.latencies(),
         cost: cost.into(),
+        jobs: Vec::new(),
+        sets: Vec::new(),
+        job_defaults: std::collections::BTreeMap::new(),
         notes: Vec::new(),
         host,
     }

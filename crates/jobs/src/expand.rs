@@ -1,0 +1,180 @@
+//! From sections to jobs: inheritance from `[global]`, copies, order and groups.
+
+use crate::error::{JobError, Place};
+use crate::job::Job;
+use crate::options::{Extra, apply};
+use crate::sections::{Entry, Section, Source, System, kb_base, read_sections};
+use std::path::Path;
+
+/// Processes of one job file, `numjobs` copies included. fio's own limit is about 4096.
+pub const MAX_JOBS: usize = 65_536;
+
+/// A job file, read and expanded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobFile {
+    /// The file, as it was named.
+    pub name: String,
+    /// Every process, in fio's order.
+    pub jobs: Vec<Job>,
+    /// Options of the `[global]` sections as typed, for reports.
+    pub global: Vec<(String, String)>,
+    /// What a reader of the results must know: options that were ignored, and why.
+    pub notes: Vec<String>,
+}
+
+impl JobFile {
+    /// Reads a job file and those it includes.
+    pub fn read(path: &str) -> Result<Self, JobError> {
+        let place = Place { file: path.to_owned(), line: 0 };
+        let text = System.read(Path::new(path)).map_err(|message| JobError::Io {
+            place,
+            what: "the job file".to_owned(),
+            message,
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a job file's text; `name` is for messages, and included files are looked for beside it.
+    pub fn parse(name: &str, text: &str) -> Result<Self, JobError> {
+        Self::parse_from(name, text, &System)
+    }
+
+    pub(crate) fn parse_from(name: &str, text: &str, source: &dyn Source) -> Result<Self, JobError> {
+        let sections = read_sections(name, text, source)?;
+        let mut file = Self { name: name.to_owned(), ..Self::default() };
+        let mut ignored: Vec<(&'static str, &'static str)> = Vec::new();
+        let mut global: Vec<Entry> = Vec::new();
+        let mut group = None;
+        for section in &sections {
+            if section.is_global() {
+                global.extend(section.entries.iter().cloned());
+                file.global.extend(typed(&section.entries));
+            } else {
+                file.expand(section, &global, &mut group, &mut ignored)?;
+            }
+        }
+        if file.jobs.is_empty() {
+            return Err(JobError::Syntax {
+                place: Place { file: name.to_owned(), line: 0 },
+                text: "no job".to_owned(),
+                expected: "at least one section beside [global], such as [load]".to_owned(),
+            });
+        }
+        file.check_waits()?;
+        file.note_ignored(&ignored);
+        Ok(file)
+    }
+
+    /// Adds the jobs of a section.
+    fn expand(
+        &mut self,
+        section: &Section,
+        global: &[Entry],
+        group: &mut Option<u32>,
+        ignored: &mut Vec<(&'static str, &'static str)>,
+    ) -> Result<(), JobError> {
+        let entries: Vec<Entry> = global.iter().chain(&section.entries).cloned().collect();
+        let base = kb_base(&entries)?;
+        let mut job = Job::new(&section.name);
+        job.place = section.place.clone();
+        let mut extra = Extra { copies: 1, ..Extra::default() };
+        for entry in &entries {
+            if let Some(option) = apply(entry, &mut job, &mut extra, base)?
+                && !ignored.contains(&option)
+            {
+                ignored.push(option);
+            }
+        }
+        job.options = typed(&section.entries);
+        if extra.is_synchronous && job.depth > 1 {
+            self.notes.push(format!(
+                "job {}: a synchronous ioengine has one request outstanding, so iodepth={} is 1, as in fio",
+                job.name, job.depth
+            ));
+            job.depth = 1;
+        }
+        check(&job)?;
+        if self.jobs.len() + extra.copies as usize > MAX_JOBS {
+            return Err(conflict(
+                &job,
+                format!("numjobs={} makes more than {MAX_JOBS} jobs in all", extra.copies),
+            ));
+        }
+        let begins_group = extra.new_group || job.waits_for_previous;
+        *group = Some(match *group {
+            None => 0,
+            Some(number) => number + u32::from(begins_group),
+        });
+        for copy in 0..extra.copies {
+            let mut job = job.clone();
+            job.copy = copy;
+            job.number = self.jobs.len() as u32;
+            job.group = group.unwrap_or(0);
+            job.waits_for_previous &= copy == 0;
+            self.jobs.push(job);
+        }
+        Ok(())
+    }
+
+    /// `wait_for` names a job before the one that waits, so that nobody waits in a circle.
+    fn check_waits(&self) -> Result<(), JobError> {
+        for job in &self.jobs {
+            let Some(name) = &job.wait_for else { continue };
+            let is_before = |other: &&Job| other.number < job.number && other.name == *name;
+            if *name == job.name || !self.jobs.iter().any(|other| is_before(&other)) {
+                return Err(conflict(job, format!("wait_for={name}: expected the name of a job before it")));
+            }
+        }
+        Ok(())
+    }
+
+    fn note_ignored(&mut self, ignored: &[(&'static str, &'static str)]) {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (name, reason) in ignored {
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((reason, vec![name])),
+            }
+        }
+        for (reason, names) in reasons {
+            self.notes.push(format!("ignored: {} ({reason})", names.join(", ")));
+        }
+    }
+}
+
+fn typed(entries: &[Entry]) -> Vec<(String, String)> {
+    entries.iter().map(|e| (e.key.clone(), e.value.clone().unwrap_or_else(|| "1".to_owned()))).collect()
+}
+
+fn conflict(job: &Job, message: String) -> JobError {
+    JobError::Conflict { place: job.place.clone(), job: job.name.clone(), message }
+}
+
+/// Options that are each fine and do not go together.
+fn check(job: &Job) -> Result<(), JobError> {
+    if job.is_time_based && job.runtime_ns.is_none() {
+        return Err(conflict(job, "time_based needs a runtime".to_owned()));
+    }
+    if job.rate.iter().any(|rate| rate.bytes_per_s > 0 && rate.iops > 0) {
+        return Err(conflict(job, "rate and rate_iops are both given: expected one of them".to_owned()));
+    }
+    let used = || crate::Direction::ALL.into_iter().filter(|d| job.does(*d)).map(|d| d as usize);
+    let has_map = job.pattern.is_random && !job.no_random_map;
+    if has_map && used().any(|d| job.block_align[d].is_some_and(|align| align != job.block_size[d].min)) {
+        return Err(conflict(job, "blockalign other than the block size needs norandommap".to_owned()));
+    }
+    if job.pattern.trim_then_write
+        && (!job.block_size[1].is_fixed()
+            || !job.block_size[2].is_fixed()
+            || job.block_size[1] != job.block_size[2])
+    {
+        return Err(conflict(
+            job,
+            "trimwrite writes what it discarded, so both need one and the same block size".to_owned(),
+        ));
+    }
+    if !job.placement_ids.is_empty() && job.placement == crate::job::DataPlacement::None {
+        return Err(conflict(job, "plids need dataplacement=streams or fdp=1".to_owned()));
+    }
+    Ok(())
+}

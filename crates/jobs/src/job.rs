@@ -1,0 +1,439 @@
+//! A job as it is read: what one process of fio would do. Nothing here depends on a device.
+
+use crate::error::Place;
+
+/// Kind of a request; the index of per-direction values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// Reads, index 0.
+    Read = 0,
+    /// Writes, index 1.
+    Write = 1,
+    /// Discards, index 2.
+    Trim = 2,
+}
+
+impl Direction {
+    /// In the order of their indices.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+
+    /// `read`, `write` or `trim`.
+    pub const fn name(self) -> &'static str {
+        ["read", "write", "trim"][self as usize]
+    }
+}
+
+/// An amount of bytes, possibly as a share of what there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Amount {
+    /// Not given.
+    #[default]
+    None,
+    /// Bytes.
+    Bytes(u64),
+    /// Percent of the namespace (0 to 100).
+    Percent(f64),
+}
+
+/// What a job does, in which order (`rw`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "three directions and two independent properties")]
+pub struct Pattern {
+    /// Reads.
+    pub reads: bool,
+    /// Writes.
+    pub writes: bool,
+    /// Discards.
+    pub trims: bool,
+    /// At random places.
+    pub is_random: bool,
+    /// Every block is discarded and then written (`trimwrite`, `randtrimwrite`).
+    pub trim_then_write: bool,
+}
+
+/// Sizes of the requests of one direction (`bs`, `bsrange`, `bssplit`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockSize {
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+    /// Sizes with their share in percent, adding up to 100; empty where all sizes from `min` to `max` are equally likely.
+    pub split: Vec<(u64, f64)>,
+}
+
+impl BlockSize {
+    /// One size.
+    pub const fn fixed(bytes: u64) -> Self {
+        Self { min: bytes, max: bytes, split: Vec::new() }
+    }
+
+    /// Whether there is only one.
+    pub const fn is_fixed(&self) -> bool {
+        self.min == self.max
+    }
+}
+
+/// A zone of `random_distribution=zoned`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZoneShare {
+    /// Percent of the requests.
+    pub accesses: f64,
+    /// Part of the region they go to.
+    pub size: Amount,
+}
+
+/// Where random requests go (`random_distribution`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Every block alike.
+    Uniform,
+    /// The block of rank k with a probability proportional to k^-theta; ranks are scattered over the region, or lie around
+    /// a centre where one is given.
+    Zipf {
+        /// Skew, above 0.
+        theta: f64,
+        /// Share of the region, 0 to 1.
+        centre: Option<f64>,
+    },
+    /// Self-similar: a share `h` of the blocks gets a share `1 - h` of the requests, and again inside.
+    Pareto {
+        /// Between 0 and 1.
+        h: f64,
+        /// Share of the region, 0 to 1.
+        centre: Option<f64>,
+    },
+    /// Normal around a centre.
+    Normal {
+        /// Standard deviation in percent of the region.
+        deviation: f64,
+        /// Share of the region, 0 to 1; the middle where it is not given.
+        centre: Option<f64>,
+    },
+    /// Zones of the region, each with its share of the requests.
+    Zoned(Vec<ZoneShare>),
+}
+
+/// Rate limit of a job's direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rate {
+    /// Bytes a second; 0 for none.
+    pub bytes_per_s: u64,
+    /// Requests a second; 0 for none.
+    pub iops: u64,
+}
+
+/// How rate-limited requests are spread (`rate_process`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateProcess {
+    /// At equal distances.
+    Linear,
+    /// As a Poisson process.
+    Poisson,
+}
+
+/// What sequential requests do after `rw_sequencer`'s number of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequencer {
+    /// Go on behind the last.
+    Sequential,
+    /// Stay at the same place.
+    Identical,
+}
+
+/// What `sync` asks of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncWrites {
+    /// Nothing.
+    None,
+    /// Each write is durable before it completes.
+    Each,
+}
+
+/// How a job takes turns among its files (`file_service_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileService {
+    /// In turn.
+    RoundRobin,
+    /// At random.
+    Random,
+    /// One after the other is finished.
+    Sequential,
+}
+
+/// How a write chooses among placement ids (`plid_select`, `fdp_pli_select`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacementSelect {
+    /// In turn.
+    RoundRobin,
+    /// At random.
+    Random,
+}
+
+/// Which interface carries the placement id (`dataplacement`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPlacement {
+    /// None.
+    None,
+    /// Placement handles (flexible data placement).
+    Fdp,
+    /// Streams.
+    Streams,
+}
+
+/// What counts as a block for think time (`thinktime_blocks_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinkBlocks {
+    /// Completed requests.
+    Complete,
+    /// Issued requests.
+    Issue,
+}
+
+/// One process of fio.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of fio's")]
+pub struct Job {
+    /// `name`, or the section.
+    pub name: String,
+    /// `description`.
+    pub description: String,
+    /// The section.
+    pub place: Place,
+    /// Number among all jobs, from 0.
+    pub number: u32,
+    /// Number among the copies of its section (`numjobs`), from 0.
+    pub copy: u32,
+    /// Reporting group: `stonewall` and `new_group` begin a new one.
+    pub group: u32,
+    /// Starts when all jobs before it have ended (`stonewall`).
+    pub waits_for_previous: bool,
+    /// Starts when all jobs of this name have ended (`wait_for`).
+    pub wait_for: Option<String>,
+    /// The options of the section itself as typed, for reports.
+    pub options: Vec<(String, String)>,
+
+    /// `rw`.
+    pub pattern: Pattern,
+    /// Requests after which a random job jumps (`rw=randread:N`); 1 normally.
+    pub jump_every: u32,
+    /// Bytes a sequential job skips after each request (`rw=write:4k`), negative for backwards.
+    pub skip_bytes: i64,
+    /// `rw_sequencer`.
+    pub sequencer: Sequencer,
+    /// Percent of reads in a mix (`rwmixread`).
+    pub read_percent: u32,
+    /// Request sizes by direction.
+    pub block_size: [BlockSize; 3],
+    /// Sizes of a range need not be multiples of the smallest (`bs_unaligned`).
+    pub is_unaligned: bool,
+    /// Random places are multiples of this by direction (`blockalign`); the smallest block where not given.
+    pub block_align: [Option<u64>; 3],
+    /// Region (`size`).
+    pub size: Amount,
+    /// How much is transferred (`io_size`); the region's size where not given.
+    pub io_size: Amount,
+    /// Where the region begins (`offset`).
+    pub offset: Amount,
+    /// By how much the region of each copy lies further (`offset_increment`).
+    pub offset_increment: Amount,
+    /// Beginnings of regions are rounded up to this (`offset_align`); 0 for none.
+    pub offset_align: u64,
+    /// `filename`, split at ':'; empty where not given.
+    pub filenames: Vec<String>,
+    /// `file_service_type`.
+    pub file_service: FileService,
+    /// Requests to one file before the next one's turn.
+    pub file_service_turn: u32,
+
+    /// `runtime`.
+    pub runtime_ns: Option<u64>,
+    /// `time_based`.
+    pub is_time_based: bool,
+    /// `ramp_time`.
+    pub ramp_ns: u64,
+    /// `startdelay`, a range.
+    pub start_delay_ns: (u64, u64),
+    /// `number_ios`.
+    pub number_ios: Option<u64>,
+    /// `loops`.
+    pub loops: u64,
+    /// Ends all other jobs when it ends (`exitall`).
+    pub ends_all: bool,
+
+    /// `iodepth`.
+    pub depth: u32,
+    /// `thinktime`.
+    pub think_ns: u64,
+    /// `thinktime_blocks`.
+    pub think_blocks: u64,
+    /// `thinktime_blocks_type`.
+    pub think_blocks_type: ThinkBlocks,
+    /// `thinktime_iotime`: think after so long a time of requests instead.
+    pub think_io_ns: u64,
+    /// `rate` and `rate_iops` by direction.
+    pub rate: [Rate; 3],
+    /// `rate_process`.
+    pub rate_process: RateProcess,
+    /// Think time is not caught up (`rate_ignore_thinktime`).
+    pub rate_ignores_think: bool,
+
+    /// `random_distribution` by direction.
+    pub distribution: [Distribution; 3],
+    /// Percent of a random job's requests that are random (`percentage_random`).
+    pub percent_random: [u32; 3],
+    /// Blocks may be hit twice before each is hit once (`norandommap`).
+    pub no_random_map: bool,
+    /// `randseed`.
+    pub seed: Option<u64>,
+
+    /// Writes after which one flush is issued (`fsync`); 0 for none.
+    pub fsync: u64,
+    /// The same for `fdatasync`.
+    pub fdatasync: u64,
+    /// `sync`.
+    pub sync: SyncWrites,
+    /// A flush at the end of a job that writes (`end_fsync`, `fsync_on_close`).
+    pub end_fsync: bool,
+
+    /// `write_hint`: 0 none or not set, then short 1, medium 2, long 3, extreme 4.
+    pub write_hint: u16,
+    /// `dataplacement`; `fdp=1` is [`DataPlacement::Fdp`].
+    pub placement: DataPlacement,
+    /// Placement ids writes may use (`plids`, `fdp_pli`); empty for none.
+    pub placement_ids: Vec<u16>,
+    /// `plid_select`.
+    pub placement_select: PlacementSelect,
+    /// `fadvise_stream`: the stream of all writes.
+    pub stream: Option<u16>,
+
+    /// Reports of one group are added up (`group_reporting`).
+    pub group_reporting: bool,
+    /// `percentile_list`.
+    pub percentiles: Vec<f64>,
+    /// Percentiles of completion latency are reported (`clat_percentiles`).
+    pub clat_percentiles: bool,
+    /// Percentiles of total latency are reported (`lat_percentiles`).
+    pub lat_percentiles: bool,
+    /// `write_bw_log`, `write_iops_log`, `write_lat_log`: prefixes of log files; an empty one stands for the job's name.
+    pub logs: Logs,
+    /// `log_avg_msec` in nanoseconds; 0 logs every request.
+    pub log_average_ns: u64,
+    /// Logs have the offset of each request (`log_offset`).
+    pub log_offset: bool,
+}
+
+/// Which logs a job asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logs {
+    /// `write_bw_log`.
+    pub bandwidth: Option<String>,
+    /// `write_iops_log`.
+    pub iops: Option<String>,
+    /// `write_lat_log`.
+    pub latency: Option<String>,
+}
+
+impl Logs {
+    /// None asked for.
+    pub const fn is_empty(&self) -> bool {
+        self.bandwidth.is_none() && self.iops.is_none() && self.latency.is_none()
+    }
+}
+
+/// The percentiles that fio reports where a job does not say.
+pub const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+impl Job {
+    /// A job with fio's defaults.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: String::new(),
+            place: Place::default(),
+            number: 0,
+            copy: 0,
+            group: 0,
+            waits_for_previous: false,
+            wait_for: None,
+            options: Vec::new(),
+            pattern: Pattern {
+                reads: true,
+                writes: false,
+                trims: false,
+                is_random: false,
+                trim_then_write: false,
+            },
+            jump_every: 1,
+            skip_bytes: 0,
+            sequencer: Sequencer::Sequential,
+            read_percent: 50,
+            block_size: [const { BlockSize::fixed(4096) }; 3],
+            is_unaligned: false,
+            block_align: [None; 3],
+            size: Amount::None,
+            io_size: Amount::None,
+            offset: Amount::None,
+            offset_increment: Amount::None,
+            offset_align: 0,
+            filenames: Vec::new(),
+            file_service: FileService::RoundRobin,
+            file_service_turn: 1,
+            runtime_ns: None,
+            is_time_based: false,
+            ramp_ns: 0,
+            start_delay_ns: (0, 0),
+            number_ios: None,
+            loops: 1,
+            ends_all: false,
+            depth: 1,
+            think_ns: 0,
+            think_blocks: 1,
+            think_blocks_type: ThinkBlocks::Complete,
+            think_io_ns: 0,
+            rate: [Rate::default(); 3],
+            rate_process: RateProcess::Linear,
+            rate_ignores_think: false,
+            distribution: [const { Distribution::Uniform }; 3],
+            percent_random: [100; 3],
+            no_random_map: false,
+            seed: None,
+            fsync: 0,
+            fdatasync: 0,
+            sync: SyncWrites::None,
+            end_fsync: false,
+            write_hint: 0,
+            placement: DataPlacement::None,
+            placement_ids: Vec::new(),
+            placement_select: PlacementSelect::RoundRobin,
+            stream: None,
+            group_reporting: false,
+            percentiles: PERCENTILES.to_vec(),
+            clat_percentiles: true,
+            lat_percentiles: false,
+            logs: Logs::default(),
+            log_average_ns: 0,
+            log_offset: false,
+        }
+    }
+
+    /// Whether it issues requests of this direction.
+    pub const fn does(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Read => self.pattern.reads,
+            Direction::Write => self.pattern.writes,
+            Direction::Trim => self.pattern.trims,
+        }
+    }
+
+    /// Its smallest block over the directions it uses.
+    pub fn smallest_block(&self) -> u64 {
+        Direction::ALL
+            .into_iter()
+            .filter(|d| self.does(*d))
+            .map(|d| self.block_size[d as usize].min)
+            .min()
+            .unwrap_or(1)
+    }
+}

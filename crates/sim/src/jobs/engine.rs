@@ -1,0 +1,754 @@
+//! The event loop: every job a process with its own depth, pace and order, on one virtual clock.
+//!
+//! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its job's completions, whatever the
+//! number of jobs; nothing is allocated per request.
+
+use super::generator::{Generator, Request};
+use super::measure::{Measure, fold};
+use super::pace::Pace;
+use super::plan::{JobPlan, Region};
+use super::timeline::Timeline;
+use crate::replay::Progress;
+use nandscape_core::namespace::Payload;
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{Command, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
+use nandscape_jobs::job::SyncWrites;
+use nandscape_jobs::{Direction, Job};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Requests between two looks at the stop flag and the progress callback.
+const CHECK_EVERY: u64 = 4096;
+/// So many completions at one instant mean that a job that ends by time never will.
+const STANDSTILL: u64 = 1 << 24;
+
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not started.
+    Waiting,
+    Running,
+    /// Issues no more, and waits for what is outstanding.
+    Draining,
+    /// Waits for the flush at its end.
+    LastFlush,
+    Done,
+}
+
+/// Why a running job does not issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocked {
+    No,
+    /// Until its wake-up: think time, rate.
+    Asleep,
+    /// Until its flush completes.
+    Flush,
+    /// Until nothing is outstanding; then it thinks.
+    Quiesce,
+}
+
+/// One process.
+pub(crate) struct Process {
+    depth: u32,
+    inflight: u32,
+    phase: Phase,
+    blocked: Blocked,
+    /// When it wakes, where it is asleep.
+    wake_at: u64,
+    start_at: u64,
+    is_start_set: bool,
+    deadline: u64,
+    runtime_ns: u64,
+    ramp_ns: u64,
+    is_time_based: bool,
+    generator: Generator,
+    pace: Pace,
+    issued_bytes: u64,
+    issued_ios: u64,
+    total_bytes: u64,
+    total_ios: u64,
+    writes: u64,
+    /// Writes since the last flush of either kind.
+    unflushed: [u64; 2],
+    flush_every: [u64; 2],
+    sync_writes: bool,
+    end_flush: bool,
+    /// Counting begins anew here; `u64::MAX` once it has.
+    ramp_end: u64,
+    mixes: bool,
+    namespace: u32,
+    /// A request that its rate let wait.
+    chosen: Option<Direction>,
+    pub measure: Measure,
+    is_started: bool,
+    pub counted_from: u64,
+    pub ended: u64,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    job: u32,
+    kind: Kind,
+    bytes: u64,
+    issued: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Io(Direction),
+    /// The flush of a synchronous write, whose latency it ends.
+    SyncWrite,
+    /// A flush that the job waits for.
+    Flush,
+    LastFlush,
+    /// A write of the layout.
+    Layout,
+}
+
+/// The end of a run that did not go through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A request was refused.
+    Request { number: u64, message: String },
+    /// Virtual time stands still.
+    Standstill(String),
+    /// A scheduler lost requests: a bug.
+    Lost(u64),
+}
+
+/// The loop's state.
+pub(crate) struct Engine<'a> {
+    pub subsystem: &'a mut dyn Subsystem,
+    jobs: &'a [Job],
+    pub processes: Vec<Process>,
+    /// Completions that the scheduler knew at submission.
+    known: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The top of `known` was handed out and waits to be overwritten: one sift instead of two.
+    is_top_taken: bool,
+    /// Jobs that wake up.
+    wakes: BinaryHeap<Reverse<(u64, u32)>>,
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    watched: u64,
+    /// A token's completion was not known at submission, so events must be run.
+    is_event_driven: bool,
+    ready: Vec<Completion>,
+    now: u64,
+    pub issued: u64,
+    pub hash: u64,
+    pub last_completion: u64,
+    unfinished: usize,
+    /// Jobs that waited may start.
+    has_ended_jobs: bool,
+    completions_now: u64,
+    pub instant_reads: u64,
+    pub timeline: Option<Timeline>,
+    stop: Option<&'a AtomicBool>,
+    pub stopped: bool,
+    progress: &'a mut dyn FnMut(Progress),
+    preconditioning: bool,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(
+        subsystem: &'a mut dyn Subsystem,
+        jobs: &'a [Job],
+        plans: &[JobPlan],
+        seed: u64,
+        stop: Option<&'a AtomicBool>,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        let processes: Vec<Process> =
+            jobs.iter().zip(plans).map(|(job, plan)| Process::new(job, plan, seed)).collect();
+        let outstanding: usize = jobs.iter().map(|job| job.depth as usize).sum::<usize>().min(1 << 20) + 64;
+        Self {
+            subsystem,
+            jobs,
+            unfinished: processes.len(),
+            processes,
+            known: BinaryHeap::with_capacity(outstanding),
+            is_top_taken: false,
+            wakes: BinaryHeap::new(),
+            pending: Vec::with_capacity(outstanding),
+            free: Vec::with_capacity(outstanding),
+            watched: 0,
+            is_event_driven: false,
+            ready: Vec::with_capacity(64),
+            now: 0,
+            issued: 0,
+            hash: 0x9e37_79b9_7f4a_7c15,
+            last_completion: 0,
+            has_ended_jobs: false,
+            completions_now: 0,
+            instant_reads: 0,
+            timeline: None,
+            stop,
+            stopped: false,
+            progress,
+            preconditioning: false,
+        }
+    }
+
+    /// Writes regions in order, `depth` requests outstanding, before anything is counted.
+    pub fn lay_out(&mut self, regions: &[Region]) -> Result<(), Failure> {
+        const CHUNK: u64 = 1 << 20;
+        const DEPTH: usize = 64;
+        self.preconditioning = true;
+        let mut done = 0;
+        for region in regions {
+            let mut at = 0;
+            while at < region.len {
+                let len = CHUNK.min(region.len - at);
+                self.write_uncounted(region.namespace, Extent::new(region.start + at, len), DEPTH, done)?;
+                if self.stopped {
+                    return Ok(());
+                }
+                at += len;
+                done += 1;
+            }
+        }
+        self.settle()
+    }
+
+    /// A write of a preconditioning.
+    pub fn write_uncounted(
+        &mut self,
+        namespace: u32,
+        extent: Extent,
+        depth: usize,
+        done: u64,
+    ) -> Result<(), Failure> {
+        self.preconditioning = true;
+        if done.is_multiple_of(CHECK_EVERY) {
+            self.look_up(done);
+        }
+        while self.pending.len() - self.free.len() >= depth {
+            self.step()?;
+        }
+        let command = Command { op: Op::Write, extent, hint: Hint(0) };
+        let pending = Pending { job: 0, kind: Kind::Layout, bytes: extent.len, issued: self.now };
+        self.submit(namespace, command, pending).map_err(|error| Failure::Request {
+            number: 0,
+            message: format!("precondition write (offset {} len {}): {error}", extent.offset, extent.len),
+        })
+    }
+
+    /// Waits for everything outstanding.
+    pub fn settle(&mut self) -> Result<(), Failure> {
+        while self.pending.len() > self.free.len() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Preconditioning is over: counting and time begin at 0.
+    pub fn begin(&mut self) {
+        self.drop_taken();
+        self.subsystem.reset_counters(SimTime::ZERO);
+        self.ready.clear();
+        (self.now, self.last_completion, self.completions_now) = (0, 0, 0);
+        self.preconditioning = false;
+    }
+
+    /// The subsystem.
+    pub fn subsystem(&mut self) -> &mut dyn Subsystem {
+        self.subsystem
+    }
+
+    /// Runs all jobs to their end.
+    pub fn run(&mut self) -> Result<(), Failure> {
+        self.start_jobs()?;
+        while self.unfinished > 0 && !self.stopped {
+            self.step()?;
+        }
+        // What a stopped run has under way still completes, so that its counts and times agree.
+        for process in &mut self.processes {
+            if process.phase == Phase::Running {
+                process.phase = Phase::Draining;
+            }
+        }
+        self.settle()?;
+        self.look_up(self.issued);
+        Ok(())
+    }
+
+    fn look_up(&mut self, requests: u64) {
+        (self.progress)(Progress { preconditioning: self.preconditioning, requests, expected: None });
+        self.stopped |= self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+    }
+
+    /// Goes to the next thing that happens, and lets jobs react.
+    #[inline]
+    fn step(&mut self) -> Result<(), Failure> {
+        self.drop_taken();
+        let known = self.known.peek().map(|Reverse(next)| *next);
+        let wake = self.wakes.peek().map(|Reverse(next)| *next);
+        let known_at = known.map_or(u64::MAX, |(at, _)| at);
+        let wake_at = wake.map_or(u64::MAX, |(at, _)| at);
+        if self.is_event_driven
+            && let Some(event) = self.subsystem.next_event()
+            && event.0 <= wake_at.min(known_at)
+        {
+            self.run_events(event.0)?;
+        } else if let Some((at, tag)) = known.filter(|_| known_at <= wake_at) {
+            self.is_top_taken = true;
+            self.set_clock(at)?;
+            self.complete(tag)?;
+        } else if let Some((at, job)) = wake {
+            self.wakes.pop();
+            self.wake(at, job)?;
+        } else {
+            return Err(Failure::Lost(self.watched));
+        }
+        if self.has_ended_jobs {
+            self.start_jobs()?;
+        }
+        Ok(())
+    }
+
+    fn set_clock(&mut self, at: u64) -> Result<(), Failure> {
+        if at > self.now {
+            (self.now, self.completions_now) = (at, 0);
+            return Ok(());
+        }
+        self.completions_now += 1;
+        if self.completions_now < STANDSTILL {
+            return Ok(());
+        }
+        let waits = |p: &Process| p.phase == Phase::Running && p.is_time_based;
+        match self.processes.iter().position(waits) {
+            Some(job) => Err(Failure::Standstill(format!(
+                "job '{}' runs by time, but its requests take none: reads of what was never written cost nothing; \
+                 use --precondition fill, or ftl.unmapped_read=flash",
+                self.jobs[job].name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn run_events(&mut self, until: u64) -> Result<(), Failure> {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.subsystem.advance(SimTime(until), &mut ready);
+        for done in &ready {
+            self.watched -= 1;
+            self.set_clock(done.at.0.max(self.now))?;
+            self.complete(done.tag as u32)?;
+        }
+        ready.clear();
+        self.ready = ready;
+        Ok(())
+    }
+
+    fn wake(&mut self, at: u64, job: u32) -> Result<(), Failure> {
+        if self.pending.len() == self.free.len() {
+            let from = self.subsystem.idle_from().max(SimTime(self.now));
+            if from.0 < at {
+                let failed = |error: NamespaceError| Failure::Request {
+                    number: self.issued,
+                    message: error.to_string(),
+                };
+                self.subsystem.idle(from, SimTime(at)).map_err(failed)?;
+            }
+        }
+        self.now = self.now.max(at);
+        let process = &mut self.processes[job as usize];
+        if process.phase == Phase::Waiting {
+            return self.start_jobs();
+        }
+        if process.blocked == Blocked::Asleep && at >= process.wake_at {
+            process.blocked = Blocked::No;
+        }
+        self.pump(job)
+    }
+
+    /// Starts every job whose turn it is.
+    fn start_jobs(&mut self) -> Result<(), Failure> {
+        self.has_ended_jobs = false;
+        let mut all_before_ended = true;
+        for job in 0..self.processes.len() {
+            let process = &self.processes[job];
+            if process.phase == Phase::Waiting {
+                if self.jobs[job].waits_for_previous && !all_before_ended {
+                    return Ok(());
+                }
+                let start_at = process.start_at;
+                if self.is_awaited_running(job) {
+                    // Looked at again when a job ends.
+                } else if start_at > self.now {
+                    if !std::mem::replace(&mut self.processes[job].is_start_set, true) {
+                        self.wakes.push(Reverse((start_at, job as u32)));
+                    }
+                } else {
+                    self.processes[job].start(self.now);
+                    self.pump(job as u32)?;
+                }
+            }
+            all_before_ended &= self.processes[job].phase == Phase::Done;
+        }
+        Ok(())
+    }
+
+    fn is_awaited_running(&self, job: usize) -> bool {
+        let Some(name) = &self.jobs[job].wait_for else { return false };
+        (0..job).any(|other| self.jobs[other].name == *name && self.processes[other].phase != Phase::Done)
+    }
+
+    /// Lets a job issue what it can.
+    #[inline]
+    fn pump(&mut self, job: u32) -> Result<(), Failure> {
+        loop {
+            match self.processes[job as usize].next(self.now) {
+                Next::Request(request) => self.issue(job, request)?,
+                Next::Flush => self.issue_flush(job, Kind::Flush)?,
+                Next::Sleep(until) => {
+                    self.processes[job as usize].wake_at = until;
+                    self.wakes.push(Reverse((until, job)));
+                    return Ok(());
+                }
+                Next::Nothing => return Ok(()),
+                Next::End => break,
+            }
+        }
+        let process = &mut self.processes[job as usize];
+        if process.phase == Phase::Draining && process.end_flush && process.writes > 0 {
+            process.phase = Phase::LastFlush;
+            return self.issue_flush(job, Kind::LastFlush);
+        }
+        if process.phase == Phase::Draining {
+            self.end(job);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, job: u32) {
+        let now = self.now;
+        let process = &mut self.processes[job as usize];
+        (process.phase, process.ended) = (Phase::Done, now);
+        self.unfinished -= 1;
+        self.has_ended_jobs = true;
+        if !self.jobs[job as usize].ends_all {
+            return;
+        }
+        for (other, process) in self.processes.iter_mut().enumerate() {
+            match process.phase {
+                Phase::Waiting => {
+                    process.phase = Phase::Done;
+                    self.unfinished -= 1;
+                }
+                Phase::Running => {
+                    process.deadline = process.deadline.min(now);
+                    // A job that sleeps hears of it at once.
+                    self.wakes.push(Reverse((now, other as u32)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn issue(&mut self, job: u32, request: Request) -> Result<(), Failure> {
+        self.issued += 1;
+        self.hash = fold(self.hash, &request, job);
+        if self.issued.is_multiple_of(CHECK_EVERY) {
+            self.look_up(self.issued);
+        }
+        let op = match request.direction {
+            Direction::Read => Op::Read,
+            Direction::Write => Op::Write,
+            Direction::Trim => Op::Trim,
+        };
+        let command = Command { op, extent: request.extent, hint: Hint(request.hint) };
+        let pending =
+            Pending { job, kind: Kind::Io(request.direction), bytes: request.extent.len, issued: self.now };
+        self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
+            number: self.issued,
+            message: format!(
+                "request {} of job '{}' ({} offset {} len {}): {error}",
+                self.issued,
+                self.jobs[job as usize].name,
+                request.direction.name(),
+                request.extent.offset,
+                request.extent.len
+            ),
+        })
+    }
+
+    fn issue_flush(&mut self, job: u32, kind: Kind) -> Result<(), Failure> {
+        let process = &mut self.processes[job as usize];
+        process.inflight += 1;
+        let namespace = process.namespace;
+        self.flush_for(job, namespace, Pending { job, kind, bytes: 0, issued: self.now })
+    }
+
+    fn flush_for(&mut self, job: u32, namespace: u32, pending: Pending) -> Result<(), Failure> {
+        let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint(0) };
+        self.submit(namespace, command, pending).map_err(|error| Failure::Request {
+            number: self.issued,
+            message: format!("flush of job '{}': {error}", self.jobs[job as usize].name),
+        })
+    }
+
+    #[inline]
+    fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> Result<(), NamespaceError> {
+        let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?;
+        let tag = if let Some(tag) = self.free.pop() {
+            self.pending[tag as usize] = pending;
+            tag
+        } else {
+            self.pending.push(pending);
+            self.pending.len() as u32 - 1
+        };
+        if token == Token::NONE {
+            self.push_known(self.now, tag);
+        } else if let Some(at) = self.subsystem.completion(token) {
+            self.push_known(at.0.max(self.now), tag);
+        } else {
+            self.is_event_driven = true;
+            self.watched += 1;
+            self.subsystem.watch(token, u64::from(tag));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_known(&mut self, at: u64, tag: u32) {
+        if std::mem::take(&mut self.is_top_taken)
+            && let Some(mut top) = self.known.peek_mut()
+        {
+            *top = Reverse((at, tag));
+            return;
+        }
+        self.known.push(Reverse((at, tag)));
+    }
+
+    #[inline]
+    fn drop_taken(&mut self) {
+        if std::mem::take(&mut self.is_top_taken) {
+            self.known.pop();
+        }
+    }
+
+    /// A command completed at the present time.
+    #[inline]
+    fn complete(&mut self, tag: u32) -> Result<(), Failure> {
+        let pending = self.pending[tag as usize];
+        self.free.push(tag);
+        let now = self.now;
+        let direction = match pending.kind {
+            Kind::Io(Direction::Write) if self.processes[pending.job as usize].sync_writes => {
+                let namespace = self.processes[pending.job as usize].namespace;
+                return self.flush_for(pending.job, namespace, Pending { kind: Kind::SyncWrite, ..pending });
+            }
+            Kind::Io(direction) => direction,
+            Kind::SyncWrite => Direction::Write,
+            Kind::Flush | Kind::LastFlush => return self.flushed(pending),
+            Kind::Layout => return Ok(()),
+        };
+        self.last_completion = now;
+        let latency = now - pending.issued;
+        self.instant_reads += u64::from(latency == 0 && direction == Direction::Read);
+        if self.timeline.as_ref().is_some_and(|timeline| timeline.is_due(now)) {
+            self.close_window();
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.complete(pending.job, direction, pending.bytes, latency);
+        }
+        self.processes[pending.job as usize].complete(direction, pending.bytes, latency, now);
+        self.pump(pending.job)
+    }
+
+    fn flushed(&mut self, pending: Pending) -> Result<(), Failure> {
+        self.last_completion = self.now;
+        let process = &mut self.processes[pending.job as usize];
+        process.inflight -= 1;
+        process.blocked = Blocked::No;
+        if pending.kind == Kind::LastFlush {
+            process.phase = Phase::Draining;
+            process.end_flush = false;
+        } else {
+            process.measure.flush(self.now - pending.issued);
+        }
+        self.pump(pending.job)
+    }
+
+    #[cold]
+    fn close_window(&mut self) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.close(self.now, self.subsystem);
+        }
+    }
+}
+
+/// What a job wants to do now.
+enum Next {
+    Request(Request),
+    Flush,
+    Sleep(u64),
+    /// Wait for something else.
+    Nothing,
+    /// It has ended, or ends when this was dealt with.
+    End,
+}
+
+impl Process {
+    fn new(job: &Job, plan: &JobPlan, seed: u64) -> Self {
+        let (from, to) = job.start_delay_ns;
+        let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
+        Self {
+            depth: job.depth,
+            inflight: 0,
+            phase: Phase::Waiting,
+            blocked: Blocked::No,
+            wake_at: 0,
+            start_at: from + below(&mut rng, to - from + 1),
+            is_start_set: false,
+            deadline: u64::MAX,
+            runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
+            ramp_ns: job.ramp_ns,
+            is_time_based: job.is_time_based,
+            generator: Generator::new(job, plan, seed),
+            pace: Pace::new(job, seed),
+            issued_bytes: 0,
+            issued_ios: 0,
+            total_bytes: plan.total_bytes,
+            total_ios: job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(job.loops)),
+            writes: 0,
+            unflushed: [0; 2],
+            flush_every: [job.fsync, job.fdatasync],
+            sync_writes: job.sync == SyncWrites::Each,
+            end_flush: job.end_fsync,
+            ramp_end: u64::MAX,
+            mixes: job.pattern.reads && job.pattern.writes,
+            namespace: plan.regions[0].namespace,
+            chosen: None,
+            measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
+            is_started: false,
+            counted_from: 0,
+            ended: 0,
+        }
+    }
+
+    fn start(&mut self, now: u64) {
+        self.phase = Phase::Running;
+        self.is_started = true;
+        self.counted_from = now;
+        let counted = now.saturating_add(self.ramp_ns);
+        self.deadline = counted.saturating_add(self.runtime_ns);
+        if self.ramp_ns > 0 {
+            self.ramp_end = counted;
+        }
+        self.measure.restart(now);
+        self.pace.start(now);
+    }
+
+    /// Whether it ever ran.
+    pub fn has_started(&self) -> bool {
+        self.is_started
+    }
+
+    const fn is_exhausted(&self) -> bool {
+        !self.is_time_based && (self.issued_bytes >= self.total_bytes || self.issued_ios >= self.total_ios)
+    }
+
+    #[inline]
+    fn next(&mut self, now: u64) -> Next {
+        if self.phase == Phase::Running && (now >= self.deadline || self.is_exhausted()) {
+            self.phase = Phase::Draining;
+        }
+        match self.phase {
+            Phase::Running => {}
+            Phase::Draining if self.inflight == 0 => return Next::End,
+            _ => return Next::Nothing,
+        }
+        match self.blocked {
+            Blocked::No => {}
+            Blocked::Quiesce if self.inflight == 0 => return self.think(now),
+            _ => return Next::Nothing,
+        }
+        if self.inflight >= self.depth {
+            return Next::Nothing;
+        }
+        if self.pace.wants_to_think(self.inflight, now) {
+            if self.inflight == 0 {
+                return self.think(now);
+            }
+            self.blocked = Blocked::Quiesce;
+            return Next::Nothing;
+        }
+        if self.owes_flush() {
+            self.blocked = Blocked::Flush;
+            return Next::Flush;
+        }
+        self.choose(now)
+    }
+
+    #[inline]
+    fn choose(&mut self, now: u64) -> Next {
+        let mut direction = match self.chosen.take() {
+            Some(direction) => direction,
+            None => self.generator.direction(),
+        };
+        if self.pace.has_limits() {
+            let other = match direction {
+                Direction::Read if self.mixes => Some(Direction::Write),
+                Direction::Write if self.mixes => Some(Direction::Read),
+                _ => None,
+            };
+            let (due, at) = self.pace.due(direction, other, now);
+            direction = due;
+            if at > now {
+                self.chosen = Some(due);
+                self.blocked = Blocked::Asleep;
+                return Next::Sleep(at.min(self.deadline));
+            }
+        }
+        let Some(request) = self.generator.request(direction) else {
+            self.phase = Phase::Draining;
+            return if self.inflight == 0 { Next::End } else { Next::Nothing };
+        };
+        self.inflight += 1;
+        self.issued_ios += 1;
+        self.issued_bytes += request.extent.len;
+        self.namespace = request.namespace;
+        if direction == Direction::Write {
+            self.writes += 1;
+            self.unflushed[0] += 1;
+            self.unflushed[1] += 1;
+        }
+        self.pace.issue(direction, request.extent.len);
+        self.measure.issue(self.inflight);
+        Next::Request(request)
+    }
+
+    fn think(&mut self, now: u64) -> Next {
+        self.blocked = Blocked::Asleep;
+        Next::Sleep(self.pace.think(now).min(self.deadline))
+    }
+
+    /// Whether `fsync` or `fdatasync` is due; a flush is one for both.
+    #[inline]
+    fn owes_flush(&mut self) -> bool {
+        let mut owes = false;
+        for (count, every) in self.unflushed.iter_mut().zip(self.flush_every) {
+            if every > 0 && *count >= every {
+                *count = 0;
+                owes = true;
+            }
+        }
+        owes
+    }
+
+    #[inline]
+    fn complete(&mut self, direction: Direction, bytes: u64, latency_ns: u64, now: u64) {
+        if now >= self.ramp_end {
+            self.counted_from = self.ramp_end;
+            self.measure.restart(self.ramp_end);
+            self.ramp_end = u64::MAX;
+        }
+        self.inflight -= 1;
+        self.pace.complete();
+        self.measure.complete(direction, bytes, latency_ns, now);
+    }
+}

@@ -1,0 +1,161 @@
+//! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the namespaces of one
+//! subsystem.
+//!
+//! * `plan`: names, percentages and files become regions of namespaces.
+//! * `generator`, `places`: what a job asks for next. * `pace`: when it may.
+//! * `engine`: the event loop. * `measure`, [`timeline`]: what is measured.
+//! * `document`: the result.
+//!
+//! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total latency.
+
+mod axmap;
+mod document;
+mod engine;
+mod generator;
+mod measure;
+mod pace;
+mod permutation;
+mod places;
+mod plan;
+#[cfg(test)]
+mod tests;
+pub mod timeline;
+
+pub use plan::PlanError;
+pub use timeline::JobSeries;
+
+use crate::precondition::Precondition;
+use crate::replay::Progress;
+use crate::result::{RunError, RunResult};
+use engine::{Engine, Failure};
+use nandscape_core::{BlockId, Extent, Subsystem};
+use nandscape_jobs::JobFile;
+use std::sync::atomic::AtomicBool;
+use timeline::Timeline;
+
+/// What a run of a job file is asked for beside the file and the device.
+#[derive(Debug)]
+pub struct JobOptions<'a> {
+    /// Writes before the counted part, to every namespace that a job uses.
+    pub precondition: &'a Precondition,
+    /// Seed of the jobs and the preconditioning.
+    pub seed: u64,
+    /// Collect what happened when.
+    pub with_series: bool,
+    /// Interval of that; `None` begins at 0.1 ms and doubles as the run gets longer.
+    pub interval_ns: Option<u64>,
+    /// Give the erase count of every block in the result.
+    pub with_detail: bool,
+    /// Set from outside to stop early; the result is then marked partial.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// A run's result document and, if asked for, what happened when.
+#[derive(Debug)]
+pub struct JobsOutcome {
+    /// The document, without version, hashes of the configuration and wall time, which the caller knows.
+    pub result: RunResult,
+    /// Over time.
+    pub series: Option<JobSeries>,
+}
+
+/// A job file that could not run at all (a failing request is not that: see [`RunResult::error`]).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobsError {
+    /// A job does not fit the device.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A scheduler lost a request: a bug.
+    #[error("{lost} requests were never answered: a bug in the scheduler")]
+    Lost {
+        /// How many.
+        lost: u64,
+    },
+}
+
+/// Requests outstanding while preconditioning.
+const PRECONDITION_DEPTH: usize = 64;
+
+/// Runs a job file on a subsystem.
+///
+/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is called now and then.
+pub fn run_jobs(
+    subsystem: &mut dyn Subsystem,
+    file: &JobFile,
+    spec: &str,
+    options: &JobOptions<'_>,
+    on_counted: &mut dyn FnMut(),
+    progress: &mut dyn FnMut(Progress),
+) -> Result<JobsOutcome, JobsError> {
+    let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
+    let rows = document::rows(&file.jobs);
+    let mut engine = Engine::new(subsystem, &file.jobs, &plan.jobs, options.seed, options.stop, progress);
+    let mut outcome = precondition(&mut engine, &plan, options);
+    engine.begin();
+    let wear_before = erase_counts(engine.subsystem());
+    on_counted();
+    if options.with_series {
+        engine.timeline = Some(Timeline::new(rows.names.clone(), rows.row_of.clone(), options.interval_ns));
+    }
+    if outcome.is_ok() && !engine.stopped {
+        outcome = engine.run();
+    }
+    let error = match outcome {
+        Ok(()) => None,
+        Err(Failure::Request { number, message }) => Some(RunError { request: number, message }),
+        Err(Failure::Standstill(message)) => Some(RunError { request: engine.issued, message }),
+        Err(Failure::Lost(lost)) => return Err(JobsError::Lost { lost }),
+    };
+    let end = engine.last_completion;
+    let timeline = engine.timeline.take();
+    let finished = document::Finished {
+        file,
+        spec,
+        rows: &rows,
+        plan: &plan,
+        wear_before: &wear_before,
+        error,
+        options,
+    };
+    let result = document::document(&mut engine, &finished);
+    let series = timeline.map(|timeline| timeline.finish(end, engine.subsystem()));
+    Ok(JobsOutcome { result, series })
+}
+
+/// Preconditions every namespace that a job uses, then writes the files that will be read.
+fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions<'_>) -> Result<(), Failure> {
+    let mut used: Vec<u32> =
+        plan.jobs.iter().flat_map(|job| job.regions.iter().map(|r| r.namespace)).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut done = 0;
+    for namespace in used {
+        let info = &engine.subsystem().namespaces()[namespace as usize];
+        let records = options.precondition.records(
+            info.capacity_bytes,
+            info.page_bytes,
+            options.seed ^ u64::from(namespace) << 32,
+        );
+        for record in records {
+            let extent = Extent::new(record.offset, record.len);
+            engine.write_uncounted(namespace, extent, PRECONDITION_DEPTH, done)?;
+            if engine.stopped {
+                break;
+            }
+            done += 1;
+        }
+    }
+    engine.settle()?;
+    engine.lay_out(&plan.layout)
+}
+
+/// Erases of every block of every set.
+fn erase_counts(subsystem: &dyn Subsystem) -> Vec<Vec<u32>> {
+    (0..subsystem.sets())
+        .map(|set| {
+            let device = subsystem.device(set);
+            (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
+        })
+        .collect()
+}

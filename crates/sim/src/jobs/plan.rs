@@ -1,0 +1,383 @@
+//! Where each job's requests go: names of namespaces and files, percentages, regions.
+
+use nandscape_core::NamespaceInfo;
+use nandscape_core::units::format_bytes;
+use nandscape_jobs::{Amount, Job};
+use std::collections::BTreeMap;
+
+/// A job that does not fit the device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: job '{job}': {message}")]
+pub struct PlanError {
+    /// File and line of its section.
+    pub place: String,
+    /// Its name.
+    pub job: String,
+    /// What does not fit, with the numbers.
+    pub message: String,
+}
+
+/// The region of one file or namespace that a job works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// Namespace, from 0.
+    pub namespace: u32,
+    /// First byte in the namespace.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// A job with its regions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobPlan {
+    /// At least one.
+    pub regions: Vec<Region>,
+    /// Bytes to transfer, all loops together; without meaning for a job that ends by time.
+    pub total_bytes: u64,
+    /// It goes on at the beginning when it reaches the end of its regions.
+    pub wraps: bool,
+}
+
+/// All jobs with their regions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// In the order of the jobs.
+    pub jobs: Vec<JobPlan>,
+    /// Files that are read, to be written before the counted part, as fio lays them out.
+    pub layout: Vec<Region>,
+    /// What a reader of the result must know.
+    pub notes: Vec<String>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Target {
+    Namespace(u32),
+    /// Index into the files.
+    File(usize),
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    name: String,
+    len: u64,
+    is_read: bool,
+}
+
+/// Resolves every job against the namespaces there are.
+pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
+    let mut planner = Planner { namespaces, files: Vec::new(), by_name: BTreeMap::new(), notes: Vec::new() };
+    let targets: Vec<Vec<Target>> = jobs.iter().map(|job| planner.targets(job)).collect::<Result<_, _>>()?;
+    for (job, targets) in jobs.iter().zip(&targets) {
+        planner.grow_files(job, targets)?;
+    }
+    let starts = planner.place_files(jobs)?;
+    let mut plan = Plan::default();
+    for (job, targets) in jobs.iter().zip(&targets) {
+        plan.jobs.push(planner.job_plan(job, targets, &starts)?);
+    }
+    plan.layout = planner
+        .files
+        .iter()
+        .zip(&starts)
+        .filter(|(file, _)| file.is_read)
+        .map(|(file, start)| Region { namespace: 0, start: *start, len: file.len })
+        .collect();
+    plan.notes = planner.notes;
+    Ok(plan)
+}
+
+struct Planner<'a> {
+    namespaces: &'a [NamespaceInfo],
+    files: Vec<File>,
+    by_name: BTreeMap<String, usize>,
+    notes: Vec<String>,
+}
+
+fn error(job: &Job, message: String) -> PlanError {
+    PlanError { place: job.place.to_string(), job: job.name.clone(), message }
+}
+
+fn text(bytes: u64) -> String {
+    format!("{bytes} bytes ({})", format_bytes(bytes))
+}
+
+impl Planner<'_> {
+    fn targets(&mut self, job: &Job) -> Result<Vec<Target>, PlanError> {
+        if !job.filenames.is_empty() {
+            return job.filenames.iter().map(|name| self.target(job, name)).collect();
+        }
+        // As in fio a job without a file name has a file of its own; where its size is not given in bytes that cannot be meant.
+        Ok(vec![match job.size {
+            Amount::Bytes(_) => self.file(&format!("{}.{}.0", job.name, job.copy)),
+            Amount::None | Amount::Percent(_) => Target::Namespace(0),
+        }])
+    }
+
+    fn target(&mut self, job: &Job, name: &str) -> Result<Target, PlanError> {
+        let short = name.strip_prefix("/dev/").unwrap_or(name);
+        if let Some(index) = self.namespaces.iter().position(|n| n.name == short) {
+            return Ok(Target::Namespace(index as u32));
+        }
+        let unknown = || {
+            let names: Vec<&str> = self.namespaces.iter().map(|n| n.name.as_str()).collect();
+            error(job, format!("filename={name}: no such namespace; expected one of {}", names.join(", ")))
+        };
+        if let Some(number) = namespace_number(short) {
+            return match number.checked_sub(1).filter(|i| (*i as usize) < self.namespaces.len()) {
+                Some(index) => Ok(Target::Namespace(index)),
+                None => Err(unknown()),
+            };
+        }
+        if name.starts_with("/dev/") {
+            if self.namespaces.len() > 1 {
+                return Err(unknown());
+            }
+            let note = format!("{name} is taken to be {}, the only namespace", self.namespaces[0].name);
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+            return Ok(Target::Namespace(0));
+        }
+        Ok(self.file(name))
+    }
+
+    fn file(&mut self, name: &str) -> Target {
+        let next = self.files.len();
+        let index = *self.by_name.entry(name.to_owned()).or_insert(next);
+        if index == next {
+            self.files.push(File { name: name.to_owned(), ..File::default() });
+        }
+        Target::File(index)
+    }
+
+    /// Files are as long as the jobs that give their size in bytes need them.
+    fn grow_files(&mut self, job: &Job, targets: &[Target]) -> Result<(), PlanError> {
+        for target in targets {
+            let Target::File(index) = *target else { continue };
+            let file = &mut self.files[index];
+            file.is_read |= job.pattern.reads;
+            if let Amount::Bytes(size) = job.size {
+                let offset = bytes_of(job.offset, 0)
+                    .saturating_add(bytes_of(job.offset_increment, 0).saturating_mul(u64::from(job.copy)));
+                let end = align_up(offset, job.offset_align)
+                    .and_then(|o| o.checked_add(size / targets.len() as u64));
+                let end = end.ok_or_else(|| error(job, "offset and size reach beyond 64 bits".to_owned()))?;
+                file.len = file.len.max(end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Files lie behind each other on the first namespace, in the order in which they are named.
+    fn place_files(&mut self, jobs: &[Job]) -> Result<Vec<u64>, PlanError> {
+        let Some(first) = self.namespaces.first() else { return Ok(Vec::new()) };
+        let page = u64::from(first.page_bytes);
+        let mut starts = Vec::with_capacity(self.files.len());
+        let mut end = 0u64;
+        for file in &self.files {
+            starts.push(end);
+            end = end.saturating_add(file.len).checked_next_multiple_of(page).unwrap_or(u64::MAX);
+        }
+        if end > first.capacity_bytes {
+            let message = format!(
+                "the files of this job file need {}, and {} has {}; give a smaller size, or name the namespace itself with \
+                 filename={} and a size in percent",
+                text(end),
+                first.name,
+                text(first.capacity_bytes),
+                first.name
+            );
+            return Err(error(&jobs[0], message));
+        }
+        if !self.files.is_empty() {
+            let names: Vec<&str> = self.files.iter().take(4).map(|f| f.name.as_str()).collect();
+            let more = if self.files.len() > 4 { " ..." } else { "" };
+            self.notes.push(format!(
+                "files lie behind each other on {}, those that are read are written before: {}{more}",
+                first.name,
+                names.join(", ")
+            ));
+        }
+        Ok(starts)
+    }
+
+    fn job_plan(&self, job: &Job, targets: &[Target], starts: &[u64]) -> Result<JobPlan, PlanError> {
+        let mut regions = Vec::with_capacity(targets.len());
+        for target in targets {
+            let (namespace, start, capacity, name) = match *target {
+                Target::Namespace(index) => {
+                    let info = &self.namespaces[index as usize];
+                    (index, 0, info.capacity_bytes, info.name.as_str())
+                }
+                Target::File(index) => {
+                    (0, starts[index], self.files[index].len, self.files[index].name.as_str())
+                }
+            };
+            let (offset, len) = region(job, capacity, targets.len() as u64, name)?;
+            regions.push(Region { namespace, start: start + offset, len });
+        }
+        let sum: u64 = regions.iter().map(|r| r.len).sum();
+        let once = match job.io_size {
+            Amount::None => sum,
+            Amount::Bytes(bytes) => bytes,
+            Amount::Percent(percent) => share(sum, percent),
+        };
+        if once == 0 {
+            return Err(error(job, "there is nothing to transfer: expected an io_size above 0".to_owned()));
+        }
+        Ok(JobPlan {
+            regions,
+            total_bytes: once.saturating_mul(job.loops),
+            wraps: job.is_time_based || job.loops > 1 || once > sum,
+        })
+    }
+}
+
+/// `ns2`, `nvme0n2` and `ng0n2` are number 2.
+fn namespace_number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("ns").or_else(|| {
+        let rest = name.strip_prefix("nvme").or_else(|| name.strip_prefix("ng"))?;
+        let (controller, number) = rest.split_once('n')?;
+        (!controller.is_empty() && controller.bytes().all(|b| b.is_ascii_digit())).then_some(number)
+    })?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+fn share(of: u64, percent: f64) -> u64 {
+    (of as f64 * percent / 100.0) as u64
+}
+
+fn bytes_of(amount: Amount, capacity: u64) -> u64 {
+    match amount {
+        Amount::None => 0,
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(percent) => share(capacity, percent),
+    }
+}
+
+fn align_up(value: u64, align: u64) -> Option<u64> {
+    if align == 0 { Some(value) } else { value.checked_next_multiple_of(align) }
+}
+
+/// Offset and length of a job's region in a target of `capacity` bytes.
+fn region(job: &Job, capacity: u64, targets: u64, name: &str) -> Result<(u64, u64), PlanError> {
+    let block = job.smallest_block();
+    // A percentage rarely hits a block; a region that begins inside one would make every request partial.
+    let rounded = |amount: Amount| match amount {
+        Amount::Percent(_) => bytes_of(amount, capacity) / block * block,
+        _ => bytes_of(amount, capacity),
+    };
+    let offset = rounded(job.offset_increment)
+        .checked_mul(u64::from(job.copy))
+        .and_then(|step| step.checked_add(rounded(job.offset)))
+        .and_then(|offset| align_up(offset, job.offset_align))
+        .filter(|offset| *offset < capacity)
+        .ok_or_else(|| {
+            if capacity == 0 {
+                error(job, format!("file {name} has no size: expected size=BYTES in a job that uses it"))
+            } else {
+                error(job, format!("its offset lies beyond {name}, which has {}", text(capacity)))
+            }
+        })?;
+    let room = capacity - offset;
+    let len = match job.size {
+        Amount::None => room,
+        Amount::Percent(_) => rounded(job.size).min(room),
+        Amount::Bytes(size) => {
+            let size = size / targets;
+            if size > room {
+                let message = format!(
+                    "size {} from offset {offset} reaches beyond {name}, which has {}",
+                    text(size),
+                    text(capacity)
+                );
+                return Err(error(job, message));
+            }
+            size
+        }
+    };
+    let largest = nandscape_jobs::Direction::ALL
+        .into_iter()
+        .filter(|d| job.does(*d))
+        .map(|d| job.block_size[d as usize].max)
+        .max()
+        .unwrap_or(1);
+    if len < largest {
+        let message =
+            format!("its region on {name} has {}, less than a request of {}", text(len), text(largest));
+        return Err(error(job, message));
+    }
+    Ok((offset, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_jobs::JobFile;
+
+    fn namespaces(capacities: &[u64]) -> Vec<NamespaceInfo> {
+        let info = |(i, capacity): (usize, &u64)| NamespaceInfo {
+            name: format!("ns{}", i + 1),
+            capacity_bytes: *capacity,
+            page_bytes: 4096,
+            set: i as u16,
+            endurance_group: 0,
+        };
+        capacities.iter().enumerate().map(info).collect()
+    }
+
+    fn planned(text: &str, capacities: &[u64]) -> Result<Plan, PlanError> {
+        let file = JobFile::parse("t.fio", text).expect("the job file is fine");
+        plan(&file.jobs, &namespaces(capacities))
+    }
+
+    const M: u64 = 1 << 20;
+
+    #[test]
+    fn names_choose_namespaces() {
+        for (name, index) in [("ns1", 0), ("ns2", 1), ("nvme0n2", 1), ("/dev/nvme1n1", 0), ("/dev/ng0n2", 1)]
+        {
+            let plan = planned(&format!("[a]\nfilename={name}\n"), &[M, 2 * M]).unwrap();
+            assert_eq!(plan.jobs[0].regions[0].namespace, index, "{name}");
+            assert_eq!(plan.jobs[0].regions[0].len, [M, 2 * M][index as usize]);
+        }
+        let message = planned("[a]\nfilename=/dev/nvme0n3\n", &[M, M]).unwrap_err().to_string();
+        assert!(message.contains("t.fio:1") && message.contains("ns1, ns2"), "{message}");
+        assert!(planned("[a]\nfilename=/dev/sdb\n", &[M, M]).is_err());
+        let plan = planned("[a]\nfilename=/dev/sdb\n", &[M]).unwrap();
+        assert!(plan.notes[0].contains("/dev/sdb"));
+    }
+
+    #[test]
+    fn files_lie_behind_each_other_and_those_read_are_laid_out() {
+        let text = "[global]\nsize=100k\nbs=4k\n[w]\nrw=write\nnumjobs=2\n[r]\nrw=randread\nfilename=/tmp/x\n[s]\nrw=write\nfilename=/tmp/x\noffset=100k\n";
+        let plan = planned(text, &[M]).unwrap();
+        let starts: Vec<(u64, u64)> =
+            plan.jobs.iter().map(|j| (j.regions[0].start, j.regions[0].len)).collect();
+        let k = 1024;
+        assert_eq!(starts, [(0, 100 * k), (100 * k, 100 * k), (200 * k, 100 * k), (300 * k, 100 * k)]);
+        assert_eq!(plan.layout, [Region { namespace: 0, start: 200 * k, len: 200 * k }]);
+        let message = planned(text, &[256 * k]).unwrap_err().to_string();
+        assert!(message.contains("409600 bytes"), "{message}");
+    }
+
+    #[test]
+    fn regions_follow_percentages_increments_and_alignment() {
+        let text = "[a]\nfilename=ns1\nbs=4k\nsize=10%\noffset=50%\noffset_increment=10%\nnumjobs=3\n";
+        let plan = planned(text, &[1000 * 4096]).unwrap();
+        let found: Vec<(u64, u64)> =
+            plan.jobs.iter().map(|j| (j.regions[0].start / 4096, j.regions[0].len / 4096)).collect();
+        assert_eq!(found, [(500, 100), (600, 100), (700, 100)]);
+        let plan = planned("[a]\nfilename=ns1\noffset=5000\noffset_align=8k\n", &[M]).unwrap();
+        assert_eq!(plan.jobs[0].regions[0].start, 8192);
+        assert!(planned("[a]\nfilename=ns1\noffset=2m\n", &[M]).is_err());
+        assert!(planned("[a]\nfilename=ns1\nsize=2m\n", &[M]).is_err());
+        assert!(planned("[a]\nfilename=ns1\nsize=8k\nbs=16k\n", &[M]).is_err());
+        assert!(planned("[a]\nfilename=x\n", &[M]).unwrap_err().to_string().contains("has no size"));
+    }
+}

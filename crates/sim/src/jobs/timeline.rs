@@ -1,0 +1,243 @@
+//! What happened when: for each interval of virtual time what each job (or report group) and each NVM set did. For charts of
+//! throughput, latency and write amplification over time.
+
+use crate::histogram::LogHistogram;
+use nandscape_core::{Cause, Subsystem};
+use nandscape_jobs::Direction;
+
+/// Windows kept of a run; when there would be more, every second is merged into its successor.
+pub const MAX_WINDOWS: usize = 1024;
+/// First interval where none was asked for.
+const FIRST_NS: u64 = 100_000;
+
+/// Requests of one direction that completed in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their latencies.
+    pub latency_sum_ns: u64,
+    /// Longest.
+    pub latency_max_ns: u64,
+    /// Latencies as [`LogHistogram::sparse`] gives them.
+    pub buckets: Box<[(u16, u32)]>,
+}
+
+impl Cell {
+    /// Latency that a share `q` (0 to 1) does not exceed, from a sixteenth below up to it; `None` without requests.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let mut histogram = LogHistogram::default();
+        histogram.add_sparse(&self.buckets);
+        (self.requests > 0).then(|| histogram.quantile(q))
+    }
+
+    fn merge(&mut self, before: &Self) {
+        let mut histogram = LogHistogram::default();
+        histogram.add_sparse(&before.buckets);
+        histogram.add_sparse(&self.buckets);
+        *self = Self {
+            requests: self.requests + before.requests,
+            bytes: self.bytes + before.bytes,
+            latency_sum_ns: self.latency_sum_ns + before.latency_sum_ns,
+            latency_max_ns: self.latency_max_ns.max(before.latency_max_ns),
+            buckets: histogram.sparse(),
+        };
+    }
+}
+
+/// Counters of one NVM set at the end of a window, since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetPoint {
+    /// Device pages that hosts wrote.
+    pub host_pages: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Of those for garbage collection and merges.
+    pub moved: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// One interval.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// Its end, from the beginning of the run.
+    pub end_ns: u64,
+    /// Reads and writes of each row.
+    pub rows: Vec<[Cell; 2]>,
+    /// Every set at its end.
+    pub sets: Vec<SetPoint>,
+}
+
+/// All intervals of a run.
+#[derive(Clone, Debug, Default)]
+pub struct JobSeries {
+    /// Length of an interval; the last may be shorter.
+    pub interval_ns: u64,
+    /// Names of the rows, as in the result's `jobs`.
+    pub rows: Vec<String>,
+    /// In order of time.
+    pub windows: Vec<Window>,
+}
+
+/// Latencies and sums of the window that is open.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    requests: u64,
+    bytes: u64,
+    sum: u64,
+    max: u64,
+    histogram: Option<LogHistogram>,
+}
+
+impl Open {
+    #[inline]
+    fn record(&mut self, bytes: u64, latency_ns: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.sum += latency_ns;
+        self.max = self.max.max(latency_ns);
+        self.histogram.get_or_insert_default().record(latency_ns);
+    }
+
+    fn close(&mut self) -> Cell {
+        let buckets = self.histogram.as_ref().map(LogHistogram::sparse).unwrap_or_default();
+        if let Some(histogram) = &mut self.histogram {
+            histogram.clear();
+        }
+        let cell = Cell {
+            requests: self.requests,
+            bytes: self.bytes,
+            latency_sum_ns: self.sum,
+            latency_max_ns: self.max,
+            buckets,
+        };
+        *self = Self { histogram: self.histogram.take(), ..Self::default() };
+        cell
+    }
+}
+
+/// Collects a [`JobSeries`].
+#[derive(Clone, Debug)]
+pub(crate) struct Timeline {
+    series: JobSeries,
+    /// Row of each job.
+    row_of: Vec<u32>,
+    open: Vec<[Open; 2]>,
+    /// End of the open window.
+    due: u64,
+    max_windows: usize,
+}
+
+impl Timeline {
+    /// For jobs that belong to these rows. `interval_ns` where one was asked for.
+    pub fn new(rows: Vec<String>, row_of: Vec<u32>, interval_ns: Option<u64>) -> Self {
+        // A quarter million cells at most, whatever the number of rows.
+        let max_windows = ((1 << 18) / rows.len().max(1)).clamp(16, MAX_WINDOWS);
+        let interval_ns = interval_ns.unwrap_or(FIRST_NS).max(1);
+        Self {
+            open: vec![<[Open; 2]>::default(); rows.len()],
+            series: JobSeries { interval_ns, rows, windows: Vec::new() },
+            row_of,
+            due: interval_ns,
+            max_windows,
+        }
+    }
+
+    /// Whether the open window has ended at `now`.
+    #[inline]
+    pub const fn is_due(&self, now: u64) -> bool {
+        now >= self.due
+    }
+
+    /// A request completed.
+    #[inline]
+    pub fn complete(&mut self, job: u32, direction: Direction, bytes: u64, latency_ns: u64) {
+        let row = &mut self.open[self.row_of[job as usize] as usize];
+        match direction {
+            Direction::Read => row[0].record(bytes, latency_ns),
+            Direction::Write => row[1].record(bytes, latency_ns),
+            Direction::Trim => {}
+        }
+    }
+
+    /// Ends windows up to `now`.
+    pub fn close(&mut self, now: u64, subsystem: &dyn Subsystem) {
+        while now >= self.due {
+            // A long silence is not worth a window for each interval: the interval grows first.
+            while (now - self.due) / self.series.interval_ns >= self.max_windows as u64 {
+                self.double();
+            }
+            let end = self.due;
+            self.push(end, subsystem);
+            self.due = (end + 1).next_multiple_of(self.series.interval_ns);
+        }
+    }
+
+    /// The series, with a last window that ends at `end`.
+    pub fn finish(mut self, end: u64, subsystem: &dyn Subsystem) -> JobSeries {
+        self.close(end, subsystem);
+        if self.open.iter().flatten().any(|open| open.requests > 0) {
+            self.push(end.max(1), subsystem);
+        }
+        self.series
+    }
+
+    fn push(&mut self, end: u64, subsystem: &dyn Subsystem) {
+        let rows = self.open.iter_mut().map(|row| [row[0].close(), row[1].close()]).collect();
+        self.series.windows.push(Window { end_ns: end, rows, sets: set_points(subsystem) });
+        if self.series.windows.len() >= self.max_windows {
+            self.double();
+        }
+    }
+
+    /// Merges every window into its successor and doubles the interval.
+    fn double(&mut self) {
+        self.series.interval_ns *= 2;
+        let interval = self.series.interval_ns;
+        let windows = std::mem::take(&mut self.series.windows);
+        let mut carried: Option<Window> = None;
+        for mut window in windows {
+            if let Some(before) = carried.take() {
+                for (mine, theirs) in window.rows.iter_mut().flatten().zip(before.rows.iter().flatten()) {
+                    mine.merge(theirs);
+                }
+            }
+            if window.end_ns.is_multiple_of(interval) {
+                self.series.windows.push(window);
+            } else {
+                carried = Some(window);
+            }
+        }
+        // The half window left over goes back into the open one.
+        if let Some(half) = carried {
+            for (open, cell) in self.open.iter_mut().flatten().zip(half.rows.iter().flatten()) {
+                open.requests += cell.requests;
+                open.bytes += cell.bytes;
+                open.sum += cell.latency_sum_ns;
+                open.max = open.max.max(cell.latency_max_ns);
+                if cell.requests > 0 {
+                    open.histogram.get_or_insert_default().add_sparse(&cell.buckets);
+                }
+            }
+        }
+        self.due = self.due.next_multiple_of(interval);
+    }
+}
+
+fn set_points(subsystem: &dyn Subsystem) -> Vec<SetPoint> {
+    let mut points = vec![SetPoint::default(); usize::from(subsystem.sets())];
+    for (index, info) in subsystem.namespaces().iter().enumerate() {
+        points[usize::from(info.set)].host_pages += subsystem.host_counts(index as u32).write_pages;
+    }
+    for (set, point) in points.iter_mut().enumerate() {
+        let counters = subsystem.device(set as u16).counters();
+        let total = counters.total();
+        point.programs = total.programs;
+        point.erases = total.erases;
+        point.moved = counters.get(Cause::Gc).programs + counters.get(Cause::Merge).programs;
+    }
+    points
+}
