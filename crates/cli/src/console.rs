@@ -56,7 +56,7 @@ impl From<RunError> for Failure {
         match error {
             RunError::Config(error) => error.into(),
             RunError::Trace(error) => error.into(),
-            RunError::StdinTwice => Self::usage(error),
+            RunError::StdinTwice | RunError::Jobs(_) => Self::usage(error),
             error => Self::run(error),
         }
     }

@@ -13,6 +13,7 @@
 pub mod csv;
 pub mod file;
 pub mod html;
+mod jobs;
 pub mod json;
 pub mod metrics;
 pub mod number;
@@ -22,8 +23,8 @@ mod table;
 pub mod text;
 pub mod workload;
 
-use nandscape_sim::RunResult;
 use nandscape_sim::metrics::Series;
+use nandscape_sim::{JobSeries, RunResult};
 use nandscape_trace::TraceStats;
 use std::path::PathBuf;
 
@@ -44,6 +45,8 @@ pub struct Run {
     pub result: RunResult,
     /// The series over time, if it was collected; without it the HTML report has tables and bars but no curves.
     pub series: Option<Series>,
+    /// What the jobs of a job file did over time, if it was collected.
+    pub jobs: Option<JobSeries>,
 }
 
 impl Run {

@@ -153,8 +153,13 @@ pub fn render_detail(run: &Run) -> String {
     }
     out.push('\n');
     out.push_str(&causes_table(&run.result).render());
-    let latency = latency_table(&run.result);
-    if let Some(table) = latency {
+    let tables = [
+        crate::jobs::jobs_table(&run.result),
+        crate::jobs::sets_table(&run.result),
+        // Jobs have their own latencies in their own table.
+        if run.result.jobs.len() == 1 { None } else { latency_table(&run.result) },
+    ];
+    for table in tables.into_iter().flatten() {
         out.push('\n');
         out.push_str(&table.render());
     }

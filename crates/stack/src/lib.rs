@@ -5,10 +5,12 @@
 //! * [`presets`]: device descriptions that ship with nandscape.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
+//! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
 pub mod config;
+pub mod jobs;
 pub mod memory;
 pub mod partition;
 pub mod presets;

@@ -2,6 +2,7 @@
 
 use crate::build::{BuildOptions, build};
 use crate::config::{ConfigError, StackConfig};
+use crate::jobs::{is_job_file, run_job_file};
 use nandscape_core::{Namespace, TraceError, TraceReader, units};
 use nandscape_report::Run;
 use nandscape_sim::{Progress, ReplayError, ReplayOptions};
@@ -47,6 +48,9 @@ pub enum RunError {
         /// The same for people.
         capacity_text: String,
     },
+    /// The job file is wrong, or does not fit the device.
+    #[error("{0}")]
+    Jobs(String),
     /// Standard input can be read once.
     #[error("standard input ('-') is given as more than one workload: expected it once")]
     StdinTwice,
@@ -78,6 +82,8 @@ pub struct RunOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// Collect the series.
     pub with_series: bool,
+    /// Interval of the series of a job file; `None` for one that grows with the run.
+    pub interval_ns: Option<u64>,
     /// Erase count of every block in the result.
     pub with_detail: bool,
     /// Count programs per page where the device is small enough (16 Mi pages).
@@ -91,6 +97,7 @@ impl Default for RunOptions<'_> {
         Self {
             stop: None,
             with_series: false,
+            interval_ns: None,
             with_detail: false,
             count_programs: false,
             progress: &|_, _| {},
@@ -110,8 +117,11 @@ pub struct CompareOptions {
     pub skip_unsuited: bool,
 }
 
-/// Replays one workload on one configuration.
+/// Replays one workload, a trace, a generator or a job file, on one configuration.
 pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
+    if is_job_file(config, workload) {
+        return run_job_file(config, workload, options);
+    }
     let build_options = build_options(config, options);
     let mut namespace = build(config, build_options)?;
     let target =
@@ -262,5 +272,5 @@ fn replay_on(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"
         ));
     }
-    Ok(Run { label: label.to_owned(), result, series: outcome.series })
+    Ok(Run { label: label.to_owned(), result, series: outcome.series, jobs: None })
 }

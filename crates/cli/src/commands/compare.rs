@@ -23,6 +23,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let options = RunOptions {
         stop: Some(&STOP),
         with_series: wants_series(&args.output),
+        interval_ns: None,
         with_detail: args.output.detail,
         count_programs: args.output.report.is_some(),
         progress: &|_, progress| bar.show(progress),

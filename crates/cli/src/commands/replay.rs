@@ -18,6 +18,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     let options = RunOptions {
         stop: Some(&STOP),
         with_series: wants_series(&args.output),
+        interval_ns: None,
         with_detail: args.output.detail,
         count_programs: args.output.report.is_some(),
         progress: &|_, progress| bar.show(progress),

@@ -213,7 +213,7 @@ pub fn run(manner: &Manner, requests: u64) -> Run {
     );
     series.erase_counts.clone_from(&per_block);
     let result = result(manner, &totals, summary(reads), summary(writes), per_block);
-    Run { label: manner.label.to_owned(), result, series: Some(series) }
+    Run { label: manner.label.to_owned(), result, series: Some(series), jobs: None }
 }
 
 fn erase_counts(manner: &Manner, total: u64, noise: &mut Noise) -> Vec<u32> {
@@ -298,6 +298,9 @@ fn result(
         },
         latency_ns: LatencyResult { all: write, read, write },
         cost: cost.into(),
+        jobs: Vec::new(),
+        sets: Vec::new(),
+        job_defaults: std::collections::BTreeMap::new(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Requests between two looks at the stop flag and the progress callback.
 const CHECK_EVERY: u64 = 4096;
 /// So many completions at one instant mean that a job that ends by time never will.
-const STANDSTILL: u64 = 1 << 24;
+const STANDSTILL: u64 = 1 << 20;
 
 /// Where a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,7 @@ enum Blocked {
 }
 
 /// One process.
+#[expect(clippy::struct_excessive_bools, reason = "switches of a job, each its own")]
 pub(crate) struct Process {
     depth: u32,
     inflight: u32,
@@ -119,6 +120,7 @@ pub(crate) enum Failure {
 }
 
 /// The loop's state.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of the loop")]
 pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],

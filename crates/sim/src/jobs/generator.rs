@@ -262,10 +262,11 @@ impl Generator {
             }
         }
         let percent = self.job.percent_random[d];
-        if percent < 100 && below(&mut self.mix, 100) >= u64::from(percent) {
-            if let Some(found) = self.continued(file, direction, bytes) {
-                return Some(found);
-            }
+        if percent < 100
+            && below(&mut self.mix, 100) >= u64::from(percent)
+            && let Some(found) = self.continued(file, direction, bytes)
+        {
+            return Some(found);
         }
         self.until_jump = self.job.jump_every - 1;
         self.random(file, direction, bytes)

@@ -179,6 +179,7 @@ impl Point {
         let options = RunOptions {
             stop: context.stop,
             with_series: self.has_series(),
+            interval_ns: None,
             with_detail: true,
             count_programs: self.has_series(),
             ..RunOptions::default()

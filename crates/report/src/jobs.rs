@@ -1,0 +1,101 @@
+//! Jobs of a job file and the NVM sets they ran on, as tables for a terminal.
+
+use crate::number::{Kind, printable};
+use crate::table::{Head, Table};
+use nandscape_sim::result::{DirectionResult, JobResult, LatencySummary, RunResult, SetResult};
+
+/// One line of the table: a job and a direction that it used.
+pub(crate) struct Line<'a> {
+    pub job: &'a JobResult,
+    pub direction: &'static str,
+    pub figures: &'a DirectionResult,
+}
+
+/// A line for each job and direction with requests, in the order of the jobs.
+pub(crate) fn lines(result: &RunResult) -> Vec<Line<'_>> {
+    result
+        .jobs
+        .iter()
+        .flat_map(|job| {
+            [("read", &job.read), ("write", &job.write), ("trim", &job.trim)]
+                .into_iter()
+                .filter(|(_, figures)| figures.requests > 0)
+                .map(move |(direction, figures)| Line { job, direction, figures })
+        })
+        .collect()
+}
+
+/// Name of a row, with the number of jobs it stands for.
+pub(crate) fn label(job: &JobResult) -> String {
+    let name = printable(&job.name);
+    if job.members > 1 { format!("{name} x{}", job.members) } else { name }
+}
+
+fn head(group: &str, name: &str, unit: &str, is_left: bool) -> Head {
+    Head { group: group.to_owned(), name: name.to_owned(), unit: unit.to_owned(), is_left }
+}
+
+/// Percentiles that the table shows, with the requests that make each more than the maximum.
+type Pick = (&'static str, fn(&LatencySummary) -> f64);
+const LATENCIES: &[Pick] = &[
+    ("mean", |s| s.mean),
+    ("p50", |s| s.p50 as f64),
+    ("p99", |s| s.p99 as f64),
+    ("p99.9", |s| s.p99_9 as f64),
+    ("p99.99", |s| s.p99_99 as f64),
+    ("p99.9999", |s| s.p99_9999 as f64),
+    ("max", |s| s.max as f64),
+];
+
+/// The table of jobs; `None` for a workload without jobs.
+pub(crate) fn jobs_table(result: &RunResult) -> Option<Table> {
+    if result.jobs.is_empty() {
+        return None;
+    }
+    let lines = lines(result);
+    let mut table = Table::new();
+    table.column(head("", "  job", "", true), lines.iter().map(|l| format!("  {}", label(l.job))).collect());
+    table.column(
+        head("", "on", "", true),
+        lines.iter().map(|l| printable(&l.job.namespaces.join(","))).collect(),
+    );
+    table.column(head("", "op", "", true), lines.iter().map(|l| l.direction.to_owned()).collect());
+    let mut figures = |group: &str, name: &str, kind: Kind, value: &dyn Fn(&Line<'_>) -> f64| {
+        let values: Vec<f64> = lines.iter().map(value).collect();
+        let unit = kind.unit(values.iter().copied());
+        let cells = values.iter().map(|v| kind.show(*v, unit)).collect();
+        table.column(head(group, name, unit.name, false), cells);
+    };
+    figures("", "requests", Kind::Count, &|l| l.figures.requests as f64);
+    figures("", "IOPS", Kind::Count, &|l| l.figures.iops);
+    figures("", "bandwidth", Kind::Rate, &|l| l.figures.bytes_per_s);
+    for (name, pick) in LATENCIES {
+        figures("latency", name, Kind::Nanos, &|l| pick(&l.figures.latency_ns));
+    }
+    Some(table)
+}
+
+/// The table of sets; `None` where there is only one.
+pub(crate) fn sets_table(result: &RunResult) -> Option<Table> {
+    if result.sets.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new();
+    let sets = &result.sets;
+    table.column(head("", "  set", "", true), sets.iter().map(|s| format!("  {}", s.set)).collect());
+    let names = |s: &SetResult| printable(&s.namespaces.join(","));
+    table.column(head("", "namespaces", "", true), sets.iter().map(names).collect());
+    let mut figures = |name: &str, kind: Kind, value: &dyn Fn(&SetResult) -> Option<f64>| {
+        let values: Vec<Option<f64>> = sets.iter().map(value).collect();
+        let unit = kind.unit(values.iter().flatten().copied());
+        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| kind.show(v, unit))).collect();
+        table.column(head("", name, unit.name, false), cells);
+    };
+    figures("written", Kind::Bytes, &|s| Some(s.host.write_bytes as f64));
+    figures("read", Kind::Bytes, &|s| Some(s.host.read_bytes as f64));
+    figures("WAF", Kind::Ratio, &|s| s.waf);
+    figures("programs", Kind::Count, &|s| Some(s.flash.programs as f64));
+    figures("erases", Kind::Count, &|s| Some(s.flash.erases as f64));
+    figures("GC moved", Kind::Count, &|s| Some(s.gc.moved_pages as f64));
+    Some(table)
+}

@@ -1,0 +1,98 @@
+//! fio job files as workloads of `replay`.
+
+use crate::build::build_subsystem;
+use crate::config::{ConfigError, StackConfig};
+use crate::run::{RunError, RunOptions};
+use nandscape_jobs::{JobError, JobFile};
+use nandscape_report::Run;
+use nandscape_sim::{JobOptions, JobsError, run_jobs};
+use std::path::Path;
+use std::time::Instant;
+
+/// Name of the format, for `--format` where the file is not called `*.fio`.
+pub const FORMAT: &str = "fio-job";
+
+/// Whether a workload is a job file: by its name, or by `workload.format`.
+pub fn is_job_file(config: &StackConfig, workload: &str) -> bool {
+    match config.workload.get("format") {
+        Some(format) => format == FORMAT,
+        None => Path::new(workload).extension().is_some_and(|e| e.eq_ignore_ascii_case("fio")),
+    }
+}
+
+/// Reads a job file, and runs it on the namespaces of a configuration.
+pub fn run_job_file(config: &StackConfig, path: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
+    refuse_reading_keys(config)?;
+    let file = JobFile::read(path)?;
+    run_parsed(config, &file, path, options)
+}
+
+/// Runs jobs that were read already; `spec` names the workload in the result.
+pub fn run_parsed(
+    config: &StackConfig,
+    file: &JobFile,
+    spec: &str,
+    options: &RunOptions<'_>,
+) -> Result<Run, RunError> {
+    let mut subsystem = build_subsystem(config)?;
+    let label = config.ftl;
+    let job_options = JobOptions {
+        precondition: &config.precondition,
+        seed: config.seed,
+        with_series: options.with_series,
+        interval_ns: options.interval_ns,
+        with_detail: options.with_detail,
+        stop: options.stop,
+    };
+    let mut started = Instant::now();
+    let outcome = run_jobs(
+        &mut *subsystem,
+        file,
+        spec,
+        &job_options,
+        &mut || started = Instant::now(),
+        &mut |progress| (options.progress)(label, progress),
+    )?;
+    let wall_s = started.elapsed().as_secs_f64();
+    let mut result = outcome.result;
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
+    result.config_hash = config.hash();
+    result.config = config.to_json();
+    result.set_wall(wall_s);
+    Ok(Run { label: label.to_owned(), result, series: None, jobs: outcome.series })
+}
+
+/// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of it.
+fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
+    let keys = &config.workload;
+    let is_set = [
+        ("depth", keys.get("depth").is_some(), "iodepth"),
+        ("columns", keys.get("columns").is_some(), ""),
+        ("volumes", keys.get("volumes").is_some(), "filename"),
+        ("remap", keys.text("remap") != "none", "offset and size"),
+        ("repeat", keys.int("repeat") != 1, "loops"),
+        ("time_scale", (keys.float("time_scale") - 1.0).abs() > 0.0, "thinktime and rate"),
+        ("limit", keys.get("limit").is_some(), "number_ios"),
+    ];
+    match is_set.into_iter().find(|(_, is_set, _)| *is_set) {
+        None => Ok(()),
+        Some((key, _, "")) => {
+            Err(ConfigError::Unsuited(format!("workload.{key} belongs to traces: a job file has no columns")))
+        }
+        Some((key, _, option)) => Err(ConfigError::Unsuited(format!(
+            "workload.{key} belongs to traces: expected {option} in the job file instead"
+        ))),
+    }
+}
+
+impl From<JobError> for RunError {
+    fn from(error: JobError) -> Self {
+        Self::Jobs(error.to_string())
+    }
+}
+
+impl From<JobsError> for RunError {
+    fn from(error: JobsError) -> Self {
+        Self::Jobs(error.to_string())
+    }
+}
