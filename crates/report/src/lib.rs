@@ -17,6 +17,7 @@ mod jobs;
 pub mod json;
 pub mod metrics;
 pub mod number;
+mod placement;
 pub mod reproduction;
 pub mod shape;
 mod table;

@@ -2,6 +2,7 @@
 
 use crate::metrics::{SUMMARY, over_provisioning};
 use crate::number::{Kind, printable};
+use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
 use crate::{Output, ReportError, Run};
@@ -163,6 +164,7 @@ pub fn render_detail(run: &Run) -> String {
         out.push('\n');
         out.push_str(&table.render());
     }
+    out.push_str(&placement_text(run));
     remarks(&mut out, std::slice::from_ref(run));
     out
 }

@@ -9,6 +9,7 @@ use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{
     FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
+    placement_of_logs,
 };
 use nandscape_core::namespace::Payload;
 use nandscape_core::{
@@ -207,6 +208,10 @@ fn document(
         jobs: Vec::new(),
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
+        placement: namespace.placement().or_else(|| {
+            let logs = (0..namespace.logs()).map(|log| namespace.log_status(log)).collect();
+            placement_of_logs(std::iter::once((0, logs)))
+        }),
         notes: Vec::new(),
         host,
     }

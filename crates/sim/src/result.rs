@@ -1,7 +1,9 @@
 //! The result document, schema 1. Other tools rely on these names: add, never rename.
 
 use nandscape_core::namespace::HostCounts;
-use nandscape_core::{Cause, CauseTable, Cost, FtlStats, OpCounts, WorkloadInfo};
+use nandscape_core::{
+    Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport, WorkloadInfo,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +64,9 @@ pub struct RunResult {
     /// Options of the job file's global sections, as typed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job_defaults: BTreeMap<String, String>,
+    /// What streams or placement handles were written, where writes are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementReport>,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -474,6 +479,27 @@ impl RunResult {
         self.time.wall_s = wall_s;
         self.time.host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
     }
+}
+
+/// What the logs of translation layers were written, for devices without directives whose layer tells writes apart; `None` where no
+/// layer does. `status` gives the logs of a set.
+pub fn placement_of_logs(sets: impl Iterator<Item = (u16, Vec<LogStatus>)>) -> Option<PlacementReport> {
+    let mut report = PlacementReport { directive: "none".to_owned(), ..PlacementReport::default() };
+    for (set, logs) in sets.filter(|(_, logs)| logs.len() > 1) {
+        for (log, status) in (0..).zip(logs).filter(|(_, status)| status.host_bytes > 0) {
+            report.streams.push(StreamReport {
+                id: log,
+                set,
+                log,
+                host_bytes: status.host_bytes,
+                pieces: status.pieces,
+                piece_bytes: status.piece_bytes,
+                ..StreamReport::default()
+            });
+        }
+    }
+    report.unplaced_bytes = report.streams.iter().filter(|log| log.log == 0).map(|log| log.host_bytes).sum();
+    (!report.streams.is_empty()).then_some(report)
 }
 
 #[cfg(test)]

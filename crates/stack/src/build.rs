@@ -2,6 +2,7 @@
 //! for each scheduler, chosen once at build time.
 
 use crate::config::{ConfigError, StackConfig, TimingMode};
+use crate::directives::DirectiveKind;
 use crate::memory;
 use nandscape_core::{FlashDevice, Ftl, Namespace, Subsystem, UnitId};
 use nandscape_ftl::FtlBuildError;
@@ -19,14 +20,18 @@ pub struct BuildOptions {
 
 /// Builds the only namespace of a configuration, its device wholly erased.
 pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Namespace + Send>, ConfigError> {
-    if !config.partition.is_plain() {
+    if !config.partition.is_plain() || config.directives.kind != DirectiveKind::Direct {
         if config.partition.namespaces() != 1 {
             return Err(ConfigError::Unsuited(format!(
                 "namespaces: expected one for a trace or generator, but there are {}; job files address several",
                 config.partition.namespaces()
             )));
         }
-        return Ok(Box::new(Sole::new(subsystem(config, options)?)));
+        let subsystem = subsystem(config, options)?;
+        if config.directives.kind == DirectiveKind::Direct {
+            return Ok(Box::new(Sole::new(subsystem)));
+        }
+        return Ok(Box::new(Sole::new(config.directives.wrap(config, subsystem)?)));
     }
     memory::check(&config.geometry)?;
     match config.mode {
@@ -36,12 +41,16 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Name
     }
 }
 
-/// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased.
+/// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the directives in front.
 pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-    Ok(Box::new(subsystem(config, BuildOptions::default())?))
+    let subsystem = subsystem(config, BuildOptions::default())?;
+    if config.directives.kind == DirectiveKind::Direct {
+        return Ok(Box::new(subsystem));
+    }
+    Ok(Box::new(config.directives.wrap(config, subsystem)?))
 }
 
-/// As [`build_subsystem`], for callers that want the commands of NVM sets besides.
+/// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(&config.geometry)?;
     match config.mode {

@@ -3,6 +3,7 @@
 //! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
+use crate::directives::DirectivesKeys;
 use crate::partition::Partition;
 use crate::presets::PRESETS;
 pub use crate::timing::{TIMING, TimingMode};
@@ -348,6 +349,8 @@ pub struct StackConfig {
     pub workload: Params,
     /// How the device is divided into sets and namespaces.
     pub partition: Partition,
+    /// What hints of writes mean.
+    pub directives: DirectivesKeys,
     device: Params,
     timing_params: Params,
 }
@@ -361,11 +364,13 @@ impl StackConfig {
         let workload = take_table(&mut table, "workload", "workload")?;
         let sets = take_table(&mut table, "sets", "sets")?;
         let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
+        let directives = take_table(&mut table, "directives", "directives")?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, sets, namespaces, workload"
-                    .into(),
+                message:
+                    "unknown table; known: device, device.timing, ftl, sets, namespaces, directives, workload"
+                        .into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -387,6 +392,7 @@ impl StackConfig {
             geometry,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
+            directives: DirectivesKeys::check(&directives)?,
             timing: timing_of(&timing_params)?,
             timing_options,
             mode: mode_of(&timing_params),
@@ -438,7 +444,9 @@ impl StackConfig {
         table.insert("device".into(), device.into());
         table.insert("ftl".into(), ftl.into());
         // Only where the device is divided, so that what is not divided prints and hashes as ever.
-        for (info, params, is_default) in self.partition.params() {
+        for (info, params, is_default) in
+            self.partition.params().into_iter().chain([self.directives.params()])
+        {
             if !is_default {
                 table.insert(info.name.into(), table_of(info, params).into());
             }

@@ -4,12 +4,14 @@
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
+//! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
 pub mod config;
+pub mod directives;
 pub mod jobs;
 pub mod memory;
 pub mod partition;

@@ -3,7 +3,7 @@
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use nandscape_core::Info;
-use nandscape_stack::{config, partition, presets, reproduce};
+use nandscape_stack::{config, directives, partition, presets, reproduce};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -59,7 +59,14 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
         Listing::Keys => {
-            vec![config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES, config::WORKLOAD]
+            vec![
+                config::DEVICE,
+                config::TIMING,
+                partition::SETS,
+                partition::NAMESPACES,
+                directives::DIRECTIVES,
+                config::WORKLOAD,
+            ]
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
     }

@@ -215,7 +215,8 @@ impl Subsystem for DirectedSubsystem {
     }
 
     fn logs(&self, set: u16) -> u16 {
-        self.inner.logs(set)
+        // Without directives the host cannot tell logs apart, whatever the layer could do.
+        if self.meaning == HintMeaning::Nothing { 1 } else { self.inner.logs(set) }
     }
 
     fn log_status(&self, set: u16, log: u16) -> LogStatus {

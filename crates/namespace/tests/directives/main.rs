@@ -3,6 +3,7 @@
 mod bench;
 mod codec;
 mod fdp;
+mod flash;
 mod model;
 mod scsi;
 mod streams;

@@ -12,11 +12,14 @@ mod sections;
 mod stats;
 mod tables;
 
+use crate::placement::placement_html;
 use crate::shape::Shape;
 use crate::{Output, ReportContext, ReportError, Run};
-use escape::{json_for_script, text};
+use escape::json_for_script;
+pub(crate) use escape::text;
 use nandscape_core::Cause;
 use std::fmt::Write as _;
+pub(crate) use tables::frame;
 
 /// Registry entry.
 pub const OUTPUT: Output = Output {
@@ -113,6 +116,7 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("latency", "Latency", sections::latency(&page)));
         parts.push(("requests", "Single requests", sections::requests(&page)));
         parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));
+        parts.push(("streams", "Streams and placement handles", placement_html(runs)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));
     }

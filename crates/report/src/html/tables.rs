@@ -10,7 +10,7 @@ use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
 /// Wraps rows into a table that scrolls sideways by itself on a narrow screen, reachable by keyboard.
-pub(super) fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
+pub(crate) fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
          <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"

@@ -301,6 +301,7 @@ fn result(
         jobs: Vec::new(),
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
+        placement: None,
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],

@@ -7,6 +7,7 @@ use super::{JobOptions, erase_counts};
 use crate::result::{
     CostResult, FlashResult, GcResult, JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError,
     RunResult, SCHEMA, SetResult, SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult,
+    placement_of_logs,
 };
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{BlockId, Cause, Cost, FtlStats, OpCounts, Subsystem};
@@ -145,6 +146,10 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         jobs,
         sets,
         job_defaults: finished.file.global.iter().cloned().collect(),
+        placement: subsystem.placement().or_else(|| {
+            let of = |set| (0..subsystem.logs(set)).map(|log| subsystem.log_status(set, log)).collect();
+            placement_of_logs((0..subsystem.sets()).map(|set| (set, of(set))))
+        }),
         notes,
         host,
     }

@@ -208,14 +208,16 @@ impl Generator {
         if self.job.placement == DataPlacement::None || ids.is_empty() {
             return self.hint;
         }
-        match self.job.placement_select {
+        let id = match self.job.placement_select {
             PlacementSelect::RoundRobin => {
                 let id = ids[self.next_placement];
                 self.next_placement = (self.next_placement + 1) % ids.len();
                 id
             }
             PlacementSelect::Random => ids[below(&mut self.mix, ids.len() as u64) as usize],
-        }
+        };
+        // Stream ids count from 1. An entry of the list of placement identifiers counts from 0, where hint 0 is no directive.
+        if self.job.placement == DataPlacement::Fdp { id.saturating_add(1) } else { id }
     }
 
     #[inline]

@@ -1,0 +1,371 @@
+//! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
+
+use crate::config::{ConfigError, StackConfig, flat, int, param};
+use nandscape_core::{
+    Info, LogStatus, NamespaceError, NamespaceInfo, ParamError, ParamKind, Params, Subsystem,
+};
+use nandscape_namespace::NvmSubsystem;
+use nandscape_namespace::directives::fdp::{
+    EventType, Fdp, FdpConfiguration, HANDLES_MAX, Isolation, MediaBytes, PidFormat, Tail,
+};
+use nandscape_namespace::directives::streams::StreamsConfig;
+use nandscape_namespace::directives::{
+    ControllerId, DirectedSubsystem, DirectiveCommand, Directives, DirectivesConfig, HintMeaning, HostId,
+    Logs, STREAMS,
+};
+
+/// Keys of `[directives]`.
+pub static DIRECTIVES: Info = Info {
+    name: "directives",
+    summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
+    source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10; rows S0-10 to S0-19 and X-05",
+    params: &[
+        param(
+            "kind",
+            "direct: a log of ftl.streams, no directive; none: a device without directives; streams: a stream id; \
+             fdp: 1 + an index in the list of placement identifiers",
+            ParamKind::Choice { of: &["direct", "none", "streams", "fdp"] },
+            "direct",
+        ),
+        param("msl", "streams: most open streams of the device; absent: ftl.streams", int(1, 65_534), ""),
+        param(
+            "write_size",
+            "streams: best size of a write (SWS); absent: a page. The granularity (SGS) is ftl.stream_granularity in this unit",
+            ParamKind::Size { min: 512, max: 1 << 40 },
+            "",
+        ),
+        param("enabled", "streams: enabled in every namespace at the start", ParamKind::Bool, "true"),
+        param(
+            "allocate",
+            "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for none",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "handles",
+            "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the layer; absent: all of them in each",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "events",
+            "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, separated by commas",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "tail",
+            "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media bytes written",
+            ParamKind::Choice { of: &["unwritten", "media"] },
+            "unwritten",
+        ),
+    ],
+};
+
+const STREAM_KEYS: [&str; 4] = ["msl", "write_size", "enabled", "allocate"];
+const FDP_KEYS: [&str; 3] = ["handles", "events", "tail"];
+
+/// What hints mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectiveKind {
+    /// The number of a log of the translation layer.
+    Direct,
+    /// Nothing.
+    None,
+    /// A stream id.
+    Streams,
+    /// An entry of the namespace's list of placement identifiers.
+    Fdp,
+}
+
+/// `[directives]`, checked as far as it can be without the rest of the device.
+#[derive(Clone, Debug)]
+pub struct DirectivesKeys {
+    /// What hints mean.
+    pub kind: DirectiveKind,
+    events: Vec<EventType>,
+    params: Params,
+}
+
+impl DirectivesKeys {
+    /// Checks the table.
+    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
+        let params = Params::check(&DIRECTIVES, "directives.", &flat("directives.", table)?)?;
+        let (kind, foreign): (_, Vec<&str>) = match params.text("kind") {
+            "streams" => (DirectiveKind::Streams, FDP_KEYS.to_vec()),
+            "fdp" => (DirectiveKind::Fdp, STREAM_KEYS.to_vec()),
+            other => {
+                let kind = if other == "none" { DirectiveKind::None } else { DirectiveKind::Direct };
+                (kind, [&STREAM_KEYS[..], &FDP_KEYS].concat())
+            }
+        };
+        // What is printed has every key that has a default, so the default is no mistake.
+        let is_typed = |key: &&str| {
+            let default =
+                DIRECTIVES.params.iter().find(|param| param.name == *key).map(|param| param.default);
+            params.get(key).is_some_and(|text| Some(text) != default)
+        };
+        if let Some(key) = foreign.into_iter().find(is_typed) {
+            let expected = format!("no such key with directives.kind = '{}'", params.text("kind"));
+            return Err(params.error(key, expected).into());
+        }
+        if params.get("allocate").is_some() && !params.flag("enabled") {
+            return Err(params.error("allocate", "directives.enabled = true beside it").into());
+        }
+        Ok(Self { kind, events: events(&params)?, params })
+    }
+
+    /// The table, for printing, and whether everything in it is as by default.
+    pub(crate) fn params(&self) -> (&'static Info, &Params, bool) {
+        (&DIRECTIVES, &self.params, self.kind == DirectiveKind::Direct)
+    }
+
+    /// Puts the directives in front of a subsystem; kind `direct` as if it were `none`.
+    pub(crate) fn wrap(
+        &self,
+        config: &StackConfig,
+        subsystem: NvmSubsystem,
+    ) -> Result<DirectedSubsystem, ConfigError> {
+        let (directives, controller, meaning) = match self.kind {
+            DirectiveKind::Direct | DirectiveKind::None => {
+                let (directives, controller) = none(config, &subsystem);
+                (directives, controller, HintMeaning::Nothing)
+            }
+            DirectiveKind::Streams => {
+                let (directives, controller) = self.streams(config, &subsystem)?;
+                (directives, controller, HintMeaning::Stream)
+            }
+            DirectiveKind::Fdp => {
+                let (directives, controller) = self.fdp(config, &subsystem)?;
+                (directives, controller, HintMeaning::Placement)
+            }
+        };
+        Ok(DirectedSubsystem::new(Box::new(subsystem), directives, controller, meaning))
+    }
+
+    fn streams(
+        &self,
+        config: &StackConfig,
+        subsystem: &NvmSubsystem,
+    ) -> Result<(Directives, ControllerId), ParamError> {
+        let params = &self.params;
+        let logs = (0..subsystem.sets()).map(|set| subsystem.logs(set)).min().unwrap_or(1);
+        if logs < 2 {
+            return Err(params.error("kind", "a layer with streams below it, such as ftl.streams = 8"));
+        }
+        let msl = params.get("msl").map_or(logs - 1, |_| params.int("msl") as u16);
+        if msl >= logs {
+            let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
+            return Err(params.error("msl", expected));
+        }
+        let (sws, sgs) = self.granularity(config, subsystem.log_status(0, 1).piece_bytes)?;
+        let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
+        let groups = (0..groups_of(subsystem)).map(|_| None).collect();
+        let namespaces = subsystem.namespaces();
+        let (mut directives, controller) =
+            populated(Directives::new(shape(config, subsystem, Some(streams), groups)), namespaces, |_| &[]);
+        if params.flag("enabled") {
+            for nsid in 1..=namespaces.len() as u32 {
+                let enable = DirectiveCommand::enable(nsid, STREAMS, true);
+                directives.send(controller, &enable).expect("nothing is allocated yet");
+            }
+        }
+        for (nsid, count) in (1..).zip(self.allocations(namespaces.len())?).filter(|(_, count)| *count > 0) {
+            let allocate = DirectiveCommand::allocate(nsid, count);
+            let granted = directives.receive(controller, &allocate, &mut []).map_or(0, |reply| reply.dw0);
+            if granted < u32::from(count) {
+                return Err(
+                    params.error("allocate", format!("at most {msl} resources in all (directives.msl)"))
+                );
+            }
+        }
+        Ok((directives, controller))
+    }
+
+    /// SWS in logical blocks and SGS in units of it.
+    fn granularity(&self, config: &StackConfig, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
+        let block = u64::from(config.geometry.sector_bytes);
+        let page = u64::from(config.geometry.page_bytes);
+        let size = self.params.get("write_size").map_or(page, |_| self.params.size("write_size"));
+        let expected = || {
+            let smallest = piece_bytes.div_ceil(u64::from(u16::MAX)).next_multiple_of(block);
+            let text = format!(
+                "whole sectors of {block} bytes that divide a piece of {piece_bytes} bytes (ftl.stream_granularity), from {smallest} bytes on"
+            );
+            self.params.error("write_size", text)
+        };
+        if !size.is_multiple_of(block) || !piece_bytes.is_multiple_of(size) {
+            return Err(expected());
+        }
+        let blocks = u32::try_from(size / block).map_err(|_| expected())?;
+        // A page that is too small a unit for the pieces is only the default: the next power of two that does is taken.
+        let mut unit = (blocks, piece_bytes / size);
+        while self.params.get("write_size").is_none()
+            && unit.1 > u64::from(u16::MAX)
+            && unit.1.is_multiple_of(2)
+        {
+            unit = (unit.0 * 2, unit.1 / 2);
+        }
+        Ok((unit.0, u16::try_from(unit.1).map_err(|_| expected())?))
+    }
+
+    fn allocations(&self, namespaces: usize) -> Result<Vec<u16>, ParamError> {
+        let Some(text) = self.params.get("allocate") else { return Ok(vec![0; namespaces]) };
+        let counts: Option<Vec<u16>> = text.split(';').map(|count| count.trim().parse().ok()).collect();
+        counts.filter(|counts| counts.len() == namespaces).ok_or_else(|| {
+            self.params
+                .error("allocate", format!("a number for each of the {namespaces} namespaces, such as 4;2"))
+        })
+    }
+
+    fn fdp(
+        &self,
+        config: &StackConfig,
+        subsystem: &NvmSubsystem,
+    ) -> Result<(Directives, ControllerId), ParamError> {
+        let params = &self.params;
+        let groups = groups_of(subsystem);
+        if groups != subsystem.sets() {
+            return Err(params.error("kind", "endurance groups of one set each (sets.endurance_groups)"));
+        }
+        let namespaces = subsystem.namespaces();
+        let logs = subsystem.logs(0);
+        if usize::from(logs) > HANDLES_MAX {
+            let expected = format!("at most {} streams below it (ftl.streams)", HANDLES_MAX - 1);
+            return Err(params.error("kind", expected));
+        }
+        let unit_bytes = subsystem.log_status(0, 0).piece_bytes;
+        if unit_bytes == 0 {
+            return Err(params.error("kind", "a layer with reclaim units below it, such as ftl.streams = 7"));
+        }
+        let configuration = FdpConfiguration {
+            format: PidFormat::new(0).expect("no bits"),
+            groups: 1,
+            handles: isolation(config, logs),
+            placement_handles: logs,
+            namespaces: namespaces.len() as u32,
+            unit_bytes,
+            volatile_cache: false,
+        };
+        let tail = if params.text("tail") == "media" { Tail::AsMedia } else { Tail::Unwritten };
+        let lists = self.handles(namespaces.len(), logs)?;
+        let fdps = (0..groups).map(|_| Some(Fdp::new(vec![configuration.clone()], tail))).collect();
+        let mut empty = Directives::new(shape(config, subsystem, None, fdps));
+        for endgid in 1..=u32::from(groups) {
+            empty.set_fdp_feature(endgid, 1, &Unwritten).expect("there is no namespace yet");
+        }
+        let (mut directives, controller) = populated(empty, namespaces, |at| &lists[at]);
+        let events: Vec<u8> = self.events.iter().map(|event| event.code()).collect();
+        for (nsid, list) in (1..).zip(&lists) {
+            for handle in 0..list.len() as u32 {
+                let cdw11 = handle | (events.len() as u32) << 16;
+                directives
+                    .set_fdp_events_feature(nsid, cdw11, 1, &events)
+                    .expect("known events of a handle that is there");
+            }
+        }
+        Ok((directives, controller))
+    }
+
+    /// Reclaim unit handles of each namespace.
+    fn handles(&self, namespaces: usize, handles: u16) -> Result<Vec<Vec<u16>>, ParamError> {
+        let Some(text) = self.params.get("handles") else {
+            return Ok(vec![(0..handles).collect(); namespaces]);
+        };
+        let list = |list: &str| {
+            let list: Vec<u16> =
+                list.split(',').map(|handle| handle.trim().parse().ok()).collect::<Option<_>>()?;
+            let is_new = |at: usize| list[at] < handles && !list[..at].contains(&list[at]);
+            (0..list.len()).all(is_new).then_some(list)
+        };
+        let lists: Option<Vec<Vec<u16>>> = text.split(';').map(list).collect();
+        lists.filter(|lists| lists.len() == namespaces).ok_or_else(|| {
+            let expected = format!(
+                "for each of the {namespaces} namespaces handles from 0 to {} (ftl.streams), none of them twice, such as 0,1;2,3",
+                handles - 1
+            );
+            self.params.error("handles", expected)
+        })
+    }
+}
+
+/// Logs of a device that nobody has written.
+struct Unwritten;
+
+impl Logs for Unwritten {
+    fn log_status(&self, _: u16, _: u16) -> LogStatus {
+        LogStatus::default()
+    }
+
+    fn renew_log(&mut self, _: u16, _: u16) -> Result<u64, NamespaceError> {
+        Ok(0)
+    }
+
+    fn media(&self, _: u16) -> MediaBytes {
+        MediaBytes::default()
+    }
+}
+
+/// A device without directives.
+fn none(config: &StackConfig, subsystem: &NvmSubsystem) -> (Directives, ControllerId) {
+    let groups = (0..groups_of(subsystem)).map(|_| None).collect();
+    populated(Directives::new(shape(config, subsystem, None, groups)), subsystem.namespaces(), |_| &[])
+}
+
+fn groups_of(subsystem: &NvmSubsystem) -> u16 {
+    (0..subsystem.sets()).map(|set| subsystem.endurance_group(set) + 1).max().unwrap_or(1)
+}
+
+fn shape(
+    config: &StackConfig,
+    subsystem: &NvmSubsystem,
+    streams: Option<StreamsConfig>,
+    groups: Vec<Option<Fdp>>,
+) -> DirectivesConfig {
+    DirectivesConfig {
+        namespaces: subsystem.namespaces().len() as u32,
+        hosts: 1,
+        block_bytes: config.geometry.sector_bytes,
+        sets: (0..subsystem.sets()).map(|set| subsystem.endurance_group(set)).collect(),
+        streams,
+        groups,
+    }
+}
+
+/// The namespaces in their order, and the one host there is.
+fn populated<'a>(
+    mut directives: Directives,
+    namespaces: &[NamespaceInfo],
+    handles: impl Fn(usize) -> &'a [u16],
+) -> (Directives, ControllerId) {
+    for (at, namespace) in namespaces.iter().enumerate() {
+        let nsid = directives.create_namespace(namespace.set, handles(at)).expect("handles were checked");
+        assert_eq!(nsid as usize, at + 1, "namespaces are numbered in their order");
+    }
+    let controller = directives.connect(HostId(1)).expect("room for one host");
+    (directives, controller)
+}
+
+/// What the layer does with the survivors of each log.
+fn isolation(config: &StackConfig, logs: u16) -> Vec<Isolation> {
+    let words: Vec<&str> =
+        config.ftl_params.get("gc_isolation").unwrap_or("persistently").split(',').collect();
+    let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
+        Some("initially") => Isolation::Initially,
+        _ => Isolation::Persistently,
+    };
+    (0..usize::from(logs)).map(of).collect()
+}
+
+fn events(params: &Params) -> Result<Vec<EventType>, ParamError> {
+    let Some(text) = params.get("events").filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
+    text.split(',')
+        .map(|name| match name.trim() {
+            "not-fully-written" => Ok(EventType::NotFullyWritten),
+            "invalid-pid" => Ok(EventType::InvalidPid),
+            "media-reallocated" => Ok(EventType::MediaReallocated),
+            _ => Err(params
+                .error("events", "not-fully-written, invalid-pid or media-reallocated, separated by commas")),
+        })
+        .collect()
+}
