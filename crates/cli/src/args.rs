@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
-const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz transparently), '-' for standard input, or a generator \
+const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz transparently), '-' for standard input, a fio job file \
+                             (*.fio), or a generator \
                              such as uniform:span=80%,bs=4k,count=10M ('nandscape list workloads')";
 
 /// One emulated flash device, every host interface: replay workloads through flash translation layers and compare them.
@@ -125,6 +126,12 @@ pub struct OutputArgs {
     /// Write the series over time as Parquet.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub series: Option<PathBuf>,
+    /// Write the results of a job file in fio's own JSON shape; '-' prints it instead of the table.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    pub fio_json: Option<PathBuf>,
+    /// Interval of the series of a job file, such as 100ms [default: grows with the run].
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<String>,
     /// Write the results as CSV, one row a run.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,

@@ -10,7 +10,8 @@ pub mod trace;
 use crate::args::{OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure};
 use nandscape_report::{
-    ReportContext, Run, render_csv, render_html, render_json, render_json_document, write_atomically,
+    ReportContext, Run, render_csv, render_fio_json, render_html, render_json, render_json_document,
+    write_atomically,
 };
 use nandscape_report_parquet::render_parquet;
 use nandscape_stack::Typed;
@@ -77,6 +78,17 @@ fn wants_series(output: &OutputArgs) -> bool {
     output.report.is_some() || output.series.is_some()
 }
 
+/// The interval of the series, where one was asked for.
+fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
+    let parse = |text: &String| nandscape_core::units::parse_time_ns(text).map_err(Failure::usage);
+    let interval = output.interval.as_ref().map(parse).transpose()?;
+    if interval == Some(0) {
+        Err(Failure::usage("--interval 0: expected a time above 0 such as 100ms"))
+    } else {
+        Ok(interval)
+    }
+}
+
 /// Prints and writes what a replay or compare gave. `text` renders the table for people.
 fn deliver(
     runs: &[Run],
@@ -97,13 +109,31 @@ fn deliver(
     if let Some(path) = &output.series {
         write(path, &render_parquet(runs).map_err(Failure::run)?)?;
     }
+    let mut prints_table = true;
+    if let Some(path) = &output.fio_json {
+        let [run] = runs else {
+            return Err(Failure::usage(
+                "--fio-json takes one run: expected one workload and one translation layer",
+            ));
+        };
+        if run.result.jobs.is_empty() {
+            return Err(Failure::usage("--fio-json: expected a fio job file (*.fio) as the workload"));
+        }
+        let document = render_fio_json(run);
+        if path.as_os_str() == "-" {
+            console.result(&document)?;
+            prints_table = false;
+        } else {
+            write(path, document.as_bytes())?;
+        }
+    }
     if output.json {
         let document = match runs {
             [run] if !as_array => render_json_document(&run.result),
             runs => render_json(runs),
         };
         console.result(&document)?;
-    } else {
+    } else if prints_table {
         console.result(&text())?;
     }
     let errors = runs.iter().filter_map(|run| run.result.error.as_ref().map(|e| (&run.label, e)));

@@ -4,7 +4,7 @@
 //! decides where they go ([`file::write_atomically`] for files). One file per output, one line in [`OUTPUTS`].
 //!
 //! * [`text`]: tables for a terminal. * [`json`]: the documents themselves. * [`csv`]: one line per run, for spreadsheets.
-//! * [`html`]: one offline file with charts. * The Parquet series is a crate of its own (`nandscape-report-parquet`), since
+//! * [`fio_json`]: job files in fio's own shape. * [`html`]: one offline file with charts. * The Parquet series is a crate of its own (`nandscape-report-parquet`), since
 //!   its dependencies take longer to build than everything here.
 //!
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control characters in it
@@ -12,6 +12,7 @@
 
 pub mod csv;
 pub mod file;
+pub mod fio_json;
 pub mod html;
 mod jobs;
 pub mod json;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 
 pub use csv::render_csv;
 pub use file::{write_atomically, write_atomically_with};
+pub use fio_json::render_fio_json;
 pub use html::render_html;
 pub use json::{render_json, render_json_document};
 pub use reproduction::{ReproductionRow, render_reproduction_text};

@@ -16,6 +16,7 @@ fn shipped() -> Vec<Shipped> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs"));
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     paths.sort();
     paths
         .iter()

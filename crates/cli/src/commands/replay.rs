@@ -1,6 +1,6 @@
 //! `nandscape replay`.
 
-use super::{command_line, deliver, typed, wants_series};
+use super::{command_line, deliver, interval_ns, typed, wants_series};
 use crate::args::ReplayArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_report::{ReportContext, render_detail};
@@ -18,7 +18,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     let options = RunOptions {
         stop: Some(&STOP),
         with_series: wants_series(&args.output),
-        interval_ns: None,
+        interval_ns: interval_ns(&args.output)?,
         with_detail: args.output.detail,
         count_programs: args.output.report.is_some(),
         progress: &|_, progress| bar.show(progress),

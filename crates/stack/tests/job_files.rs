@@ -1,0 +1,101 @@
+//! The shipped job files: each is explained, and runs as the command in its header says, on a smaller device and for a shorter time.
+
+use nandscape_jobs::JobFile;
+use nandscape_stack::jobs::{is_job_file, run_parsed};
+use nandscape_stack::{Run, RunOptions, StackConfig, Typed};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("configs")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "fio"));
+    paths.sort();
+    paths
+}
+
+/// The configuration of the first command in the header, which must name the file itself.
+fn configuration(path: &Path) -> StackConfig {
+    let text = std::fs::read_to_string(path).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert!(text.starts_with("# ") && text.lines().all(|line| line.len() <= 140), "{name}");
+    let command = text
+        .lines()
+        .find_map(|line| line.trim_start_matches(['#', ';', ' ']).strip_prefix("nandscape replay "));
+    let words: Vec<&str> =
+        command.unwrap_or_else(|| panic!("{name}: the header shows no command")).split(' ').collect();
+    assert_eq!(words[0], format!("configs/{name}"));
+    let mut typed = Typed::new();
+    for pair in words[1..].chunks(2) {
+        match pair {
+            ["--device", device] => typed.merge_preset(device).unwrap(),
+            ["--config", file] => typed.merge_file(root().join(file).to_str().unwrap()).unwrap(),
+            ["--set", key_value] => typed.set_pair(key_value).unwrap(),
+            ["--precondition", spec] => typed.set("workload.precondition", spec).unwrap(),
+            other => panic!("{name}: the test knows no {other:?}"),
+        }
+    }
+    // Unchanged parallelism, and little to fill.
+    typed.set("device.blocks_per_plane", "16").unwrap();
+    typed.check().unwrap()
+}
+
+fn run(path: &Path, runtime_ns: u64) -> Run {
+    let config = configuration(path);
+    let name = path.to_str().unwrap();
+    assert!(is_job_file(&config, name));
+    let mut file = JobFile::read(name).unwrap();
+    for job in &mut file.jobs {
+        job.runtime_ns = job.runtime_ns.map(|ns| ns.min(runtime_ns));
+        job.ramp_ns = job.ramp_ns.min(runtime_ns / 10);
+    }
+    run_parsed(&config, &file, name, &RunOptions::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+#[test]
+fn each_runs_the_command_of_its_header() {
+    let all = shipped();
+    assert!(all.len() >= 3);
+    for path in all {
+        let result = run(&path, 50_000_000).result;
+        let name = path.display();
+        assert_eq!(result.error, None, "{name}");
+        for job in &result.jobs {
+            let requests = job.read.requests + job.write.requests + job.trim.requests;
+            assert!(requests > 5, "{name}: {} has {requests} requests", job.name);
+            assert!(
+                job.latency_levels.iter().map(|level| level.percent).sum::<f64>() > 99.9,
+                "{name}: {}",
+                job.name
+            );
+        }
+        let read: u64 = result.jobs.iter().map(|job| job.read.bytes).sum();
+        assert!(read <= result.host.read_bytes && result.host.reads > 100, "{name}");
+        let by_cause: u64 = result.flash.by_cause.values().map(|count| count.programs).sum();
+        assert_eq!(by_cause, result.flash.programs, "{name}");
+    }
+}
+
+#[test]
+fn deeper_queues_give_more_and_wait_longer() {
+    let result = run(&root().join("configs/random-read.fio"), 50_000_000).result;
+    for pair in result.jobs.windows(2) {
+        assert!(pair[1].read.iops > pair[0].read.iops, "{} {}", pair[0].name, pair[1].name);
+        assert!(pair[1].read.latency_ns.p99_9 >= pair[0].read.latency_ns.p99_9);
+        assert_eq!(pair[1].start_ns, pair[0].start_ns + pair[0].runtime_ns, "one after the other");
+    }
+}
+
+#[test]
+fn the_writers_of_pm963_write_in_the_order_of_their_rates() {
+    let result = run(&root().join("configs/pm963.fio"), 200_000_000).result;
+    let rate = |name: &str| result.jobs.iter().find(|job| job.name == name).unwrap().write.bytes_per_s;
+    // How far apart they are is a matter of the device: where writes wait for reads, think times are a small part.
+    let rates = ["writer-10x", "writer-3x", "writer-2x", "writer-1x"].map(rate);
+    assert!(rates.windows(2).all(|pair| pair[0] > pair[1]), "{rates:?}");
+    let readers = result.jobs.iter().find(|job| job.name == "readers").unwrap();
+    assert_eq!((readers.members, readers.depth), (6, 64));
+}
