@@ -60,6 +60,9 @@ pub struct StackArgs {
     /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
+    /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
+    #[arg(long, value_name = "1/N")]
+    pub scale: Option<String>,
     /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,

@@ -35,6 +35,9 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     if let Some(ftl) = ftl {
         typed.set_ftl(ftl)?;
     }
+    if let Some(scale) = &stack.scale {
+        typed.set("device.scale", scale)?;
+    }
     for pair in &stack.sets {
         typed.set_pair(pair)?;
     }

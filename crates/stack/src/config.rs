@@ -102,6 +102,13 @@ pub static DEVICE: Info = Info {
     summary: "shape and rules of the flash",
     source: "design: configuration keys",
     params: &[
+        param("preset", "a shipped device, whose keys are laid down first", ParamKind::Text, ""),
+        param(
+            "scale",
+            "1/N: blocks_per_plane divided by N, but not below 16; sizes given in % follow",
+            ParamKind::Text,
+            "",
+        ),
         param("channels", "channel buses", int(1, 4096), "8"),
         param("dies_per_channel", "dies (LUNs) on each channel", int(1, 4096), "4"),
         param("planes_per_die", "planes in each die", int(1, 64), "2"),
@@ -216,12 +223,18 @@ impl Typed {
             .iter()
             .find(|p| p.info.name == name)
             .ok_or_else(|| registry::unknown_name("device", name, PRESETS.iter().map(|p| &p.info)))?;
-        self.merge_text(name, preset.toml)
+        self.merge_text(name, preset.toml)?;
+        self.insert("device.preset", name)
     }
 
-    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`.
+    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`; `device.preset` lays that preset over what is
+    /// there.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
+        if key == "device.preset" { self.merge_preset(value) } else { self.insert(key, value) }
+    }
+
+    fn insert(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let shape = |message: &str| ConfigError::Shape { key: key.to_owned(), message: message.to_owned() };
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().filter(|last| !last.is_empty()).ok_or_else(|| shape("empty key"))?;
@@ -427,9 +440,15 @@ impl StackConfig {
         serde_json::to_value(self.to_table()).expect("a table of scalars is valid JSON")
     }
 
-    /// Hash of the whole configuration, in hexadecimal: equal for equal configurations, whatever was typed.
+    /// Hash of the whole configuration, in hexadecimal: equal for equal configurations, whatever was typed, and with or without the name of a
+    /// preset.
     pub fn hash(&self) -> String {
-        format!("{:016x}", xxh3_64(self.to_toml().as_bytes()))
+        let mut table = self.to_table();
+        if let Some(toml::Value::Table(device)) = table.get_mut("device") {
+            device.remove("preset");
+        }
+        let text = toml::to_string(&table).expect("a table of scalars is valid TOML");
+        format!("{:016x}", xxh3_64(text.as_bytes()))
     }
 
     fn to_table(&self) -> toml::Table {
@@ -471,17 +490,29 @@ fn table_of(info: &Info, params: &Params) -> toml::Table {
 
 fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
     let bytes = |name: &str| device.size(name) as u32;
+    let blocks = device.int32("blocks_per_plane");
     Ok(Geometry {
         channels: device.int32("channels"),
         dies_per_channel: device.int32("dies_per_channel"),
         planes_per_die: device.int32("planes_per_die"),
-        blocks_per_plane: device.int32("blocks_per_plane"),
+        blocks_per_plane: (blocks / scale(device)?).max(blocks.min(LEAST_SCALED_BLOCKS)),
         pages_per_block: device.int32("pages_per_block"),
         page_bytes: bytes("page"),
         sector_bytes: bytes("sector"),
         oob_bytes: bytes("oob"),
     }
     .checked()?)
+}
+
+/// A plane with fewer blocks says little about the device that it stands for.
+const LEAST_SCALED_BLOCKS: u32 = 16;
+
+/// The N of `device.scale = "1/N"`.
+fn scale(device: &Params) -> Result<u32, ParamError> {
+    let Some(text) = device.get("scale") else { return Ok(1) };
+    let parts = text.split_once('/').filter(|(one, _)| one.trim() == "1");
+    let divisor = parts.and_then(|(_, n)| n.trim().parse::<u32>().ok()).filter(|n| *n > 0);
+    divisor.ok_or_else(|| device.error("scale", "1/N with N from 1, such as 1/16"))
 }
 
 fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions, ConfigError> {

@@ -1,0 +1,155 @@
+//! `[device.timing]` and the presets that use it, through the whole stack.
+
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Namespace, Op, SimTime};
+use nandscape_stack::build::{BuildOptions, build};
+use nandscape_stack::{StackConfig, Typed};
+
+fn typed(preset: &str, pairs: &[&str]) -> Typed {
+    let mut typed = Typed::new();
+    typed.merge_preset(preset).unwrap();
+    for pair in pairs {
+        typed.set_pair(pair).unwrap();
+    }
+    typed
+}
+
+fn refused(preset: &str, pairs: &[&str]) -> String {
+    typed(preset, pairs).check().unwrap_err().to_string()
+}
+
+#[test]
+fn what_a_scheduler_cannot_do_is_refused_by_name() {
+    for (pair, key) in [
+        ("device.timing.suspend=program", "suspend"),
+        ("device.timing.burst=1KiB", "burst"),
+        ("device.timing.read=40us,50us", "read"),
+        ("device.timing.program_pages=2", "program_pages"),
+        ("device.timing.contention=off", "contention"),
+        ("device.timing.channel_decode=5us", "channel_decode"),
+        ("device.timing.gc_order=host-first", "gc_order"),
+    ] {
+        let message = refused("generic-tlc", &[pair]);
+        assert!(message.contains(&format!("device.timing.{key} = '")), "{message}");
+        assert!(message.contains("read-first"), "{message}");
+    }
+    // Switched off it is nothing to refuse.
+    for pair in [
+        "suspend=none",
+        "burst=0",
+        "program_pages=1",
+        "contention=on",
+        "channel_decode=0us",
+        "program_spread=0%",
+    ] {
+        typed("generic-tlc", &[&format!("device.timing.{pair}")]).check().unwrap();
+    }
+}
+
+#[test]
+fn what_makes_no_sense_together_is_refused_by_name() {
+    let device = ["device.scale=1/64"];
+    for (pairs, expected) in [
+        (vec!["device.timing.write_buffer=0"], "device.timing.program_pages = '3'"),
+        (vec!["device.timing.write_buffer=32KiB"], "device.timing.write_buffer = '32KiB'"),
+        (vec!["device.timing.program_pages=5"], "device.timing.program_pages = '5'"),
+        (vec!["device.timing.gc_rate=1MB"], "device.timing.gc_rate = '1MB'"),
+        (vec!["device.timing.gc_order=rate-limited"], "device.timing.gc_rate = ''"),
+        (vec!["device.timing.read=46us,x"], "device.timing.read = '46us,x'"),
+        (vec!["device.timing.suspend_stop=2h"], "device.timing.suspend_stop = '2h'"),
+        (vec!["device.timing.program_jitter=100%"], "device.timing.program_jitter = '100%'"),
+        (vec!["device.scale=2"], "device.scale = '2'"),
+        (vec!["device.scale=1/0"], "device.scale = '1/0'"),
+    ] {
+        let message = refused("pblaze5-916", &[&device[..], &pairs].concat());
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_scaled_device_has_fewer_blocks_and_says_so() {
+    let whole = typed("pblaze5-916", &[]).check().unwrap();
+    let scaled = typed("pblaze5-916", &["device.scale=1/16"]).check().unwrap();
+    assert_eq!(whole.geometry.blocks_per_plane, 1366);
+    assert_eq!(scaled.geometry.blocks_per_plane, 85);
+    let config = scaled.to_json();
+    assert_eq!(config["device"]["scale"], "1/16");
+    assert_eq!(config["device"]["preset"], "pblaze5-916");
+    let mut again = Typed::new();
+    again.merge_text("printed", &scaled.to_toml()).unwrap();
+    let again = again.check().unwrap();
+    assert_eq!(again.geometry, scaled.geometry, "what is printed is not scaled twice");
+    assert_eq!((again.hash(), again.to_toml()), (scaled.hash(), scaled.to_toml()));
+    // Small devices stay as they are.
+    assert_eq!(typed("thesis", &["device.scale=1/8"]).check().unwrap().geometry.blocks_per_plane, 16);
+}
+
+#[test]
+fn the_name_of_the_preset_does_not_change_the_hash() {
+    let preset = typed("generic-tlc", &[]).check().unwrap();
+    assert_eq!(preset.hash(), Typed::new().check().unwrap().hash());
+    assert_eq!(preset.to_json()["device"]["preset"], "generic-tlc");
+}
+
+fn run_one(namespace: &mut dyn Namespace, op: Op, offset: u64, len: u64, at: u64) -> u64 {
+    let command = Command { op, extent: Extent::new(offset, len), hint: Hint::default() };
+    let token = namespace.submit(command, Payload::None, SimTime(at)).unwrap();
+    let mut out = Vec::new();
+    if let Some(done) = namespace.completion(token) {
+        return done.0 - at;
+    }
+    namespace.watch(token, 1);
+    while out.is_empty() {
+        let event = namespace.next_event().expect("the request completes");
+        namespace.advance(event, &mut out);
+    }
+    out[0].at.0 - at
+}
+
+fn namespace(config: &StackConfig) -> Box<dyn Namespace + Send> {
+    build(config, BuildOptions::default()).unwrap()
+}
+
+#[test]
+fn latencies_at_depth_1_are_sums_of_what_is_configured() {
+    let config = typed("pblaze5-916", &["device.scale=1/64", "device.timing.read=53us"]).check().unwrap();
+    let mut ssd = namespace(&config);
+    // 32 KiB: front 6 us, 2 x 3.277 us on the link, completion 2 us.
+    assert_eq!(run_one(&mut *ssd, Op::Write, 0, 32 << 10, 0), 6_000 + 2 * 3_277 + 2_000);
+    // From the buffer: front 6, link 0.820, completion 2.
+    assert_eq!(run_one(&mut *ssd, Op::Read, 4096, 4096, 100_000), 6_000 + 820 + 2_000);
+    // Fill the unit, let it be programmed, and read it from flash.
+    run_one(&mut *ssd, Op::Write, 32 << 10, 16 << 10, 200_000);
+    let quiet = 10_000_000;
+    ssd.advance(SimTime(quiet), &mut Vec::new());
+    // Front 6, core 16, command 0.4, array 53, data out 0.5 + 8.606, decoder 6, link 0.820, completion 2.
+    let flash = 6_000 + 16_000 + 400 + 53_000 + 500 + 8_606 + 6_000 + 820 + 2_000;
+    assert_eq!(run_one(&mut *ssd, Op::Read, 4096, 4096, quiet), flash);
+}
+
+#[test]
+fn a_flush_waits_for_a_volatile_buffer_only() {
+    for (kind, least) in [("volatile", 1_700_000), ("protected", 0)] {
+        let pair = format!("device.timing.write_buffer_kind={kind}");
+        let config = typed("pblaze5-916", &["device.scale=1/64", &pair]).check().unwrap();
+        let mut ssd = namespace(&config);
+        run_one(&mut *ssd, Op::Write, 0, 16 << 10, 0);
+        let token = ssd
+            .submit(
+                Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() },
+                Payload::None,
+                SimTime(100_000),
+            )
+            .unwrap();
+        if least == 0 {
+            assert_eq!(token, nandscape_core::Token::NONE, "{kind}");
+            continue;
+        }
+        ssd.watch(token, 9);
+        let mut out = Vec::new();
+        while out.is_empty() {
+            ssd.advance(ssd.next_event().expect("the flush completes"), &mut out);
+        }
+        assert!(out[0].tag == 9 && out[0].at.0 > least, "{kind}: {out:?}");
+    }
+}
