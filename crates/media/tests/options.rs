@@ -3,7 +3,7 @@
 
 use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{
-    GcOrder, HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
+    Fifo, GcOrder, HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };
 
 /// 2 channels of 2 dies of 2 blocks of 6 pages: units 0 and 2 share channel 0.
@@ -390,4 +390,27 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
         rig.host(program(1, number, 1000), 0);
     }
     assert_eq!(rig.times(), [1700, 4700, 0, 0, 0]);
+}
+
+#[test]
+fn fifo_has_the_same_link_and_buffer() {
+    let fifo = |options: &Options| Fifo::with_options(&GEOMETRY, &TIMING, options);
+    let at = |scheduler: &mut Fifo, op, cause, at| scheduler.submit_as(op, cause, SimTime(at), Token::NONE).0;
+    let mut it = fifo(&Options { buffer: buffer(2000), ..Options::default() });
+    let answers: Vec<u64> =
+        (0..4).map(|number| at(&mut it, program(0, number, 1000), Cause::Host, 0)).collect();
+    assert_eq!(answers, [0, 0, 1700, 3400]);
+    assert_eq!(at(&mut it, program(1, 0, 1000), Cause::Gc, 10_000), 11_700);
+    assert_eq!(it.barrier(SimTime(3000)), Token(6800));
+    assert_eq!(it.barrier(SimTime(7000)), Token::NONE);
+    let mut it = fifo(&Options { buffer: buffer(4000), host: LINK, ..Options::default() });
+    assert_eq!([0, 1].map(|unit| at(&mut it, program(unit, 0, 1000), Cause::Host, 0)), [1008, 2008]);
+    assert_eq!([0, 1].map(|unit| at(&mut it, read(unit, 6), Cause::Host, 10_000)), [10_257, 10_357]);
+    assert_eq!(at(&mut it, read(0, 6), Cause::Gc, 20_000), 20_150);
+    let mut it = fifo(&Options { host: LINK, ..Options::default() });
+    assert_eq!(at(&mut it, program(0, 0, 1000), Cause::Host, 0), 5 + 1000 + 1000 + 700 + 3);
+    let protected = WriteBuffer { is_volatile: false, ..buffer(2000) };
+    let mut it = fifo(&Options { buffer: protected, ..Options::default() });
+    at(&mut it, program(0, 0, 1000), Cause::Host, 0);
+    assert_eq!(it.barrier(SimTime(0)), Token::NONE);
 }

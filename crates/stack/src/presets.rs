@@ -52,4 +52,28 @@ pub static PRESETS: &[Preset] = &[
         "S2-01 to S2-20; fitted, see the file",
         include_str!("../presets/pblaze5-916.toml"),
     ),
+    preset(
+        "pm963-480g",
+        "480 GB TLC drive, 8 channels x 4 dies, stripes of 1.1 GB (the multi-stream papers)",
+        "S0-40; data sheet",
+        include_str!("../presets/pm963-480g.toml"),
+    ),
+    preset(
+        "pm963-1920g",
+        "1920 GB TLC drive, 8 channels x 8 dies (the multi-stream article)",
+        "S0-41 to S0-48; data sheet",
+        include_str!("../presets/pm963-1920g.toml"),
+    ),
+    preset(
+        "zns-atc21-block-7op",
+        "2 TiB block drive with 7 % over-provisioning, stripes of 1077 MiB",
+        "ZNS (USENIX ATC 2021), table 3 and figure 1",
+        include_str!("../presets/zns-atc21-block-7op.toml"),
+    ),
+    preset(
+        "zns-atc21-block-28op",
+        "the same with 28 % over-provisioning",
+        "ZNS (USENIX ATC 2021), table 3 and figure 1",
+        include_str!("../presets/zns-atc21-block-28op.toml"),
+    ),
 ];

@@ -243,7 +243,8 @@ fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Resul
 }
 
 /// Keys that `fifo` can follow too.
-const FIFO: &[&str] = &[];
+const FIFO: &[&str] =
+    &["host_bytes_per_s", "host_read", "host_write", "host_completion", "write_buffer", "write_buffer_kind"];
 /// Keys that every mode follows.
 const ALWAYS: &[&str] = &["mode", "scheduler", "read", "program", "erase", "channel_bytes_per_s", "command"];
 /// Values that switch a key off.
