@@ -1,4 +1,4 @@
-//! Two NVM sets on one drive, without a translation layer: `cargo run --release -p nandscape-media --example nvm_sets [READS]`.
+//! Two NVM sets on one drive, without a translation layer: `cargo run --release -p nandscape-media --example nvm_sets [READS [DEPTH...]]`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 #[path = "../tests/support/sets.rs"]
@@ -7,7 +7,10 @@ mod sets;
 use sets::{Layout, options, run, timing};
 
 fn main() {
-    let reads = std::env::args().nth(1).map_or(300_000, |text| text.parse().expect("a number of reads"));
+    let numbers: Vec<u64> =
+        std::env::args().skip(1).map(|text| text.parse().expect("reads, then depths: numbers")).collect();
+    let reads = numbers.first().copied().unwrap_or(300_000);
+    let depths = if numbers.len() > 1 { &numbers[1..] } else { &[1, 2, 4, 8, 16, 32, 64] };
     let alone = run(Layout::Traditional, 0, 3_000_000, &timing(), &options());
     let half = run(Layout::Vertical, 0, 3_000_000, &timing(), &options());
     println!(
@@ -16,7 +19,7 @@ fn main() {
         half.write_bytes_per_s / 1e9
     );
     println!("depth layout       mean us   kIOPS    p50   p99.9  p99.99 p99.9999    max  write GB/s");
-    for depth in [1, 2, 4, 8, 16, 32, 64] {
+    for &depth in depths {
         for layout in [Layout::Traditional, Layout::Vertical, Layout::Horizontal] {
             let it = run(layout, depth, reads, &timing(), &options());
             let p = |share| it.percentile_us(share);
