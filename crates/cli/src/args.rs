@@ -296,6 +296,8 @@ pub enum Listing {
     Ftls,
     /// GC victim policies.
     Victims,
+    /// Stream policies of the host.
+    Policies,
     /// Workload generators.
     Workloads,
     /// Trace formats.

@@ -267,6 +267,7 @@ fn list_names_every_registry() {
         ("devices", "thesis"),
         ("ftls", "page-map"),
         ("victims", "greedy"),
+        ("policies", "autostream-mq"),
         ("workloads", "lammps"),
         ("formats", "msr"),
         ("reproductions", "thesis-table-4.2"),

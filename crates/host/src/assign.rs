@@ -38,6 +38,11 @@ impl<R: TraceReader> Assigned<R> {
         &self.counts
     }
 
+    /// The workload below.
+    pub fn inner(&self) -> &R {
+        &self.inner
+    }
+
     /// What the policy wants to be known.
     pub fn warnings(&self) -> Vec<String> {
         self.policy.warnings()

@@ -155,6 +155,7 @@ pub fn render_detail(run: &Run) -> String {
     out.push('\n');
     out.push_str(&causes_table(&run.result).render());
     let tables = [
+        policy_table(&run.result),
         crate::jobs::jobs_table(&run.result),
         crate::jobs::sets_table(&run.result),
         // Jobs have their own latencies in their own table.
@@ -246,6 +247,33 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     ));
     pairs.push(("configuration", format!("{} (workload {})", r.config_hash, r.workload_hash)));
     pairs
+}
+
+/// What the host's stream policy wrote with each id.
+fn policy_table(result: &RunResult) -> Option<Table> {
+    let policy = result.policy.as_ref()?;
+    let mut table = Table::new();
+    let head = |name: &str, unit: &str, is_left| Head {
+        group: String::new(),
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        is_left,
+    };
+    let name = |stream: u16| if stream == 0 { "none".to_owned() } else { stream.to_string() };
+    let total: u64 = policy.streams.iter().map(|stream| stream.bytes).sum();
+    table.column(
+        head(&format!("stream ({})", printable(&policy.name)), "", true),
+        policy.streams.iter().map(|stream| name(stream.stream)).collect(),
+    );
+    let count = |n: u64| Kind::Count.show_alone(n as f64);
+    table.column(
+        head("writes", "", false),
+        policy.streams.iter().map(|stream| count(stream.writes)).collect(),
+    );
+    table.column(head("written", "", false), policy.streams.iter().map(|s| format_bytes(s.bytes)).collect());
+    let share = |bytes: u64| format!("{:.1}", bytes as f64 * 100.0 / total.max(1) as f64);
+    table.column(head("share", "%", false), policy.streams.iter().map(|s| share(s.bytes)).collect());
+    Some(table)
 }
 
 /// Flash operations by cause; causes that did nothing are left out.

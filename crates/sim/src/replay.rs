@@ -212,6 +212,7 @@ fn document(
             let logs = (0..namespace.logs()).map(|log| namespace.log_status(log)).collect();
             placement_of_logs(std::iter::once((0, logs)))
         }),
+        policy: None,
         notes: Vec::new(),
         host,
     }

@@ -67,9 +67,38 @@ pub struct RunResult {
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementReport>,
+    /// What the host's stream policy did; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyResult>,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What a stream policy of the host did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Name of the policy.
+    pub name: String,
+    /// Stream ids it might use.
+    pub available: u16,
+    /// Requests that were merged into neighbours before.
+    pub merges: u64,
+    /// Every id that was used, ascending; 0 is no stream.
+    pub streams: Vec<PolicyStream>,
+}
+
+/// What was written with one stream id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyStream {
+    /// The id; 0 is no stream.
+    pub stream: u16,
+    /// Write requests.
+    pub writes: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The same in sectors of 512 B, as the Linux driver counts.
+    pub sectors: u64,
 }
 
 /// The workload of a run.

@@ -4,6 +4,7 @@
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
 use crate::directives::DirectivesKeys;
+use crate::host::HostConfig;
 use crate::partition::Partition;
 use crate::presets::PRESETS;
 pub use crate::timing::{TIMING, TimingMode};
@@ -246,6 +247,12 @@ impl Typed {
             let entry = table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             table = entry.as_table_mut().ok_or_else(|| shape("is not a table"))?;
         }
+        // The other keys of a table that chooses a policy belong to the policy before.
+        if key == "host.policy"
+            && table.get("policy").and_then(toml::Value::as_str).is_some_and(|old| old != value)
+        {
+            table.retain(|key, _| crate::host::HOST.params.iter().any(|param| param.name == key));
+        }
         table.insert(last.to_owned(), toml::Value::String(value.to_owned()));
         Ok(())
     }
@@ -294,6 +301,13 @@ fn merge(below: &mut toml::Table, above: toml::Table) {
                 };
                 if is_other_kind {
                     below.clear();
+                }
+                let is_other_policy = match (below.get("policy"), above.get("policy")) {
+                    (Some(old), Some(new)) => old != new,
+                    _ => false,
+                };
+                if is_other_policy {
+                    below.retain(|key, _| crate::host::HOST.params.iter().any(|param| param.name == key));
                 }
                 merge(below, above);
             }
@@ -360,6 +374,8 @@ pub struct StackConfig {
     pub seed: u64,
     /// How the workload is read.
     pub workload: Params,
+    /// What stands between the workload and the device.
+    pub host: HostConfig,
     /// How the device is divided into sets and namespaces.
     pub partition: Partition,
     /// What hints of writes mean.
@@ -378,12 +394,11 @@ impl StackConfig {
         let sets = take_table(&mut table, "sets", "sets")?;
         let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
         let directives = take_table(&mut table, "directives", "directives")?;
+        let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message:
-                    "unknown table; known: device, device.timing, ftl, sets, namespaces, directives, workload"
-                        .into(),
+                message: "unknown table; known: device, device.timing, ftl, host, sets, namespaces, directives, workload".into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -403,6 +418,7 @@ impl StackConfig {
         let timing_options = options_of(&geometry, &timing_params)?;
         Ok(Self {
             geometry,
+            host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
             directives: DirectivesKeys::check(&directives)?,
@@ -470,12 +486,15 @@ impl StackConfig {
                 table.insert(info.name.into(), table_of(info, params).into());
             }
         }
+        if let Some(host) = self.host.to_table() {
+            table.insert("host".into(), host.into());
+        }
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table
     }
 }
 
-fn table_of(info: &Info, params: &Params) -> toml::Table {
+pub(crate) fn table_of(info: &Info, params: &Params) -> toml::Table {
     let typed = |param: &Param, text: &str| match param.kind {
         ParamKind::Int { .. } => text.parse::<i64>().map_or_else(|_| text.into(), toml::Value::Integer),
         ParamKind::Float { .. } => text.parse::<f64>().map_or_else(|_| text.into(), toml::Value::Float),

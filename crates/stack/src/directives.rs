@@ -115,6 +115,21 @@ impl DirectivesKeys {
         Ok(Self { kind, events: events(&params)?, params })
     }
 
+    /// Ids, from 1, that a host may send with its writes over a layer of so many streams.
+    pub(crate) fn host_ids(&self, streams: u16) -> u16 {
+        match self.kind {
+            DirectiveKind::None => 0,
+            DirectiveKind::Direct => streams,
+            DirectiveKind::Streams => {
+                self.params.get("msl").map_or(streams, |_| self.params.int("msl") as u16)
+            }
+            // An id is one more than an index in the list of the first namespace, which is of all logs if none is given.
+            DirectiveKind::Fdp => self.params.get("handles").map_or(streams + 1, |text| {
+                text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
+            }),
+        }
+    }
+
     /// The table, for printing, and whether everything in it is as by default.
     pub(crate) fn params(&self) -> (&'static Info, &Params, bool) {
         (&DIRECTIVES, &self.params, self.kind == DirectiveKind::Direct)

@@ -64,6 +64,12 @@ pub fn run_parsed(
 
 /// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of it.
 fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
+    if !config.host.is_plain() {
+        return Err(ConfigError::Unsuited(format!(
+            "host.policy = {} chooses streams for traces and generators: jobs of a job file name their own, and are not merged",
+            config.host.policy()
+        )));
+    }
     let keys = &config.workload;
     let is_set = [
         ("depth", keys.get("depth").is_some(), "iodepth"),

@@ -3,6 +3,7 @@
 //!
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
+//! * [`host`]: who chooses the stream of a write.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
@@ -12,6 +13,7 @@
 pub mod build;
 pub mod config;
 pub mod directives;
+pub mod host;
 pub mod jobs;
 pub mod memory;
 pub mod partition;

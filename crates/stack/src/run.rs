@@ -2,6 +2,7 @@
 
 use crate::build::{BuildOptions, build};
 use crate::config::{ConfigError, StackConfig};
+use crate::host::HostReader;
 use crate::jobs::{is_job_file, run_job_file};
 use nandscape_core::{Namespace, TraceError, TraceReader, units};
 use nandscape_report::Run;
@@ -126,8 +127,14 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let mut namespace = build(config, build_options)?;
     let target =
         Target { capacity_bytes: namespace.capacity_bytes(), page_bytes: u64::from(namespace.page_bytes()) };
-    let mut reader = nandscape_trace::open(workload, &open_options(config), target)?;
-    replay_on(&mut *namespace, config, workload, &mut *reader, config.ftl, options)
+    let open_options = open_options(config);
+    let mut reader = if config.host.is_plain() {
+        HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?)
+    } else {
+        let source = Workload::new(workload, &open_options, target)?;
+        config.host.wrap(config, target.capacity_bytes, &mut || source.open())?
+    };
+    replay_on(&mut *namespace, config, workload, &mut reader, config.ftl, options)
 }
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
@@ -198,8 +205,8 @@ pub fn compare(
             .par_iter()
             .map(|(config, workload, source, label)| {
                 let mut namespace = build(config, build_options(config, options))?;
-                let mut reader = source.open()?;
-                replay_on(&mut *namespace, config, workload, &mut *reader, label, options)
+                let mut reader = config.host.wrap(config, capacity_bytes, &mut || source.open())?;
+                replay_on(&mut *namespace, config, workload, &mut reader, label, options)
             })
             .collect::<Result<_, RunError>>()
     })?;
@@ -236,7 +243,7 @@ fn replay_on(
     namespace: &mut dyn Namespace,
     config: &StackConfig,
     workload: &str,
-    reader: &mut dyn TraceReader,
+    reader: &mut HostReader,
     label: &str,
     options: &RunOptions<'_>,
 ) -> Result<Run, RunError> {
@@ -267,6 +274,10 @@ fn replay_on(
     result.config_hash = config.hash();
     result.config = config.to_json();
     result.set_wall(wall_s);
+    if let Some((policy, notes)) = reader.outcome() {
+        result.policy = Some(policy);
+        result.notes.extend(notes);
+    }
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

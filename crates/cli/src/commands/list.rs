@@ -3,7 +3,7 @@
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use nandscape_core::Info;
-use nandscape_stack::{config, directives, partition, presets, reproduce};
+use nandscape_stack::{config, directives, host, partition, presets, reproduce};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -12,6 +12,7 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         Listing::Devices,
         Listing::Ftls,
         Listing::Victims,
+        Listing::Policies,
         Listing::Workloads,
         Listing::Formats,
         Listing::Keys,
@@ -44,6 +45,7 @@ const fn title(what: Listing) -> &'static str {
         Listing::Devices => "devices",
         Listing::Ftls => "ftls",
         Listing::Victims => "victims",
+        Listing::Policies => "policies",
         Listing::Workloads => "workloads",
         Listing::Formats => "formats",
         Listing::Keys => "keys",
@@ -56,6 +58,7 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
         Listing::Ftls => nandscape_ftl::registry::infos().into_iter().copied().collect(),
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
+        Listing::Policies => host::infos(),
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
         Listing::Keys => {
@@ -65,6 +68,7 @@ fn infos(what: Listing) -> Vec<Info> {
                 partition::SETS,
                 partition::NAMESPACES,
                 directives::DIRECTIVES,
+                host::HOST,
                 config::WORKLOAD,
             ]
         }

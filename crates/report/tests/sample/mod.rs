@@ -302,6 +302,7 @@ fn result(
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
         placement: None,
+        policy: None,
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],

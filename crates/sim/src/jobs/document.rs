@@ -129,6 +129,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         },
         partial,
         error: finished.error.clone(),
+        policy: None,
         waf: ratio(totals.programs, host.write_pages),
         waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
         flash: sum_flash(subsystem, totals),

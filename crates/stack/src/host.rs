@@ -1,0 +1,231 @@
+//! `[host]`: software between the workload and the device, which merges requests and chooses streams.
+
+use crate::config::{ConfigError, StackConfig, flat, int, param};
+use nandscape_core::{Info, IoRecord, Origin, ParamKind, Params, TraceError, TraceReader, WorkloadInfo};
+use nandscape_host::merge::MergeOptions;
+use nandscape_host::policy::{self, PolicyEntry};
+use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
+use nandscape_sim::result::{PolicyResult, PolicyStream};
+use nandscape_trace::BoxReader;
+
+/// Keys of `[host]` that every policy has; the others belong to the policy and are listed by `list policies --detail`.
+pub static HOST: Info = Info {
+    name: "host",
+    summary: "who chooses the stream of a write, and merging of requests before that",
+    source: "rows S0-20 to S0-32, S0-63 to S0-68",
+    params: &[
+        param("policy", "stream policy; see list policies", ParamKind::Text, "none"),
+        param(
+            "streams",
+            "stream ids the policy may use; absent: as many as the device has",
+            int(0, 65_535),
+            "",
+        ),
+        param(
+            "plug",
+            "requests that wait to be merged with neighbours of the same hint; 0: no merging",
+            int(0, 4096),
+            "0",
+        ),
+        param("plug_span", "requests further apart in time are not merged", ParamKind::Time, "1ms"),
+        param(
+            "merge_bytes",
+            "largest request that merging makes",
+            ParamKind::Size { min: 4096, max: 1 << 30 },
+            "1MiB",
+        ),
+    ],
+};
+
+/// A checked `[host]` table.
+#[derive(Clone)]
+pub struct HostConfig {
+    common: Params,
+    entry: &'static PolicyEntry,
+    params: Params,
+}
+
+impl std::fmt::Debug for HostConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostConfig")
+            .field("common", &self.common)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostConfig {
+    /// Checks the table: common keys first, the rest against the policy.
+    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
+        let mut own = flat("host.", table)?;
+        let mut common = own.clone();
+        common.retain(|key, _| HOST.params.iter().any(|param| param.name == key));
+        own.retain(|key, _| !common.contains_key(key));
+        let common = Params::check(&HOST, "host.", &common)?;
+        let entry = policy::find(common.text("policy"))?;
+        let params = Params::check(&entry.info, "host.", &own).map_err(|error| match error {
+            nandscape_core::ParamError::UnknownKey { key, owner, known } => {
+                let all = HOST.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ");
+                let known = if known.is_empty() { all } else { format!("{all}, {known}") };
+                nandscape_core::ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
+            }
+            error => error,
+        })?;
+        let host = Self { common, entry, params };
+        // Parameters that are wrong whatever the device should be refused now and not after a long preconditioning.
+        let streams = host.common.get("streams").map_or(u16::MAX, |_| host.common.int("streams") as u16);
+        let setup = PolicySetup { streams, capacity_bytes: 1 << 30, page_bytes: 4096 };
+        (entry.build)(&host.params, &setup)?;
+        Ok(host)
+    }
+
+    /// Whether requests reach the device as the workload has them.
+    pub fn is_plain(&self) -> bool {
+        self.entry.info.name == "none" && self.common.int("plug") == 0
+    }
+
+    /// Name of the policy.
+    pub fn policy(&self) -> &'static str {
+        self.entry.info.name
+    }
+
+    /// The table, for printing; `None` where it says nothing.
+    pub(crate) fn to_table(&self) -> Option<toml::Table> {
+        if self.is_plain() {
+            return None;
+        }
+        let mut table = crate::config::table_of(&HOST, &self.common);
+        table.extend(crate::config::table_of(&self.entry.info, &self.params));
+        Some(table)
+    }
+
+    /// Puts merging and policy around a workload. `open` may be called twice: a policy that needs to know the future reads it all first.
+    pub fn wrap(
+        &self,
+        config: &StackConfig,
+        capacity_bytes: u64,
+        open: &mut dyn FnMut() -> Result<BoxReader, TraceError>,
+    ) -> Result<HostReader, crate::RunError> {
+        if self.is_plain() {
+            return Ok(HostReader::Plain(open()?));
+        }
+        let streams = match self.common.get("streams") {
+            Some(_) => self.common.int("streams") as u16,
+            None => device_streams(config),
+        };
+        let page_bytes = u64::from(config.geometry.page_bytes);
+        let setup = PolicySetup { streams, capacity_bytes, page_bytes };
+        let mut policy = (self.entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
+        let merge = MergeOptions {
+            plug: self.common.int32("plug"),
+            largest_bytes: self.common.size("merge_bytes"),
+            span_ns: self.common.time_ns("plug_span"),
+        };
+        if self.entry.needs_future {
+            for record in Merged::new(open()?, merge) {
+                policy.foresee(&record?);
+            }
+            policy.foreseen();
+        }
+        let name = self.entry.info.name;
+        if merge.plug == 0 {
+            return Ok(HostReader::Chosen { name, reader: Assigned::new(open()?, policy, streams) });
+        }
+        let merged = Merged::new(open()?, merge);
+        Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, streams)) })
+    }
+}
+
+/// Streams of the device that a configuration describes.
+fn device_streams(config: &StackConfig) -> u16 {
+    let streams = config.ftl_params.get("streams").and_then(|text| text.parse().ok()).unwrap_or(0);
+    config.directives.host_ids(streams)
+}
+
+/// A workload as the host's software passes it on.
+pub enum HostReader {
+    /// As it is.
+    Plain(BoxReader),
+    /// With streams.
+    Chosen {
+        /// Policy.
+        name: &'static str,
+        /// The requests.
+        reader: Assigned<BoxReader>,
+    },
+    /// Merged, with streams.
+    Merged {
+        /// Policy.
+        name: &'static str,
+        /// The requests.
+        reader: Box<Assigned<Merged<BoxReader>>>,
+    },
+}
+
+impl HostReader {
+    /// What the policy did, and what a user should know of it.
+    pub fn outcome(&self) -> Option<(PolicyResult, Vec<String>)> {
+        let (name, counts, warnings, merges) = match self {
+            Self::Plain(_) => return None,
+            Self::Chosen { name, reader } => (name, reader.counts(), reader.warnings(), 0),
+            Self::Merged { name, reader } => {
+                (name, reader.counts(), reader.warnings(), reader.inner().merges())
+            }
+        };
+        let streams = counts
+            .iter()
+            .enumerate()
+            .filter(|(_, counts)| counts.writes > 0)
+            .map(|(stream, counts)| PolicyStream {
+                stream: stream as u16,
+                writes: counts.writes,
+                bytes: counts.bytes,
+                sectors: counts.sectors(),
+            })
+            .collect();
+        let mut notes: Vec<String> =
+            warnings.into_iter().map(|warning| format!("policy {name}: {warning}")).collect();
+        let available = (counts.len() - 1) as u16;
+        if available == 0 && *name != "none" {
+            notes
+                .push(format!("policy {name}: the device has no streams (ftl.streams), so no write has one"));
+        }
+        Some((PolicyResult { name: (*name).to_owned(), available, merges, streams }, notes))
+    }
+}
+
+impl Iterator for HostReader {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Plain(reader) => reader.next(),
+            Self::Chosen { reader, .. } => reader.next(),
+            Self::Merged { reader, .. } => reader.next(),
+        }
+    }
+}
+
+impl TraceReader for HostReader {
+    fn info(&self) -> WorkloadInfo {
+        match self {
+            Self::Plain(reader) => reader.info(),
+            Self::Chosen { reader, .. } => reader.info(),
+            Self::Merged { reader, .. } => reader.info(),
+        }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        match self {
+            Self::Plain(reader) => reader.origin(),
+            Self::Chosen { reader, .. } => reader.origin(),
+            Self::Merged { reader, .. } => reader.origin(),
+        }
+    }
+}
+
+/// What every policy says about itself.
+pub fn infos() -> Vec<Info> {
+    POLICIES.iter().map(|entry| entry.info).collect()
+}
