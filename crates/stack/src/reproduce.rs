@@ -1,6 +1,7 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
 //! [`REPRODUCTIONS`].
 
+mod policies;
 mod thesis;
 
 use crate::run::RunError;
@@ -64,6 +65,8 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     thesis::FIG_4_11,
     thesis::CONCLUSION,
     thesis::PARALLEL,
+    policies::POLICIES,
+    policies::CAPTURED,
 ];
 
 /// A comparison of two numbers.
