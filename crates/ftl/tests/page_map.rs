@@ -143,6 +143,7 @@ fn every_combination_reads_back_what_was_written() {
                             ("op", if shape.units() == 1 { "0.6" } else { "6" }),
                             ("background_gc", if seed % 2 == 0 { "true" } else { "false" }),
                             ("gc_low", "1"),
+                            ("gc_step", ["0", "1", "3"][seed as usize / 2 % 3]),
                         ];
                         against_bytes(shape, &storing(), &pairs, seed, 400);
                     }
@@ -455,4 +456,37 @@ fn a_run_repeats_bit_for_bit() {
         (last, ftl.stats(), ftl.device().medium_totals())
     };
     assert_eq!(run(), run());
+}
+
+/// Random overwrites one at a time; gives every latency, the shortest first, and the write amplification.
+fn overwrite_latencies(pairs: &[(&str, &str)]) -> (Vec<u64>, f64) {
+    let mut ftl = ftl(geometry(2, 2, 1, 128, 64, 4096, 4096), &NandOptions::default(), pairs);
+    let pages = ftl.logical_pages();
+    let mut rng = seeded(9);
+    let mut at = SimTime::ZERO;
+    let mut latencies = Vec::new();
+    for step in 0..5 * pages {
+        let lpn = if step < pages { step } else { below(&mut rng, pages) };
+        if step == 3 * pages {
+            ftl.device_mut().reset_counters();
+        }
+        let token = ftl.write(Extent::new(lpn * 4096, 4096), None, Hint::default(), at).unwrap();
+        let done = ftl.device().completion(token).unwrap();
+        if step >= 3 * pages {
+            latencies.push(done.0 - at.0);
+        }
+        at = done;
+    }
+    ftl.check_invariants();
+    latencies.sort_unstable();
+    (latencies, ftl.device().medium_totals().programs as f64 / (2 * pages) as f64)
+}
+
+#[test]
+fn collection_in_steps_shortens_the_tail_of_writes() {
+    let (whole, waf) = overwrite_latencies(&[("frontiers", "4")]);
+    let (steps, waf_of_steps) = overwrite_latencies(&[("frontiers", "4"), ("gc_step", "3")]);
+    let tail = |latencies: &[u64]| latencies[latencies.len() * 999 / 1000];
+    assert!(tail(&steps) * 3 < tail(&whole), "{} against {}", tail(&steps), tail(&whole));
+    assert!((waf_of_steps / waf - 1.0).abs() < 0.03, "{waf_of_steps} against {waf}");
 }

@@ -123,6 +123,7 @@ fn no_erase_block_ever_holds_host_pages_of_two_streams() {
                                     _ => "global",
                                 },
                             ),
+                            ("gc_step", ["0", "1", "4"][seed as usize / 3 % 3]),
                             ("background_gc", if seed % 3 == 0 { "true" } else { "false" }),
                             ("op", "0.7"),
                         ],

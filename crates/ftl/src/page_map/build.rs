@@ -58,6 +58,7 @@ pub(super) fn domains<D: FlashDevice>(
                 pages_per_block,
                 program_pages: device.capabilities().program_pages,
                 blocks_per_piece,
+                steps: config.gc_step > 0,
                 data_blocks,
                 marks,
             };

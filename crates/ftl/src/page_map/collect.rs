@@ -7,6 +7,68 @@ use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, P
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 
 impl<D: FlashDevice> PageMap<D> {
+    /// Before a host write into a domain that is short of free pages: a step of collection while there is room, else as much as it takes.
+    #[inline(never)]
+    pub(super) fn make_room(
+        &mut self,
+        domain: usize,
+        log: usize,
+        needed: u64,
+        at: SimTime,
+    ) -> Result<(), FtlError> {
+        if self.gc_step == 0 {
+            return self.reclaim(domain, log, needed, at);
+        }
+        let this = &self.domains[domain];
+        if self.deferred || this.free_pages < this.low_pages {
+            self.finish_in_hand(domain, at)?;
+            return self.reclaim(domain, log, needed, at);
+        }
+        self.step(domain, at)
+    }
+
+    /// Moves the next pages of the victim in hand, or chooses one, and erases it when it is empty.
+    fn step(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+        if self.domains[domain].victim_in_hand.is_none() {
+            self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
+            // A full victim gains nothing; there is still time for the policy to offer another.
+            let mut without_gain = 0;
+            let Some(victim) = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0) else {
+                return Ok(());
+            };
+            self.domains[domain].unseal(victim, &mut self.blocks.infos);
+            self.domains[domain].victim_in_hand = Some((victim, Token::NONE));
+        }
+        self.empty_in_hand(domain, self.gc_step, at)?;
+        if self.domains[domain].victim_in_hand.is_none() { self.level_wear(domain, at) } else { Ok(()) }
+    }
+
+    /// Empties the victim in hand to the end, if there is one.
+    fn finish_in_hand(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+        if self.domains[domain].victim_in_hand.is_some() {
+            self.empty_in_hand(domain, u32::MAX, at)?;
+        }
+        Ok(())
+    }
+
+    /// Moves up to `most` pages of the victim in hand; erases it when none is left.
+    fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> Result<(), FtlError> {
+        let Some((victim, before)) = self.domains[domain].victim_in_hand.take() else { return Ok(()) };
+        let moved = match self.empty(domain, victim, most, Cause::Gc, at) {
+            Ok(moved) => self.device.join(before, moved),
+            Err(error) => {
+                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+                return Err(error);
+            }
+        };
+        if self.blocks.infos[victim as usize].valid > 0 {
+            self.domains[domain].victim_in_hand = Some((victim, moved));
+            return Ok(());
+        }
+        self.erase(domain, victim, moved, Cause::Gc, at)?;
+        Ok(())
+    }
+
     /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when nothing can be gained and the next
     /// program would eat into the block that GC itself needs.
     #[inline(never)]
@@ -56,6 +118,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// not know ends at submission, one victim for each domain and call.
     pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
         for domain in 0..self.domains.len() {
+            self.finish_in_hand(domain, at)?;
             let mut now = at.max(self.device.idle_from());
             while now < until && self.domains[domain].free_pages < self.domains[domain].background_pages {
                 let mut without_gain = 0;
@@ -74,7 +137,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Empties a sealed block and erases it. Gives the completion of the erase.
     fn collect(&mut self, domain: usize, victim: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
         self.domains[domain].unseal(victim, &mut self.blocks.infos);
-        let moved = match self.empty(domain, victim, cause, at) {
+        let moved = match self.empty(domain, victim, u32::MAX, cause, at) {
             Ok(moved) => moved,
             Err(error) => {
                 // What was moved stays moved; the rest is still mapped here, so the block is a candidate again.
@@ -82,6 +145,18 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
         };
+        self.erase(domain, victim, moved, cause, at)
+    }
+
+    /// Erases an emptied block, or gives it up. Gives the completion.
+    fn erase(
+        &mut self,
+        domain: usize,
+        victim: u32,
+        moved: Token,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
         if cause == Cause::Gc {
             self.stats.gc_runs += 1;
         }
@@ -102,11 +177,18 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Moves the valid pages of a block. Gives the completion of all the programs.
-    fn empty(&mut self, domain: usize, block: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
+    /// Moves up to `most` valid pages of a block. Gives the completion of all the programs.
+    fn empty(
+        &mut self,
+        domain: usize,
+        block: u32,
+        most: u32,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
         let log = self.domains[domain].target(block, cause == Cause::Wear);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.move_pages(domain, block, log, &mut buffer, Issue::new(at, cause));
+        let result = self.move_pages(domain, (block, most), log, &mut buffer, Issue::new(at, cause));
         self.buffer = buffer;
         result
     }
@@ -115,7 +197,7 @@ impl<D: FlashDevice> PageMap<D> {
     fn move_pages(
         &mut self,
         domain: usize,
-        block: u32,
+        (block, most): (u32, u32),
         log: usize,
         buffer: &mut [u8],
         issue: Issue,
@@ -134,6 +216,9 @@ impl<D: FlashDevice> PageMap<D> {
                 }
             }
             last = page;
+            if self.moves.len() as u32 == most {
+                break;
+            }
         }
         let moved = self.moves.len() as u32;
         if moved > 0 {
@@ -218,7 +303,7 @@ impl<D: FlashDevice> PageMap<D> {
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
         while let Some((domain, block)) = self.failed.pop() {
             let moved = if self.has_room_for(domain, block) {
-                self.empty(domain, block, Cause::Gc, at)
+                self.empty(domain, block, u32::MAX, Cause::Gc, at)
             } else {
                 Err(self.full("a block that failed cannot be emptied", needed))
             };

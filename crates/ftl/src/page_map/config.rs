@@ -88,6 +88,12 @@ pub static INFO: Info = Info {
             default: "",
         },
         Param {
+            name: "gc_step",
+            summary: "pages of a victim moved for each page written, so that collection and host take turns; 0: the whole victim at once",
+            kind: ParamKind::Int { min: 0, max: 1 << 20 },
+            default: "0",
+        },
+        Param {
             name: "background_gc",
             summary: "collect while the host is idle",
             kind: ParamKind::Bool,
@@ -151,6 +157,8 @@ pub(super) struct Config {
     /// Open blocks of each log of each domain.
     pub frontiers: u32,
     pub background_gc: bool,
+    /// Pages moved for each page written; 0 for whole victims.
+    pub gc_step: u32,
     pub rmw: bool,
 }
 
@@ -199,6 +207,7 @@ impl Config {
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
             frontiers,
             background_gc: params.flag("background_gc"),
+            gc_step: params.int32("gc_step"),
             rmw: params.flag("rmw"),
         })
     }

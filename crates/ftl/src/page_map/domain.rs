@@ -8,7 +8,7 @@ use super::pool::Pool;
 use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
 use crate::wear::WearPolicy;
-use nandscape_core::{Ppn, QuietRoom};
+use nandscape_core::{Ppn, QuietRoom, Token};
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +35,8 @@ pub(super) struct DomainShape {
     pub program_pages: u32,
     /// Blocks of a piece; 0 where there are no streams.
     pub blocks_per_piece: u32,
+    /// Victims are emptied step by step.
+    pub steps: bool,
     /// Blocks that the logical pages fill.
     pub data_blocks: u64,
     pub marks: Watermarks,
@@ -70,8 +72,12 @@ pub(super) struct Domain {
     /// A host write starts GC while `free_pages` is below this: `low_pages`, or the floor while collection is put off.
     pub trigger_pages: u64,
     deferred: bool,
+    /// Victims are emptied step by step, from a block before the low watermark on.
+    steps: bool,
+    /// The victim that is being emptied step by step, and the completion of the moves so far.
+    pub victim_in_hand: Option<(u32, Token)>,
     /// GC runs while `free_pages` is below this ...
-    low_pages: u64,
+    pub low_pages: u64,
     /// ... until it is not below this.
     pub high_pages: u64,
     pub background_pages: u64,
@@ -139,6 +145,8 @@ impl Domain {
             sealed: 0,
             trigger_pages: 0,
             deferred: false,
+            steps: shape.steps,
+            victim_in_hand: None,
             low_pages: 0,
             high_pages: 0,
             background_pages: 0,
@@ -162,7 +170,8 @@ impl Domain {
         (self.low_pages, self.high_pages, self.background_pages) =
             (pages(low), pages(high), pages(background));
         self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
-        self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages };
+        let head_start = if self.steps { block } else { 0 };
+        self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages + head_start };
     }
 
     /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams all of it, since free pages
@@ -454,8 +463,9 @@ impl Domain {
 
     /// Blocks that collection keeps free or open in the mean, so that they are never victims.
     pub fn reserve_blocks(&self) -> u64 {
-        // The half block by which the marks are less rounds up again.
-        (self.low_pages + self.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
+        // The half block by which the marks are less rounds up again. A victim in hand is no candidate either.
+        u64::from(self.steps)
+            + (self.low_pages + self.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }
 
     /// DRAM for logs and, with streams, for owners and pieces.

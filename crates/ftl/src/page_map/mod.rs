@@ -64,6 +64,8 @@ pub struct PageMap<D> {
     stats: FtlStats,
     levels_wear: bool,
     background_gc: bool,
+    /// Pages of a victim that are moved for each page written; 0 for all at once.
+    gc_step: u32,
     /// Collection is put off ([`Ftl::defer_collection`]).
     deferred: bool,
     rmw: bool,
@@ -117,6 +119,7 @@ impl<D: FlashDevice> PageMap<D> {
             seq: 0,
             stats: FtlStats::default(),
             background_gc: config.background_gc,
+            gc_step: config.gc_step,
             deferred: false,
             rmw: config.rmw,
             attention: false,
@@ -160,7 +163,7 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<Token, FtlError> {
         let domain = self.placement.domain(span.lpn);
         if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
-            self.reclaim(domain, log, needed, at)?;
+            self.make_room(domain, log, needed, at)?;
         }
         if !span.is_whole(self.page_bytes) {
             return self.write_partial(domain, span, log, data, at);
@@ -190,6 +193,8 @@ impl<D: FlashDevice> PageMap<D> {
         let info = self.blocks.clear(page, block);
         if info.state == BlockState::Sealed {
             self.domains[domain].invalidated(block, info.valid, self.seq);
+        } else if info.valid == 0 && info.state == BlockState::Victim {
+            self.domains[domain].emptied(block);
         }
     }
 

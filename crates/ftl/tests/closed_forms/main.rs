@@ -293,3 +293,21 @@ fn the_automatic_split_comes_within_one_percent_of_the_best_fixed_one() {
     };
     check(&[run(LOADS[0], "separate"), run(LOADS[1], "shared"), run(LOADS[2], "shared")], 0.01);
 }
+
+#[test]
+fn collection_in_steps_costs_what_the_closed_forms_say() {
+    let run = |op, frontier, step, victim| -> (Run, Form) {
+        let params = [("op", op), ("gc_frontier", frontier), ("gc_step", step), ("victim", victim)];
+        (Run::new([2, 2, 1, 512, 64], &params), form(victim))
+    };
+    check(
+        &[
+            run("0.28", "separate", "2", "greedy"),
+            run("0.28", "shared", "8", "fifo"),
+            run("0.15", "separate", "4", "greedy"),
+            // Too slow to keep up, so that the host waits after all.
+            run("0.15", "shared", "1", "greedy"),
+        ],
+        0.01,
+    );
+}
