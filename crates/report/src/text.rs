@@ -210,6 +210,9 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             r.wear.erases_min, r.wear.erases_mean, r.wear.erases_max, r.wear.erases_stddev
         ),
     ));
+    if let Some(text) = lifetime(r) {
+        pairs.push(("lifetime", text));
+    }
     pairs.push((
         "map",
         format!(
@@ -274,6 +277,22 @@ fn policy_table(result: &RunResult) -> Option<Table> {
     let share = |bytes: u64| format!("{:.1}", bytes as f64 * 100.0 / total.max(1) as f64);
     table.column(head("share", "%", false), policy.streams.iter().map(|s| share(s.bytes)).collect());
     Some(table)
+}
+
+/// What the host may write until the blocks are spent; `None` where their endurance is endless or nothing was written.
+fn lifetime(r: &RunResult) -> Option<String> {
+    let life = &r.lifetime;
+    let until = life.host_bytes_until_worn?;
+    let first = life.host_bytes_until_first_block_worn.map_or(String::new(), |bytes| {
+        format!(" ({} until the first block is)", Kind::Bytes.show_alone(bytes))
+    });
+    Some(format!(
+        "{} from the host until {} erases a block are spent{first}: {:.0} drive writes, {:.1} years at 1 a day",
+        Kind::Bytes.show_alone(until),
+        life.endurance?,
+        life.drive_writes?,
+        life.years_at_1_dwpd?
+    ))
 }
 
 /// Flash operations by cause; causes that did nothing are left out.

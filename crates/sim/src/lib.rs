@@ -5,12 +5,14 @@
 //! * [`jobs`]: fio job files: many jobs on the namespaces of one subsystem.
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests.
+//! * [`lifetime`]: how much may be written until the flash is worn out.
 //! * [`result`]: the result document (schema 1).
 //!
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
 pub mod histogram;
 pub mod jobs;
+pub mod lifetime;
 mod lookahead;
 pub mod metrics;
 pub mod precondition;
@@ -18,6 +20,7 @@ pub mod replay;
 pub mod result;
 
 pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, run_jobs};
+pub use lifetime::LifetimeResult;
 pub use precondition::Precondition;
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::RunResult;

@@ -4,6 +4,7 @@
 //! issued at their time stamps (shifted so that the first is issued at 0). Either way commands are submitted in
 //! nondecreasing virtual time. Schedulers that know completions at submission answer at once; event-driven ones are advanced.
 
+use crate::lifetime::LifetimeResult;
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
@@ -213,6 +214,7 @@ fn document(
             placement_of_logs(std::iter::once((0, logs)))
         }),
         policy: None,
+        lifetime: LifetimeResult::default(),
         notes: Vec::new(),
         host,
     }

@@ -1,5 +1,6 @@
 //! The result document, schema 1. Other tools rely on these names: add, never rename.
 
+use crate::lifetime::LifetimeResult;
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport, WorkloadInfo,
@@ -70,6 +71,9 @@ pub struct RunResult {
     /// What the host's stream policy did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyResult>,
+    /// Until the flash is worn out.
+    #[serde(default)]
+    pub lifetime: LifetimeResult,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -5,7 +5,7 @@ use crate::config::{ConfigError, StackConfig};
 use crate::run::{RunError, RunOptions};
 use nandscape_jobs::{JobError, JobFile};
 use nandscape_report::Run;
-use nandscape_sim::{JobOptions, JobsError, run_jobs};
+use nandscape_sim::{JobOptions, JobsError, LifetimeResult, run_jobs};
 use std::path::Path;
 use std::time::Instant;
 
@@ -59,6 +59,8 @@ pub fn run_parsed(
     result.config_hash = config.hash();
     result.config = config.to_json();
     result.set_wall(wall_s);
+    let page_bytes = config.geometry.page_bytes;
+    result.lifetime = LifetimeResult::estimate(&result, config.nand.endurance, page_bytes);
     Ok(Run { label: label.to_owned(), result, series: None, jobs: outcome.series })
 }
 

@@ -2,6 +2,7 @@
 //! [`REPRODUCTIONS`].
 
 mod policies;
+mod streams;
 mod thesis;
 
 use crate::run::RunError;
@@ -67,6 +68,8 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     thesis::PARALLEL,
     policies::POLICIES,
     policies::CAPTURED,
+    streams::EXAMPLE,
+    streams::RULES,
 ];
 
 /// A comparison of two numbers.

@@ -6,7 +6,7 @@ use crate::host::HostReader;
 use crate::jobs::{is_job_file, run_job_file};
 use nandscape_core::{Namespace, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{Progress, ReplayError, ReplayOptions};
+use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -278,6 +278,8 @@ fn replay_on(
         result.policy = Some(policy);
         result.notes.extend(notes);
     }
+    let page_bytes = config.geometry.page_bytes;
+    result.lifetime = LifetimeResult::estimate(&result, config.nand.endurance, page_bytes);
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

@@ -303,6 +303,7 @@ fn result(
         job_defaults: std::collections::BTreeMap::new(),
         placement: None,
         policy: None,
+        lifetime: nandscape_sim::LifetimeResult::default(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],

@@ -144,6 +144,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         },
         latency_ns,
         cost: cost.into(),
+        lifetime: crate::LifetimeResult::default(),
         jobs,
         sets,
         job_defaults: finished.file.global.iter().cloned().collect(),

@@ -1,0 +1,249 @@
+//! Streams: the example figure of row S0-08, and the rules of thumb of rows S0-60 to S0-62 and S1-04 on a small device of our own.
+//!
+//! The sources print no figures for the rules, so their rows are statements; what was measured is in the notes.
+
+use super::{Context, Reproduction, number, statement};
+use crate::build::{BuildOptions, build};
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::run::{RunError, RunOptions, replay};
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Info, NamespaceError, Op, SimTime};
+use nandscape_report::ReproductionRow;
+use nandscape_sim::RunResult;
+use rayon::prelude::*;
+
+type Rows = Result<Vec<ReproductionRow>, RunError>;
+
+pub(super) const EXAMPLE: Reproduction = Reproduction {
+    info: Info {
+        name: "streams-example",
+        summary: "hot and cold pages in blocks of four: copies in one log and with two streams",
+        source: "row S0-08",
+        params: &[],
+    },
+    run: example,
+};
+
+pub(super) const RULES: Reproduction = Reproduction {
+    info: Info {
+        name: "streams-rules",
+        summary: "when streams pay: empty and full devices, small and large requests, mixed lifetimes",
+        source: "rows S0-60 to S0-62 and S1-04",
+        params: &[],
+    },
+    run: rules,
+};
+
+/// H1 C1 H2 C2 C3 H3 H4 C4, then H1 to H4 again. Hot pages are 0 to 3 and of stream 1, cold ones 4 to 7 and of stream 2.
+const ORDER: [u64; 12] = [0, 4, 1, 5, 6, 2, 3, 7, 0, 1, 2, 3];
+
+fn example(context: &Context<'_>) -> Rows {
+    context.check_stop()?;
+    let (one_log, two_streams) = (copies(0)?, copies(2)?);
+    let row = |name: &str, published: f64, measured: u64| {
+        number("streams-example", "S0-08", name, "pages", published, measured as f64, "")
+    };
+    Ok(vec![
+        row("copied on reclaiming blocks 1 and 2, one log", 4.0, one_log.1),
+        row("copied, two streams", 0.0, two_streams.1),
+        row("reclaimed blocks, one log", 2.0, one_log.0),
+    ])
+}
+
+/// Blocks reclaimed and pages copied by the time nothing more can be gained.
+fn copies(streams: u32) -> Result<(u64, u64), RunError> {
+    let config = configure(&[
+        ("device.channels", "1"),
+        ("device.dies_per_channel", "1"),
+        ("device.planes_per_die", "1"),
+        ("device.blocks_per_plane", "24"),
+        ("device.pages_per_block", "4"),
+        ("device.page", "4k"),
+        ("ftl.op", "3"),
+        ("ftl.frontiers", "1"),
+        ("ftl.streams", &streams.to_string()),
+        ("ftl.background_gc", "true"),
+        ("ftl.background_watermark", "100%"),
+    ])?;
+    let mut namespace = build(&config, BuildOptions::default())?;
+    let failed = |error: NamespaceError| RunError::Failed {
+        label: format!("S0-08 with {streams} streams"),
+        message: error.to_string(),
+    };
+    let mut at = SimTime::ZERO;
+    for lpn in ORDER {
+        let hint = Hint(if lpn < 4 { 1 } else { 2 });
+        let command = Command { op: Op::Write, extent: Extent::new(lpn * 4096, 4096), hint };
+        let token = namespace.submit(command, Payload::None, at).map_err(failed)?;
+        at = namespace.completion(token).unwrap_or(at);
+    }
+    // Long enough for every block that has anything to give.
+    namespace.idle(at, at + 1_000_000_000).map_err(failed)?;
+    let stats = namespace.ftl_stats();
+    Ok((stats.gc_runs, stats.gc_moved_pages))
+}
+
+fn configure(pairs: &[(&str, &str)]) -> Result<StackConfig, ConfigError> {
+    let mut typed = Typed::new();
+    typed.merge_preset("generic-tlc")?;
+    typed.set_ftl("page-map")?;
+    for (key, value) in pairs {
+        typed.set(key, value)?;
+    }
+    typed.check()
+}
+
+/// Who keeps what apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logs {
+    /// A device without streams.
+    One,
+    /// Two streams; victims are chosen among all blocks.
+    Two,
+    /// Two streams that share the blocks by what they are measured to need.
+    Divided,
+}
+
+/// One run: 512 MiB of flash, a part of it filled once in order before anything is counted.
+fn run(context: &Context<'_>, logs: Logs, spec: &str, filled: &str) -> Result<RunResult, RunError> {
+    context.check_stop()?;
+    let config = configure(&[
+        ("device.channels", "2"),
+        ("device.dies_per_channel", "2"),
+        ("device.planes_per_die", "2"),
+        ("device.blocks_per_plane", "128"),
+        ("device.pages_per_block", "32"),
+        ("device.page", "16k"),
+        ("device.endurance", "endless"),
+        // Kept small beside the blocks, of which every log keeps some open.
+        ("ftl.frontiers", "4"),
+        ("ftl.streams", if logs == Logs::One { "0" } else { "2" }),
+        ("ftl.split", if logs == Logs::Divided { "auto" } else { "global" }),
+        ("workload.seed", &context.seed.to_string()),
+        ("workload.depth", "32"),
+        ("workload.precondition", filled),
+    ])?;
+    let run = replay(&config, spec, &RunOptions { stop: context.stop, ..RunOptions::default() })?;
+    if let Some(error) = &run.result.error {
+        return Err(RunError::Failed {
+            label: format!("{spec} with {logs:?}"),
+            message: error.message.clone(),
+        });
+    }
+    if run.result.partial { Err(RunError::Interrupted) } else { Ok(run.result) }
+}
+
+/// The same load without and with streams.
+struct Pair {
+    one: RunResult,
+    two: RunResult,
+}
+
+impl Pair {
+    fn new(context: &Context<'_>, spec: &str, filled: &str) -> Result<Self, RunError> {
+        let (one, two) =
+            rayon::join(|| run(context, Logs::One, spec, filled), || run(context, Logs::Two, spec, filled));
+        Ok(Self { one: one?, two: two? })
+    }
+
+    fn wafs(&self) -> (f64, f64) {
+        (self.one.waf.unwrap_or(f64::NAN), self.two.waf.unwrap_or(f64::NAN))
+    }
+
+    /// Throughput with streams over that without.
+    fn gain(&self) -> f64 {
+        self.two.throughput.write_bytes_per_s / self.one.throughput.write_bytes_per_s
+    }
+}
+
+fn hot_cold(more: &str) -> String {
+    format!("hotcold:f=20%,r=80%,hints=true,{more}")
+}
+
+fn rules(context: &Context<'_>) -> Rows {
+    const ID: &str = "streams-rules";
+    let mut rows = Vec::new();
+    let mut say = |row: &str, name: &str, published: &str, holds: bool, note: String| {
+        rows.push(statement(ID, row, name, published, holds, &note));
+    };
+    let empty = Pair::new(context, &hot_cold("bs=16k,count=12k"), "none")?;
+    say(
+        "S0-60",
+        "empty device",
+        "no collection, and throughput with streams within 1 % of that without",
+        empty.one.gc.runs + empty.two.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
+        format!("throughput x {:.4}, collections {}", empty.gain(), empty.one.gc.runs + empty.two.gc.runs),
+    );
+    let spans = [60, 80, 90, 100];
+    let loads: Vec<Pair> = spans
+        .par_iter()
+        .map(|span| {
+            Pair::new(
+                context,
+                &hot_cold(&format!("bs=16k,count=400k,span={span}%")),
+                &format!("fill:{span}%"),
+            )
+        })
+        .collect::<Result<_, _>>()?;
+    let wafs: Vec<String> = spans
+        .iter()
+        .zip(&loads)
+        .map(|(span, pair)| format!("{span} %: {:.3} to {:.3}", pair.wafs().0, pair.wafs().1))
+        .collect();
+    say(
+        "S0-61",
+        "60 to 100 % of the device in use",
+        "write amplification falls at every load",
+        loads.iter().all(|pair| pair.wafs().1 < pair.wafs().0),
+        wafs.join("; "),
+    );
+    let full = &loads[loads.len() - 1];
+    say(
+        "S0-61",
+        "full device, heavy writes",
+        "throughput rises",
+        full.gain() > 1.0,
+        format!("throughput x {:.3}", full.gain()),
+    );
+    let divided = run(context, Logs::Divided, &hot_cold("bs=16k,count=400k,span=100%"), "fill")?;
+    say(
+        "S0-61",
+        "full device, blocks divided among the streams",
+        "our own: the gain grows once each stream has its share of the blocks",
+        divided.waf < full.two.waf,
+        format!(
+            "write amplification {:.3}, {:.3} and {:.3}",
+            full.wafs().0,
+            full.wafs().1,
+            divided.waf.unwrap_or(f64::NAN)
+        ),
+    );
+    let large = Pair::new(context, &hot_cold("bs=4M,count=1600,span=100%"), "fill")?;
+    say(
+        "S0-62",
+        "requests of 16 KiB against 4 MiB",
+        "small random writes gain more than large sequential ones",
+        full.gain() > large.gain(),
+        format!("throughput x {:.3} against x {:.3}", full.gain(), large.gain()),
+    );
+    rows.extend(mixed(context, full)?);
+    Ok(rows)
+}
+
+/// Streams that nobody tells apart: hints are not given, so that everything is in one.
+fn mixed(context: &Context<'_>, full: &Pair) -> Rows {
+    let spec = "hotcold:f=20%,r=80%,bs=16k,count=400k,span=100%";
+    let (mixed, plain) = (run(context, Logs::Two, spec, "fill")?, &full.one);
+    let (waf, expected) = (mixed.waf.unwrap_or(f64::NAN), full.wafs().0);
+    let holds = (waf / expected - 1.0).abs() < 0.01
+        && mixed.cost.dram_bytes > plain.cost.dram_bytes
+        && mixed.cost.total_blocks == plain.cost.total_blocks;
+    let note = format!(
+        "write amplification {waf:.3} against {expected:.3}; {} against {} bytes of DRAM; {} spare blocks in both",
+        mixed.cost.dram_bytes,
+        plain.cost.dram_bytes,
+        mixed.cost.total_blocks - mixed.cost.logical_pages.div_ceil(mixed.cost.pages_per_block),
+    );
+    let published = "write amplification of a device without streams, within 1 %; spare blocks and DRAM are paid all the same";
+    Ok(vec![statement("streams-rules", "S1-04", "all lifetimes in one stream", published, holds, &note)])
+}
