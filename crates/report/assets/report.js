@@ -155,7 +155,25 @@
     };
   };
 
+  // What the jobs of a job file did over time: one line a job, or an NVM set.
+  const overTime = (part, show, floor) => (figure, view) => {
+    const jobs = data.runs[+figure.dataset.run].jobs;
+    const lines = jobs[part].filter((line) => line.values[view].some((v) => v != null));
+    if (!lines.length) return null;
+    const values = lines.map((line) => line.values[view]);
+    return {
+      data: [jobs.x, ...values], show: show[view] ?? show[0], x: { label: "time", show: nanos }, floor,
+      sync: "time-" + figure.dataset.run,
+      lines: lines.map((line, i) => ({ label: line.label, stroke: css(`--c${i % 8}`), dash: DASHES[Math.floor(i / 8) % DASHES.length] })),
+      log: show[0] === nanos && skewed(values.flat().filter((v) => v > 0)),
+    };
+  };
+
   const KINDS = {
+    "job-rate": overTime("rate", [(v) => digits(v), count], 0),
+    "job-waf": overTime("waf", [(v) => digits(v)], 0),
+    "job-read": overTime("read", [nanos], 0),
+    "job-write": overTime("write", [nanos], 0),
     addresses,
     workingset: workingSet,
     throughput: curves(["rate", "rate_i"], (v) => digits(v), 0),

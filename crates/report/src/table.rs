@@ -48,6 +48,20 @@ impl Table {
         self.heads.push(head);
     }
 
+    /// Names of the columns with their units, and whether they are read from the left.
+    pub fn names(&self) -> Vec<(String, bool)> {
+        let name = |head: &Head| match head.unit.as_str() {
+            "" => head.name.trim().to_owned(),
+            unit => format!("{}, {unit}", head.name.trim()),
+        };
+        self.heads.iter().map(|head| (name(head), head.is_left)).collect()
+    }
+
+    /// The cells, row by row.
+    pub fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// The lines, each ended, without trailing blanks.
     pub fn render(&self) -> String {
         let mut widths: Vec<usize> = (0..self.heads.len())

@@ -67,6 +67,9 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
             out.insert("requests".into(), requests_data(series));
         }
     }
+    if let Some(series) = run.jobs.as_ref().filter(|series| series.windows.len() > 1) {
+        out.insert("jobs".into(), super::jobs::data(&run.result, series));
+    }
     out.insert("nines-read".into(), nines(&run.result.latency_ns.read));
     out.insert("nines-write".into(), nines(&run.result.latency_ns.write));
     for (kind, map) in super::maps::maps(page, index) {

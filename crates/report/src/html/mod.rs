@@ -7,6 +7,7 @@ mod bars;
 mod config;
 mod data;
 mod escape;
+mod jobs;
 mod maps;
 mod sections;
 mod stats;
@@ -112,6 +113,7 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
     }
     if !runs.is_empty() {
         parts.push(("summary", "Summary", sections::summary(&page)));
+        parts.push(("jobs", "Jobs", jobs::jobs(&page)));
         parts.push(("over-data", "Over the data written", sections::over_data(&page)));
         parts.push(("latency", "Latency", sections::latency(&page)));
         parts.push(("requests", "Single requests", sections::requests(&page)));

@@ -1,0 +1,217 @@
+//! The jobs of a job file: a table, and what each did over time.
+
+use super::Page;
+use super::data::number;
+use super::escape::text;
+use crate::jobs::{jobs_table, label, sets_table};
+use crate::table::Table;
+use nandscape_sim::jobs::timeline::{Cell, JobSeries, SetPoint, Window};
+use nandscape_sim::result::RunResult;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Lines of a chart; more could not be told apart.
+const MAX_LINES: usize = 16;
+
+/// Tables and charts of every run of a job file.
+pub(super) fn jobs(page: &Page<'_>) -> String {
+    let mut out = String::new();
+    for (index, run) in page.runs.iter().enumerate() {
+        let Some(table) = jobs_table(&run.result) else { continue };
+        if page.runs.len() > 1 {
+            let _ = writeln!(out, "<h3>{}</h3>", page.name(index));
+        }
+        out.push_str(&html_table("Requests and latencies of each job", &table));
+        if let Some(table) = sets_table(&run.result) {
+            out.push_str(&html_table("NVM sets", &table));
+        }
+        let Some(series) = &run.jobs else { continue };
+        if series.windows.len() > 1 {
+            out.push_str(&charts(index, &run.result, series));
+        }
+    }
+    out
+}
+
+fn html_table(caption: &str, table: &Table) -> String {
+    let mut out = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>\n<caption>{caption}</caption>\n\
+         <thead><tr>"
+    );
+    for (name, is_left) in table.names() {
+        let class = if is_left { " class=\"left\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", text(&name));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in table.rows() {
+        out.push_str("<tr>");
+        for (cell, (_, is_left)) in row.iter().zip(table.names()) {
+            let class = if is_left { " class=\"left\"" } else { "" };
+            let _ = write!(out, "<td{class}>{}</td>", text(cell.trim()));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
+    let mut out = String::from("<div class=\"grid\">\n");
+    let more = if series.rows.len() > MAX_LINES {
+        format!("; the first {MAX_LINES} of {} jobs", series.rows.len())
+    } else {
+        String::new()
+    };
+    let step = crate::number::Kind::Nanos.show_alone(series.interval_ns as f64);
+    let mut chart = |kind: &str, title: &str, about: &str, tabs: &[&str]| {
+        let id = format!("{kind}-{index}");
+        let _ = write!(
+            out,
+            "<figure class=\"card chart\" data-chart=\"{kind}\" data-run=\"{index}\" aria-labelledby=\"t-{id}\">\n\
+             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{title}</h4><p class=\"about\">{about}, each {step}{more}</p></div>\
+             <div class=\"controls\"><div class=\"tabs\" role=\"group\" aria-label=\"View\">"
+        );
+        for (i, tab) in tabs.iter().enumerate() {
+            let _ = write!(
+                out,
+                "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
+                i == 0
+            );
+        }
+        out.push_str(
+            "</div><button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n\
+             <div class=\"plot\"></div>\n<noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
+        );
+    };
+    chart("job-rate", "Throughput over time", "of each job", &["MB/s", "IOPS"]);
+    if result.host.write_pages > 0 {
+        chart(
+            "job-waf",
+            "Write amplification over time",
+            "programs per host page",
+            &["in the step", "so far"],
+        );
+    }
+    let tabs = ["mean", "p50", "p99", "p99.9", "max"];
+    if result.jobs.iter().any(|job| job.read.requests > 0) {
+        chart("job-read", "Read latency over time", "of each job (percentiles within 6.25 %)", &tabs);
+    }
+    if result.jobs.iter().any(|job| job.write.requests > 0) {
+        chart("job-write", "Write latency over time", "of each job (percentiles within 6.25 %)", &tabs);
+    }
+    out + "</div>\n"
+}
+
+/// Data of the charts: times, and for each chart its lines with the values of every view.
+pub(super) fn data(result: &RunResult, series: &JobSeries) -> Value {
+    let name = |row: usize| result.jobs.get(row).map_or_else(|| series.rows[row].clone(), label);
+    let mut rate = Vec::new();
+    let mut latency = [Vec::new(), Vec::new()];
+    for row in 0..series.rows.len().min(MAX_LINES) {
+        for (op, word) in ["read", "write"].into_iter().enumerate() {
+            let cells: Vec<&Cell> = series.windows.iter().map(|window| &window.rows[row][op]).collect();
+            if cells.iter().all(|cell| cell.requests == 0) {
+                continue;
+            }
+            let label = format!("{} {word}", name(row));
+            rate.push(json!({ "label": label, "values": rates(series, &cells) }));
+            latency[op].push(json!({ "label": name(row), "values": latencies(&cells) }));
+        }
+    }
+    let [read, write] = latency;
+    json!({
+        "x": series.windows.iter().map(|window| json!(window.end_ns)).collect::<Vec<_>>(),
+        "rate": rate,
+        "read": read,
+        "write": write,
+        "waf": (0..result.sets.len()).map(|set| waf(result, series, set)).collect::<Vec<_>>(),
+    })
+}
+
+/// MB/s and IOPS in each window.
+fn rates(series: &JobSeries, cells: &[&Cell]) -> [Vec<Value>; 2] {
+    let mut before = 0;
+    let mut out = [Vec::with_capacity(cells.len()), Vec::with_capacity(cells.len())];
+    for (window, cell) in series.windows.iter().zip(cells) {
+        let seconds = (window.end_ns - before) as f64 / 1e9;
+        before = window.end_ns;
+        out[0].push(number(cell.bytes as f64 / 1e6 / seconds));
+        out[1].push(number(cell.requests as f64 / seconds));
+    }
+    out
+}
+
+/// Mean, percentiles and maximum in each window; null where nothing completed.
+fn latencies(cells: &[&Cell]) -> Vec<Vec<Value>> {
+    let column = |of: &dyn Fn(&Cell) -> Option<f64>| -> Vec<Value> {
+        cells.iter().map(|cell| of(cell).map_or(Value::Null, number)).collect()
+    };
+    let quantile = |q: f64| column(&move |cell| cell.quantile(q).map(|ns| ns as f64));
+    vec![
+        column(&|cell| (cell.requests > 0).then(|| cell.latency_sum_ns as f64 / cell.requests as f64)),
+        quantile(0.5),
+        quantile(0.99),
+        quantile(0.999),
+        column(&|cell| (cell.requests > 0).then_some(cell.latency_max_ns as f64)),
+    ]
+}
+
+fn waf(result: &RunResult, series: &JobSeries, set: usize) -> Value {
+    let point = |window: &Window| window.sets.get(set).copied().unwrap_or_default();
+    let ratio = |programs: u64, pages: u64| {
+        if pages == 0 { Value::Null } else { number(programs as f64 / pages as f64) }
+    };
+    let mut before = SetPoint::default();
+    let (mut step, mut so_far) = (Vec::new(), Vec::new());
+    for window in &series.windows {
+        let now = point(window);
+        step.push(ratio(now.programs - before.programs, now.host_pages - before.host_pages));
+        so_far.push(ratio(now.programs, now.host_pages));
+        before = now;
+    }
+    let label = if result.sets.len() > 1 { format!("set {set}") } else { "device".to_owned() };
+    json!({ "label": label, "values": [step, so_far] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(requests: u64, bytes: u64, latency_ns: u64) -> Cell {
+        Cell {
+            requests,
+            bytes,
+            latency_sum_ns: requests * latency_ns,
+            latency_max_ns: latency_ns,
+            ..Cell::default()
+        }
+    }
+
+    fn series() -> JobSeries {
+        let window = |end_ns, read: Cell, programs| Window {
+            end_ns,
+            rows: vec![[read, Cell::default()]],
+            sets: vec![SetPoint { host_pages: programs / 2, programs, ..SetPoint::default() }],
+        };
+        JobSeries {
+            interval_ns: 1_000_000,
+            rows: vec!["a".to_owned()],
+            windows: vec![
+                window(1_000_000, cell(10, 40_960, 1000), 10),
+                window(2_000_000, cell(0, 0, 0), 10),
+                window(2_500_000, cell(5, 20_480, 3000), 40),
+            ],
+        }
+    }
+
+    #[test]
+    fn rates_are_over_their_own_window_and_silence_has_no_latency() {
+        let series = series();
+        let cells: Vec<&Cell> = series.windows.iter().map(|w| &w.rows[0][0]).collect();
+        let [bytes, iops] = rates(&series, &cells);
+        assert_eq!(format!("{bytes:?}"), "[Number(40.96), Number(0), Number(40.96)]");
+        assert_eq!(format!("{iops:?}"), "[Number(10000), Number(0), Number(10000)]");
+        let mean = &latencies(&cells)[0];
+        assert_eq!((mean[0].as_u64(), mean[1].is_null(), mean[2].as_u64()), (Some(1000), true, Some(3000)));
+    }
+}
