@@ -392,6 +392,41 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
     assert_eq!(rig.times(), [1700, 4700, 0, 0, 0]);
 }
 
+/// A die of two planes of a block of 6 pages each.
+fn planes(multi_plane: bool, ops: &[TimedOp]) -> Vec<u64> {
+    let geometry = Geometry { planes_per_die: 2, blocks_per_plane: 1, ..GEOMETRY };
+    let options = Options { multi_plane, reads_ns: vec![50, 80], ..Options::default() };
+    let mut rig = Rig { scheduler: ReadFirst::with_options(&geometry, &TIMING, &options), tags: 0 };
+    for op in ops {
+        rig.host(*op, 0);
+    }
+    rig.times()
+}
+
+#[test]
+fn operations_on_equal_pages_of_two_planes_run_as_one() {
+    // One array time, one transfer behind the other.
+    let programs = [program(0, 0, 100), program(0, 6, 100)];
+    assert_eq!(planes(false, &programs), [800, 1600]);
+    assert_eq!(planes(true, &programs), [900, 900]);
+    assert_eq!(planes(true, &[erase(0, 0), erase(0, 1)]), [3000, 3000]);
+    let reads = [read(0, 1), read(0, 7), read(0, 2)];
+    assert_eq!(planes(false, &reads), [180, 360, 510]);
+    // The first of a pair leaves the die last; the third read is on another page.
+    assert_eq!(planes(true, &reads), [280, 180, 280 + 150]);
+}
+
+#[test]
+fn planes_join_only_on_equal_pages_and_in_the_order_of_their_blocks() {
+    // Page 1 of the first block may not go with page 1 of the second, before page 0 of which is there.
+    let ops = [program(0, 0, 100), program(0, 1, 100), program(0, 6, 100), program(0, 7, 100)];
+    assert_eq!(planes(true, &ops), [900, 1800, 900, 1800]);
+    assert_eq!(
+        planes(true, &[program(0, 1, 100), program(0, 6, 100), program(0, 7, 100)]),
+        [800, 1600, 2400]
+    );
+}
+
 #[test]
 fn fifo_has_the_same_link_and_buffer() {
     let fifo = |options: &Options| Fifo::with_options(&GEOMETRY, &TIMING, options);

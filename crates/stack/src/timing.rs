@@ -91,6 +91,12 @@ pub static TIMING: Info = Info {
             "",
         ),
         param(
+            "multi_plane",
+            "operations of one kind on equal page numbers of different planes that wait at a die run as one",
+            ParamKind::Bool,
+            "",
+        ),
+        param(
             "contention",
             "off: bus, command core and decoder take their time but never make anything wait",
             ParamKind::Choice { of: &["on", "off"] },
@@ -206,6 +212,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         burst_bytes: size(timing, "burst").min(u64::from(geometry.page_bytes)) as u32,
         hold_off_ns: time(timing, "read_hold_off")?,
         load_overlap: timing.get("load_overlap") == Some("true"),
+        multi_plane: timing.get("multi_plane") == Some("true"),
         contention: timing.get("contention") != Some("off"),
         suspension: suspension(timing)?,
         host: HostLink {
@@ -251,6 +258,7 @@ const ALWAYS: &[&str] = &["mode", "scheduler", "read", "program", "erase", "chan
 const OFF: &[(&str, &str)] = &[
     ("program_pages", "1"),
     ("load_overlap", "false"),
+    ("multi_plane", "false"),
     ("contention", "on"),
     ("suspend", "none"),
     ("gc_order", "fifo"),

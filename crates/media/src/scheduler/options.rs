@@ -92,6 +92,8 @@ pub struct Options {
     pub hold_off_ns: u64,
     /// The data of the next program is loaded while the array programs (cached program).
     pub load_overlap: bool,
+    /// Operations of one kind on equal page numbers of different planes that wait at a die run as one.
+    pub multi_plane: bool,
     /// Bus, command core and decoder make operations wait for each other.
     pub contention: bool,
     /// How reads stop programs and erases.
@@ -117,6 +119,7 @@ impl Default for Options {
             burst_bytes: 0,
             hold_off_ns: 0,
             load_overlap: false,
+            multi_plane: false,
             contention: true,
             suspension: Suspension::default(),
             host: HostLink::default(),

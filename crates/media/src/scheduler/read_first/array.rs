@@ -6,21 +6,21 @@
 //! Nothing is programmed or erased while the array is being stopped or started.
 
 use super::ReadFirst;
-use super::slab::{Kind, NIL, Stage};
+use super::slab::{Kind, List, NIL, Stage};
 #[cfg(doc)]
 use crate::scheduler::Suspension;
 
 impl ReadFirst {
     /// Gives the array of a die to an operation.
     pub(super) fn start_array(&mut self, slot: u32) {
-        let op = &self.slab[slot];
-        let unit = op.unit;
-        let span = match op.kind {
-            Kind::Read => self.rules.read_ns(op.page),
-            Kind::Program => self.rules.program_ns(op.page, self.units.erases(op.block)),
-            Kind::Erase => self.rules.erase_ns,
-            Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
-        };
+        let mut span = self.span(slot);
+        let mut partner = self.slab[slot].partners.head;
+        while partner != NIL {
+            // Planes that work together are done with the slowest.
+            span = span.max(self.span(partner));
+            partner = self.slab[partner].next;
+        }
+        let unit = self.slab[slot].unit;
         let die = &mut self.dies[unit as usize];
         die.array = slot;
         let op = &mut self.slab[slot];
@@ -31,13 +31,33 @@ impl ReadFirst {
         self.schedule(slot, end);
     }
 
-    /// The array of a die has read a page.
+    /// How long the array needs for an operation by itself.
+    #[inline]
+    fn span(&self, slot: u32) -> u64 {
+        let op = &self.slab[slot];
+        match op.kind {
+            Kind::Read => self.rules.read_ns(op.page),
+            Kind::Program => self.rules.program_ns(op.page, self.units.erases(op.block)),
+            Kind::Erase => self.rules.erase_ns,
+            Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
+        }
+    }
+
+    /// The array of a die has read a page, or one of each of some planes.
     pub(super) fn array_read(&mut self, slot: u32) {
-        let op = &mut self.slab[slot];
-        op.stage = Stage::DataReady;
-        let channel = self.dies[op.unit as usize].channel;
-        self.slab.push_back(&mut self.channels[channel as usize].data_ready, slot);
+        let channel = self.dies[self.slab[slot].unit as usize].channel;
+        let mut partners = std::mem::replace(&mut self.slab[slot].partners, List::EMPTY);
+        // The die is free when the data of the lead is out, so that comes last.
+        while let Some(partner) = self.slab.pop_front(&mut partners) {
+            self.data_is_ready(channel, partner);
+        }
+        self.data_is_ready(channel, slot);
         self.mark_channel(channel);
+    }
+
+    fn data_is_ready(&mut self, channel: u32, slot: u32) {
+        self.slab[slot].stage = Stage::DataReady;
+        self.slab.push_back(&mut self.channels[channel as usize].data_ready, slot);
     }
 
     /// A program or an erase has ended.
@@ -45,7 +65,11 @@ impl ReadFirst {
         let unit = self.slab[slot].unit;
         self.dies[unit as usize].array = NIL;
         self.mark_die(unit);
+        let mut partners = std::mem::replace(&mut self.slab[slot].partners, List::EMPTY);
         self.deliver(slot);
+        while let Some(partner) = self.slab.pop_front(&mut partners) {
+            self.deliver(partner);
+        }
     }
 
     /// Stops the array of a die for the reads of the host that wait there, if that may be.

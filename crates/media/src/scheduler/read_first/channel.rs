@@ -149,19 +149,21 @@ impl ReadFirst {
             return;
         }
         op.loaded += 1;
-        if op.loaded == op.pages && die.array == NIL && die.stopped == NIL {
+        if op.loaded == op.loads && die.array == NIL && die.stopped == NIL {
             die.loading = NIL;
             self.start_array(slot);
         }
     }
 
-    /// The data of a read is out: the die is free, the decoder works on it.
+    /// The data of a read is out: the decoder works on it, and the die is free if no other plane has any.
     pub(super) fn data_out(&mut self, slot: u32) {
         let unit = self.slab[slot].unit;
         self.free_bus(unit);
         self.mark_die(unit);
         let die = &mut self.dies[unit as usize];
-        die.array = NIL;
+        if die.array == slot {
+            die.array = NIL;
+        }
         let channel = &mut self.channels[die.channel as usize];
         channel.reads -= 1;
         if self.rules.decode_ns == 0 {

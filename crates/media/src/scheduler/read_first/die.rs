@@ -1,7 +1,7 @@
 //! What a die does next.
 
 use super::ReadFirst;
-use super::slab::{Kind, List, NIL, Stage};
+use super::slab::{Kind, List, NEVER, NIL, Stage};
 use crate::scheduler::GcOrder;
 
 #[derive(Clone, Debug)]
@@ -57,6 +57,16 @@ impl Die {
             own_from_ns: 0,
         }
     }
+
+    #[inline]
+    const fn queue(&mut self, kind: Kind, host: bool) -> &mut List {
+        match (matches!(kind, Kind::Read), host) {
+            (true, true) => &mut self.reads,
+            (true, false) => &mut self.own_reads,
+            (false, true) => &mut self.writes,
+            (false, false) => &mut self.own_writes,
+        }
+    }
 }
 
 impl ReadFirst {
@@ -72,12 +82,7 @@ impl ReadFirst {
             op.order = self.queued;
             let unit = op.unit;
             let die = &mut self.dies[unit as usize];
-            let queue = match (op.kind == Kind::Read, op.host) {
-                (true, true) => &mut die.reads,
-                (true, false) => &mut die.own_reads,
-                (false, true) => &mut die.writes,
-                (false, false) => &mut die.own_writes,
-            };
+            let queue = die.queue(op.kind, op.host);
             self.slab.push_back(queue, slot);
             self.mark_die(unit);
         }
@@ -117,7 +122,7 @@ impl ReadFirst {
         }
         if die.loading != NIL {
             let program = &self.slab[die.loading];
-            let is_loaded = program.loaded == program.pages;
+            let is_loaded = program.loaded == program.loads;
             return Some(if is_loaded { Next::Program(die.loading) } else { Next::Load(die.loading) });
         }
         if host_first && die.writes.is_empty() && !die.own_reads.is_empty() {
@@ -159,7 +164,7 @@ impl ReadFirst {
         }
         if die.loading != NIL {
             let program = &self.slab[die.loading];
-            return (program.loaded < program.pages).then_some(Next::Load(die.loading));
+            return (program.loaded < program.loads).then_some(Next::Load(die.loading));
         }
         self.next_write(die).filter(|next| matches!(next, Next::Load(_)))
     }
@@ -168,19 +173,55 @@ impl ReadFirst {
     pub(super) fn take_from_queue(&mut self, slot: u32) {
         let op = &self.slab[slot];
         let die = &mut self.dies[op.unit as usize];
-        let queue = match (op.kind == Kind::Read, op.host) {
-            (true, true) => &mut die.reads,
-            (true, false) => &mut die.own_reads,
-            (false, true) => &mut die.writes,
-            (false, false) => {
-                if let GcOrder::RateLimited { gap_ns } = self.rules.gc_order {
-                    die.own_from_ns = self.now_ns + gap_ns;
-                }
-                &mut die.own_writes
-            }
-        };
+        if let GcOrder::RateLimited { gap_ns } = self.rules.gc_order
+            && op.kind != Kind::Read
+            && !op.host
+        {
+            die.own_from_ns = self.now_ns + gap_ns;
+        }
+        let queue = die.queue(op.kind, op.host);
         debug_assert_eq!(queue.head, slot);
         self.slab.pop_front(queue);
+        self.slab[slot].loads = self.slab[slot].pages;
+        if self.rules.multi_plane {
+            let rest = std::mem::replace(queue, List::EMPTY);
+            let rest = self.join_planes(slot, rest);
+            let op = &self.slab[slot];
+            let die = &mut self.dies[op.unit as usize];
+            *die.queue(op.kind, op.host) = rest;
+        }
+    }
+
+    /// Takes out of a queue what runs with an operation on other planes: of the same kind, on the same page of its block, one a plane, and with
+    /// no earlier write of its block pending. Gives what is left.
+    fn join_planes(&mut self, slot: u32, mut queue: List) -> List {
+        let lead = &self.slab[slot];
+        let (kind, number) = (lead.kind, lead.page % self.rules.pages_per_block);
+        let mut planes = self.rules.plane_bit(lead.block);
+        let mut rest = List::EMPTY;
+        let mut partners = List::EMPTY;
+        let mut loads = lead.loads;
+        while let Some(other) = self.slab.pop_front(&mut queue) {
+            let op = &mut self.slab[other];
+            let plane = self.rules.plane_bit(op.block);
+            let fits = op.kind == kind
+                && op.page % self.rules.pages_per_block == number
+                && planes & plane == 0
+                && (kind == Kind::Read || op.older == NIL);
+            if fits {
+                planes |= plane;
+                loads += op.pages;
+                op.stage = Stage::Joined;
+                op.due_ns = NEVER;
+                self.slab.push_back(&mut partners, other);
+            } else {
+                self.slab.push_back(&mut rest, other);
+            }
+        }
+        let lead = &mut self.slab[slot];
+        lead.partners = partners;
+        lead.loads = loads;
+        rest
     }
 
     /// Starts all that can start now.

@@ -14,6 +14,7 @@ pub(super) struct Rules {
     pub burst_ns: u64,
     pub hold_off_ns: u64,
     pub load_overlap: bool,
+    pub multi_plane: bool,
     pub contention: bool,
     pub suspension: Suspension,
     pub host: HostLink,
@@ -26,6 +27,7 @@ pub(super) struct Rules {
     page_transfer_ns: u64,
     pub pages_per_block: u32,
     pub blocks_per_unit: u32,
+    blocks_per_plane: u32,
     /// By page number in the block, in rotation.
     reads_ns: Vec<u64>,
     /// By program unit in the block, in rotation.
@@ -56,6 +58,7 @@ impl Rules {
             // Waiting for reads is contention too.
             hold_off_ns: if options.contention { options.hold_off_ns } else { 0 },
             load_overlap: options.load_overlap,
+            multi_plane: options.multi_plane && geometry.planes_per_die > 1,
             contention: options.contention,
             suspension: options.suspension,
             host: options.host,
@@ -67,6 +70,7 @@ impl Rules {
             page_transfer_ns: timing.transfer_ns(geometry.page_bytes),
             pages_per_block: geometry.pages_per_block,
             blocks_per_unit: geometry.blocks_per_unit(),
+            blocks_per_plane: geometry.blocks_per_plane,
             reads_ns,
             programs_ns,
             jitter: options.program_jitter,
@@ -81,6 +85,11 @@ impl Rules {
     #[inline]
     pub fn data_out_ns(&self, bytes: u32) -> u64 {
         self.data_out_ns + self.transfer_ns(bytes)
+    }
+
+    /// The plane of a page in its die, as a bit.
+    pub const fn plane_bit(&self, block: u32) -> u64 {
+        1 << (block % self.blocks_per_unit / self.blocks_per_plane)
     }
 
     #[inline]

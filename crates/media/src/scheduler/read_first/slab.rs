@@ -46,6 +46,8 @@ pub(super) enum Stage {
     Load,
     /// A program that has been loaded in part.
     LoadPaused,
+    /// Runs with another operation of its die.
+    Joined,
     /// The array works.
     Array,
     /// The array is being stopped.
@@ -87,6 +89,8 @@ pub(super) struct Op {
     pub present: u64,
     /// Of a program, reads that wait for a page to be in the controller.
     pub readers: List,
+    /// Of an operation that has its die, those that run with it on other planes.
+    pub partners: List,
     pub bytes: u32,
     /// Of a page operation, its program.
     pub lead: u32,
@@ -94,6 +98,8 @@ pub(super) struct Op {
     pub pages: u32,
     pub given: u32,
     pub loaded: u32,
+    /// Pages to be loaded, with those of its partners.
+    pub loads: u32,
     pub host_pages: u32,
     /// How often the array was stopped.
     pub stops: u32,
@@ -190,11 +196,13 @@ impl Slab {
                 order: 0,
                 present: 0,
                 readers: List::EMPTY,
+                partners: List::EMPTY,
                 bytes: 0,
                 lead: NIL,
                 pages: 1,
                 given: 0,
                 loaded: 0,
+                loads: 0,
                 host_pages: 0,
                 stops: 0,
                 page: NIL,
@@ -234,6 +242,8 @@ impl Slab {
         op.left_ns = 0;
         op.present = 0;
         op.readers = List::EMPTY;
+        op.partners = List::EMPTY;
+        op.loads = 0;
         op.pages = 1;
         op.given = 0;
         op.loaded = 0;
