@@ -1,7 +1,8 @@
 //! `[device.timing]` and the presets that use it, through the whole stack.
 
 use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Hint, Namespace, Op, SimTime};
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{Cause, Command, Extent, Hint, Namespace, Op, SimTime};
 use nandscape_stack::build::{BuildOptions, build};
 use nandscape_stack::{StackConfig, Typed};
 
@@ -152,4 +153,113 @@ fn a_flush_waits_for_a_volatile_buffer_only() {
         }
         assert!(out[0].tag == 9 && out[0].at.0 > least, "{kind}: {out:?}");
     }
+}
+
+/// A small relative of the preset that has to collect garbage soon.
+const SMALL: [&str; 7] = [
+    "device.channels=2",
+    "device.dies_per_channel=2",
+    "device.blocks_per_plane=40",
+    "device.pages_per_block=24",
+    "ftl.op=0.28",
+    "ftl.gc_low=2",
+    "ftl.gc_high=4",
+];
+
+/// What a closed loop, or requests with a gap between them, measured.
+struct Load {
+    read_mean_us: f64,
+    write_bytes_per_s: f64,
+}
+
+/// Random 16 KiB requests, `reads` in ten of them reads. With `gap_ns` above 0 they come so far apart, else `depth` are outstanding.
+fn load(namespace: &mut dyn Namespace, count: u64, reads: u64, depth: usize, gap_ns: u64) -> Load {
+    let mut rng = seeded(3);
+    let pages = namespace.capacity_bytes() >> 14;
+    let start = namespace.device().idle_from().0;
+    let (mut now, mut outstanding, mut out) = (start, 0, Vec::new());
+    let mut issued: Vec<(bool, u64)> = Vec::new();
+    let (mut answered, mut read_ns, mut read_count, mut written) = (0, 0, 0u64, 0u64);
+    while answered < count {
+        let due = if gap_ns > 0 { start + issued.len() as u64 * gap_ns } else { now };
+        let next = namespace.next_event();
+        let can_issue = (issued.len() as u64) < count && (gap_ns > 0 || outstanding < depth);
+        if can_issue && next.is_none_or(|next| gap_ns == 0 || next.0 > due) {
+            now = due;
+            namespace.advance(SimTime(now), &mut out);
+            let is_read = below(&mut rng, 10) < reads;
+            let op = if is_read { Op::Read } else { Op::Write };
+            let extent = Extent::new(below(&mut rng, pages) << 14, 16 << 10);
+            let command = Command { op, extent, hint: Hint::default() };
+            let token = namespace.submit(command, Payload::None, SimTime(now)).unwrap();
+            namespace.watch(token, issued.len() as u64);
+            issued.push((is_read, now));
+            outstanding += 1;
+        } else {
+            let next = next.expect("every request is answered");
+            namespace.advance(next, &mut out);
+        }
+        for done in out.drain(..) {
+            let (is_read, at) = issued[done.tag as usize];
+            now = now.max(done.at.0);
+            answered += 1;
+            outstanding -= 1;
+            if is_read {
+                read_ns += done.at.0 - at;
+                read_count += 1;
+            } else {
+                written += 16 << 10;
+            }
+        }
+    }
+    assert_eq!(outstanding, 0);
+    Load {
+        read_mean_us: read_ns as f64 / read_count.max(1) as f64 / 1e3,
+        write_bytes_per_s: written as f64 * 1e9 / (now - start) as f64,
+    }
+}
+
+#[test]
+fn under_collection_every_combination_answers_every_request() {
+    let timing = |pairs: &[&str]| -> Vec<String> {
+        pairs.iter().map(|pair| format!("device.timing.{pair}")).collect()
+    };
+    for gc in [&["gc_order=fifo"][..], &["gc_order=host-first"], &["gc_order=rate-limited", "gc_rate=20MB"]] {
+        for more in [
+            &["write_buffer=48KiB", "write_buffer_kind=volatile"][..],
+            &["load_overlap=true", "suspend=program-erase", "suspend_run=0us"],
+            &["multi_plane=true", "contention=off"],
+            &["program_pages=1", "write_buffer=0"],
+        ] {
+            for layer in ["ftl.gc_frontier=shared", "ftl.wear=static"] {
+                let pairs = [timing(gc), timing(more), vec![layer.to_owned()]].concat();
+                let all: Vec<&str> = SMALL.into_iter().chain(pairs.iter().map(String::as_str)).collect();
+                let mut ssd = namespace(&typed("pblaze5-916", &all).check().unwrap());
+                load(&mut *ssd, 6000, 3, 16, 0);
+                let device = ssd.device();
+                assert!(device.counters().get(Cause::Gc).erases > 0, "{pairs:?}");
+                assert_eq!(device.counters().total(), device.medium_totals(), "{pairs:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn collection_costs_nothing_visible_under_light_load_and_much_under_heavy_load() {
+    // Row S0-07, with two load levels.
+    let pairs: Vec<&str> = SMALL.into_iter().chain(["device.timing.write_buffer=192KiB"]).collect();
+    let ssd = || namespace(&typed("pblaze5-916", &pairs).check().unwrap());
+    let mut fresh = ssd();
+    let quick = load(&mut *fresh, 1200, 0, 16, 0);
+    let mut worn = ssd();
+    load(&mut *worn, 12_000, 0, 16, 0);
+    let heavy = load(&mut *worn, 6000, 5, 16, 0);
+    let slow = load(&mut *worn, 6000, 0, 16, 0);
+    let light = load(&mut *worn, 3000, 5, 16, 20_000_000);
+    let idle = load(&mut *worn, 1000, 10, 1, 0);
+    let [quick, slow] = [quick, slow].map(|load| load.write_bytes_per_s);
+    assert!(slow < 0.5 * quick, "writes fall: {slow} of {quick} B/s");
+    let [heavy, light, idle] = [heavy, light, idle].map(|load| load.read_mean_us);
+    assert!(light < 1.3 * idle, "nothing visible: {light} against {idle} us");
+    assert!(heavy > 2.0 * idle, "reads suffer: {heavy} against {idle} us");
 }

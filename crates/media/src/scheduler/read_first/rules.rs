@@ -4,6 +4,7 @@ use crate::scheduler::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuff
 use nandscape_core::Geometry;
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options of the configuration")]
 pub(super) struct Rules {
     timing: Timing,
     pub command_ns: u64,
