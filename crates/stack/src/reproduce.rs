@@ -1,6 +1,7 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
 //! [`REPRODUCTIONS`].
 
+pub mod pm963;
 mod policies;
 mod streams;
 mod thesis;
@@ -70,6 +71,7 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     policies::CAPTURED,
     streams::EXAMPLE,
     streams::RULES,
+    pm963::PM963,
 ];
 
 /// A comparison of two numbers.

@@ -1,0 +1,312 @@
+//! The multi-stream article's measurement on a Samsung PM963 (rows S0-43 to S0-50): random readers beside four sequential writers that
+//! update their quarters at rates 10 : 3 : 2 : 1, with stream ids on a drive without directives, and on one with them, which the
+//! source did not have.
+//!
+//! The devices are the presets, smaller: fewer pages a block and fewer blocks a plane, with all dies and the same share of open
+//! blocks. The run is shorter by the same factor, so that every part of the drive is written as often as in the source's two hours.
+
+use super::{Context, Reproduction, number, statement};
+use crate::config::{StackConfig, Typed};
+use crate::jobs::run_parsed;
+use crate::run::{RunError, RunOptions};
+use nandscape_core::Info;
+use nandscape_jobs::JobFile;
+use nandscape_report::{ReproductionRow, Run};
+use rayon::prelude::*;
+use std::fmt::Write as _;
+
+const ID: &str = "pm963";
+/// The load of the source. Its think times are ours: the source gives the ratios only.
+const JOBS: &str = include_str!("../../../../configs/pm963.fio");
+/// Percent of the capacity that the file in [`JOBS`] has.
+const SHARE_OF_JOBS: f64 = 90.0;
+
+pub(super) const PM963: Reproduction = Reproduction {
+    info: Info {
+        name: ID,
+        summary: "readers and four writers on a PM963: stream ids without directives, and with them",
+        source: "multi-stream article, section 3 (S0-43 to S0-50)",
+        params: &[],
+    },
+    run: |context| rows(&FULL, context),
+};
+
+/// How much smaller than the drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Pages of a block, instead of 2046. Whole program units of 3.
+    pub pages_per_block: u32,
+    /// Blocks of a plane of the 1920 GB model, instead of 1025.
+    pub blocks_1920: u32,
+    /// Blocks of a plane of the 480 GB model, instead of 513.
+    pub blocks_480: u32,
+}
+
+/// Scale of the published experiment: 1/124 (1920 GB) and 1/62 (480 GB).
+pub const FULL: Scale = Scale { pages_per_block: 33, blocks_1920: 512, blocks_480: 513 };
+/// A quick run that shows the orderings: 1/909 and 1/454.
+pub const SMALL: Scale = Scale { pages_per_block: 9, blocks_1920: 256, blocks_480: 257 };
+
+impl Scale {
+    /// Virtual seconds that write the smaller 1920 GB model as often as two hours write the drive.
+    fn seconds(&self) -> f64 {
+        7200.0 * f64::from(self.pages_per_block * self.blocks_1920) / f64::from(2046 * 1025)
+    }
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    preset: &'static str,
+    /// Percent of the capacity that hold the file.
+    share: u32,
+    readers: u32,
+    /// Stream ids with the writes.
+    ids: bool,
+    /// The drive has streams.
+    streams: bool,
+    /// Reads stop programs, as in the preset.
+    suspends: bool,
+}
+
+const SMALL_DRIVE: &str = "pm963-480g";
+const LARGE_DRIVE: &str = "pm963-1920g";
+const LARGE: Case =
+    Case { preset: LARGE_DRIVE, share: 90, readers: 1, ids: false, streams: false, suspends: false };
+const CASES: [Case; 9] = [
+    LARGE,
+    Case { ids: true, ..LARGE },
+    Case { share: 78, ..LARGE },
+    Case { share: 78, ids: true, ..LARGE },
+    Case { readers: 6, suspends: true, ..LARGE },
+    Case { preset: SMALL_DRIVE, ..LARGE },
+    Case { preset: SMALL_DRIVE, ids: true, streams: true, ..LARGE },
+    Case { preset: SMALL_DRIVE, share: 78, ..LARGE },
+    Case { preset: SMALL_DRIVE, share: 78, ids: true, streams: true, ..LARGE },
+];
+
+/// Windows into which a run is divided for the curves.
+const WINDOWS: u64 = 36;
+
+impl Case {
+    /// The job file with this case's share, readers, ids and run time.
+    fn jobs(&self, seconds: f64) -> String {
+        let mut text = String::new();
+        for line in JOBS.lines() {
+            let value = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
+            match line.split_once('=').map(|(key, rest)| (key.trim(), value(rest))) {
+                Some(("runtime", _)) => _ = writeln!(text, "runtime={}us", (seconds * 1e6) as u64),
+                Some(("numjobs", _)) => _ = writeln!(text, "numjobs={}", self.readers),
+                Some(("fadvise_stream", _)) if !self.ids => {}
+                Some((key @ ("size" | "offset"), value)) if value.ends_with('%') => {
+                    let percent: f64 = value.trim_end_matches('%').parse().expect("a percentage");
+                    let percent = percent * f64::from(self.share) / SHARE_OF_JOBS;
+                    _ = writeln!(text, "{key}={percent}%");
+                }
+                _ => _ = writeln!(text, "{line}"),
+            }
+        }
+        text
+    }
+
+    fn config(&self, scale: &Scale, seed: u64) -> Result<StackConfig, RunError> {
+        let mut typed = Typed::new();
+        typed.merge_preset(self.preset)?;
+        let blocks = if self.preset == LARGE_DRIVE { scale.blocks_1920 } else { scale.blocks_480 };
+        typed.set("device.pages_per_block", &scale.pages_per_block.to_string())?;
+        typed.set("device.blocks_per_plane", &blocks.to_string())?;
+        typed.set("workload.precondition", &format!("fill:{}%", self.share))?;
+        typed.set("workload.seed", &seed.to_string())?;
+        if !self.suspends {
+            typed.set("device.timing.suspend", "none")?;
+        }
+        typed.set("directives.kind", if self.streams { "streams" } else { "none" })?;
+        if self.streams {
+            typed.set("ftl.streams", "4")?;
+        }
+        Ok(typed.check()?)
+    }
+
+    fn run(&self, scale: &Scale, context: &Context<'_>) -> Result<Measured, RunError> {
+        context.check_stop()?;
+        let seconds = scale.seconds();
+        let file = JobFile::parse(ID, &self.jobs(seconds))?;
+        let options = RunOptions {
+            stop: context.stop,
+            interval_ns: Some((seconds * 1e9) as u64 / WINDOWS + 1),
+            with_series: true,
+            ..RunOptions::default()
+        };
+        let run = run_parsed(&self.config(scale, context.seed)?, &file, ID, &options)?;
+        context.check_stop()?;
+        match &run.result.error {
+            Some(error) => Err(RunError::Failed { label: ID.to_owned(), message: error.message.clone() }),
+            None => Ok(Measured::new(&run)),
+        }
+    }
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+struct Measured {
+    write_mb: f64,
+    read_iops: f64,
+    read_us: f64,
+    waf: f64,
+    /// Write rate of each window, MB/s.
+    curve: Vec<f64>,
+    /// Write amplification of each window.
+    wafs: Vec<f64>,
+}
+
+impl Measured {
+    fn new(run: &Run) -> Self {
+        let result = &run.result;
+        let readers = &result.jobs[0].read;
+        let (mut curve, mut wafs) = (Vec::new(), Vec::new());
+        let windows = run.jobs.as_ref().map_or(&[][..], |series| &series.windows);
+        let mut last = (0, 0, 0);
+        for window in windows.iter().take(WINDOWS as usize) {
+            let bytes: u64 = window.rows.iter().map(|row| row[1].bytes).sum();
+            curve.push(bytes as f64 * 1e3 / (window.end_ns - last.0).max(1) as f64);
+            let set = window.sets[0];
+            wafs.push((set.programs - last.1) as f64 / (set.host_pages - last.2).max(1) as f64);
+            last = (window.end_ns, set.programs, set.host_pages);
+        }
+        Self {
+            write_mb: result.throughput.write_bytes_per_s / 1e6,
+            read_iops: readers.iops,
+            read_us: readers.latency_ns.mean / 1e3,
+            waf: result.waf.unwrap_or(0.0),
+            curve,
+            wafs,
+        }
+    }
+
+    /// Mean write rate before the first window that collected anything, and the number of that window.
+    fn peak(&self) -> (f64, usize) {
+        let first = self.wafs.iter().position(|waf| *waf > 1.02).unwrap_or(self.wafs.len()).max(1);
+        (mean(&self.curve[..first]), first)
+    }
+
+    /// Mean write rate and write amplification of the last third.
+    fn plateau(&self) -> (f64, f64) {
+        let from = self.curve.len() - self.curve.len() / 3;
+        (mean(&self.curve[from..]), mean(&self.wafs[from..]))
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Runs everything at a scale.
+pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
+    let measured: Vec<Measured> =
+        CASES.par_iter().map(|case| case.run(scale, context)).collect::<Result<_, _>>()?;
+    let [off_90, on_90, off_78, on_78, six, without_90, with_90, without_78, with_78] = &measured[..] else {
+        unreachable!("one result a case")
+    };
+    let mut out = Vec::new();
+    published(&mut out, [off_90, off_78], six);
+    for (share, off, on) in [(90, off_90, on_90), (78, off_78, on_78)] {
+        no_effect(&mut out, share, off, on);
+        curve(&mut out, share, off);
+    }
+    for (share, without, with) in [(90, without_90, with_90), (78, without_78, with_78)] {
+        streams(&mut out, share, without, with);
+    }
+    Ok(out)
+}
+
+/// S0-46 and S0-48: figures of the table.
+fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured) {
+    for (share, run) in [90, 78].into_iter().zip(off) {
+        let note = format!(
+            "mean over as many drive writes as in the source's 2 hours; {:.0} before the cliff, {:.0} in the last third at a write \
+             amplification of {:.2}; think times are ours, and one writer never waits for another here",
+            run.peak().0,
+            run.plateau().0,
+            run.plateau().1
+        );
+        out.push(number(ID, "S0-46", format!("writes, {share} % full"), "MB/s", 617.0, run.write_mb, &note));
+    }
+    let note = "one job of depth 64, which the published pair fits (64 / 772 us = 82.9 K); programs are not suspended";
+    let [run, other] = off;
+    out.push(number(ID, "S0-46", "random reads, 90 % full", "IOPS", 82_900.0, run.read_iops, note));
+    out.push(number(ID, "S0-46", "mean read latency, 90 % full", "us", 772.0, run.read_us, note));
+    out.push(number(ID, "S0-46", "random reads, 78 % full", "IOPS", 82_900.0, other.read_iops, note));
+    out.push(number(ID, "S0-46", "mean read latency, 78 % full", "us", 772.0, other.read_us, note));
+    let note = format!(
+        "the other reading: six jobs of depth 64, with programs suspended for reads as in the preset, have {:.0} us each and {:.0} K IOPS in \
+         all, the data sheet's limit (six times the published figure would be 497 K, above it); but writes get only {:.0} MB/s beside them",
+        six.read_us,
+        six.read_iops / 1e3,
+        six.write_mb
+    );
+    out.push(number(
+        ID,
+        "S0-48",
+        "random reads per job of six",
+        "IOPS",
+        82_900.0,
+        six.read_iops / 6.0,
+        &note,
+    ));
+}
+
+/// S0-47: forced ids on a drive without directives.
+fn no_effect(out: &mut Vec<ReproductionRow>, share: u32, off: &Measured, on: &Measured) {
+    let change = (on.write_mb - off.write_mb).abs() / off.write_mb * 100.0;
+    let note = "the source's 0.2 % is its noise: here both runs are the same, request by request";
+    out.push(number(
+        ID,
+        "S0-47",
+        format!("change of writes by stream ids, {share} % full"),
+        "%",
+        0.2,
+        change,
+        note,
+    ));
+    let name = format!("stream ids without directives, {share} % full");
+    let is_same = on.curve == off.curve && (on.read_us - off.read_us).abs() < 1e-9;
+    let note = format!(
+        "measured: {change:.3} %, every window of the curve {}",
+        if is_same { "equal" } else { "differs" }
+    );
+    out.push(statement(ID, "S0-47", name, "no effect: less than 0.5 %", change < 0.5 && is_same, &note));
+}
+
+/// S0-49: the curve over time.
+fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
+    let ((peak, cliff), (plateau, waf)) = (run.peak(), run.plateau());
+    let from = run.curve.len() - run.curve.len() / 3;
+    let spread = run.curve[from..].iter().map(|rate| (rate / plateau - 1.0).abs()).fold(0.0, f64::max);
+    let has_cliff = cliff < run.curve.len() && plateau < 0.8 * peak;
+    let curve: Vec<String> = run.curve.iter().map(|rate| format!("{rate:.0}")).collect();
+    let note = format!(
+        "measured: {peak:.0} MB/s until {:.0} % of the run, then {plateau:.0} (within {:.0} %) at a write amplification of {waf:.2}; MB/s: {}",
+        100.0 * cliff as f64 / run.curve.len() as f64,
+        spread * 100.0,
+        curve.join(" ")
+    );
+    let name = format!("writes over time, {share} % full");
+    let text = "a peak while free blocks last, a cliff (below 0.8 of it), a steady state";
+    out.push(statement(ID, "S0-49", name, text, has_cliff, &note));
+}
+
+/// S0-50: the same load on a drive with streams.
+fn streams(out: &mut Vec<ReproductionRow>, share: u32, without: &Measured, with: &Measured) {
+    let name = format!("write amplification with streams, {share} % full");
+    let note = format!("measured: {:.3} with streams, {:.3} without", with.waf, without.waf);
+    let holds = (with.waf - 1.0).abs() <= 0.05 && without.waf > with.waf;
+    out.push(statement(ID, "S0-50", name, "improves, to within 5 % of 1.0", holds, &note));
+    let name = format!("writes with streams, {share} % full");
+    let ((plateau, _), (base, _)) = (with.plateau(), without.plateau());
+    let note = format!(
+        "measured: {:.0} MB/s with streams and {:.0} without, {plateau:.0} and {base:.0} in the last third",
+        with.write_mb, without.write_mb
+    );
+    let holds = with.write_mb > without.write_mb && plateau > base;
+    out.push(statement(ID, "S0-50", name, "improves", holds, &note));
+}
