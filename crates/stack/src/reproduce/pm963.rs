@@ -224,7 +224,7 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
     for (share, run) in [90, 78].into_iter().zip(off) {
         let note = format!(
             "mean over as many drive writes as in the source's 2 hours; {:.0} before the cliff, {:.0} in the last third at a write \
-             amplification of {:.2}; think times are ours, and one writer never waits for another here",
+             amplification of {:.2}; the source gives neither think times nor how full its file system was",
             run.peak().0,
             run.plateau().0,
             run.plateau().1
@@ -280,18 +280,19 @@ fn no_effect(out: &mut Vec<ReproductionRow>, share: u32, off: &Measured, on: &Me
 /// S0-49: the curve over time.
 fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
     let ((peak, cliff), (plateau, waf)) = (run.peak(), run.plateau());
-    let from = run.curve.len() - run.curve.len() / 3;
-    let spread = run.curve[from..].iter().map(|rate| (rate / plateau - 1.0).abs()).fold(0.0, f64::max);
-    let has_cliff = cliff < run.curve.len() && plateau < 0.8 * peak;
+    let third = run.curve.len() / 3;
+    let before = mean(&run.curve[run.curve.len() - 2 * third..run.curve.len() - third]);
+    let drift = (plateau / before - 1.0) * 100.0;
+    let has_cliff = cliff < run.curve.len() && plateau < 0.8 * peak && drift.abs() < 15.0;
     let curve: Vec<String> = run.curve.iter().map(|rate| format!("{rate:.0}")).collect();
     let note = format!(
-        "measured: {peak:.0} MB/s until {:.0} % of the run, then {plateau:.0} (within {:.0} %) at a write amplification of {waf:.2}; MB/s: {}",
+        "measured: {peak:.0} MB/s until {:.0} % of the run; {plateau:.0} in the last third ({drift:+.0} % from the third before), write \
+         amplification {waf:.2}; MB/s: {}",
         100.0 * cliff as f64 / run.curve.len() as f64,
-        spread * 100.0,
         curve.join(" ")
     );
     let name = format!("writes over time, {share} % full");
-    let text = "a peak while free blocks last, a cliff (below 0.8 of it), a steady state";
+    let text = "a peak while free blocks last, a cliff (below 0.8 of it), a steady state (last third within 15 % of the middle one)";
     out.push(statement(ID, "S0-49", name, text, has_cliff, &note));
 }
 
