@@ -103,13 +103,6 @@ pub static DEVICE: Info = Info {
     summary: "shape and rules of the flash",
     source: "design: configuration keys",
     params: &[
-        param("preset", "a shipped device, whose keys are laid down first", ParamKind::Text, ""),
-        param(
-            "scale",
-            "1/N: blocks_per_plane divided by N, but not below 16; sizes given in % follow",
-            ParamKind::Text,
-            "",
-        ),
         param("channels", "channel buses", int(1, 4096), "8"),
         param("dies_per_channel", "dies (LUNs) on each channel", int(1, 4096), "4"),
         param("planes_per_die", "planes in each die", int(1, 64), "2"),
@@ -137,6 +130,13 @@ pub static DEVICE: Info = Info {
             "only the covered bytes of a page cross the bus, not the whole page",
             ParamKind::Bool,
             "false",
+        ),
+        param("preset", "a shipped device, whose keys are laid down first", ParamKind::Text, ""),
+        param(
+            "scale",
+            "1/N: blocks_per_plane divided by N, but not below 16; sizes given in % follow",
+            ParamKind::Text,
+            "",
         ),
     ],
 };
