@@ -447,6 +447,15 @@ fn names_choose_namespaces_and_hints_follow_writes() {
 }
 
 #[test]
+fn placement_handles_count_from_0_and_their_hints_from_1() {
+    let mut fake = Fake::new(&[1 << 20], |_| MS);
+    run_on(&mut fake, "[a]\nfilename=ns1\nbs=4k\nio_size=16k\nrw=write\ndataplacement=fdp\nplids=0,3\n")
+        .unwrap();
+    let hints: Vec<u16> = fake.seen.iter().map(|seen| seen.command.hint.0).collect();
+    assert_eq!(hints, [1, 4, 1, 4], "hint 0 is no directive");
+}
+
+#[test]
 fn group_reporting_adds_jobs_up() {
     let text = |grouped| {
         format!(
