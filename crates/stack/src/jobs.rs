@@ -1,11 +1,12 @@
-//! fio job files as workloads of `replay`.
+//! fio job files as workloads of `replay` and `compare`.
 
 use crate::build::build_subsystem;
 use crate::config::{ConfigError, StackConfig};
-use crate::run::{RunError, RunOptions};
+use crate::run::{CompareOptions, RunError, RunOptions, pool};
 use nandscape_jobs::{JobError, JobFile};
 use nandscape_report::Run;
 use nandscape_sim::{JobOptions, JobsError, LifetimeResult, run_jobs};
+use rayon::prelude::*;
 use std::path::Path;
 use std::time::Instant;
 
@@ -59,9 +60,63 @@ pub fn run_parsed(
     result.config_hash = config.hash();
     result.config = config.to_json();
     result.set_wall(wall_s);
+    // Presets set a depth for traces, so it cannot be refused.
+    if let Some(depth) = config.depth {
+        result.notes.push(format!("workload.depth = {depth} is for traces: each job has its own iodepth"));
+    }
     let page_bytes = config.geometry.page_bytes;
     result.lifetime = LifetimeResult::estimate(&result, config.nand.endurance, page_bytes);
     Ok(Run { label: label.to_owned(), result, series: None, jobs: outcome.series })
+}
+
+/// Runs every job file on every configuration. Runs come in the order job file by job file.
+///
+/// Shares of a namespace (`size=10%`) are of what each layer offers, which differs with its over-provisioning.
+pub(crate) fn compare_job_files(
+    configs: &[StackConfig],
+    workloads: &[String],
+    compare: CompareOptions,
+    options: &RunOptions<'_>,
+) -> Result<Vec<Run>, RunError> {
+    let mut files = Vec::new();
+    for path in workloads {
+        files.push((path, JobFile::read(path)?));
+    }
+    let points: Vec<(&StackConfig, &String, &JobFile)> = files
+        .iter()
+        .flat_map(|(path, file)| configs.iter().map(move |config| (config, *path, file)))
+        .collect();
+    let run = |(config, path, file): &(&StackConfig, &String, &JobFile)| {
+        refuse_reading_keys(config)?;
+        let mut run = run_parsed(config, file, path, options)?;
+        if workloads.len() > 1 {
+            run.label = format!("{} | {path}", config.ftl);
+        }
+        Ok(run)
+    };
+    let outcomes: Vec<Result<Run, RunError>> =
+        pool(compare.jobs)?.install(|| points.par_iter().map(run).collect());
+    let mut runs = Vec::new();
+    let mut left_out = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Err(RunError::Config(error @ ConfigError::Unsuited(_))) if compare.skip_unsuited => {
+                left_out.push(error);
+            }
+            outcome => runs.push(outcome?),
+        }
+    }
+    if runs.is_empty()
+        && let Some(error) = left_out.pop()
+    {
+        return Err(error.into());
+    }
+    let mut notes: Vec<String> = left_out.iter().map(|error| format!("left out: {error}")).collect();
+    notes.dedup();
+    for run in &mut runs {
+        run.result.notes.extend(notes.iter().cloned());
+    }
+    Ok(runs)
 }
 
 /// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of it.
@@ -74,7 +129,6 @@ fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
     }
     let keys = &config.workload;
     let is_set = [
-        ("depth", keys.get("depth").is_some(), "iodepth"),
         ("columns", keys.get("columns").is_some(), ""),
         ("volumes", keys.get("volumes").is_some(), "filename"),
         ("remap", keys.text("remap") != "none", "offset and size"),

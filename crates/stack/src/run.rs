@@ -3,7 +3,7 @@
 use crate::build::{BuildOptions, build};
 use crate::config::{ConfigError, StackConfig};
 use crate::host::HostReader;
-use crate::jobs::{is_job_file, run_job_file};
+use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use nandscape_core::{Namespace, TraceError, TraceReader, units};
 use nandscape_report::Run;
 use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions};
@@ -149,6 +149,17 @@ pub fn compare(
     if workloads.iter().filter(|workload| *workload == "-").count() > 1 {
         return Err(RunError::StdinTwice);
     }
+    let job_files =
+        workloads.iter().filter(|workload| configs.iter().any(|c| is_job_file(c, workload))).count();
+    if job_files == workloads.len() {
+        return compare_job_files(configs, workloads, compare, options);
+    }
+    if job_files > 0 {
+        return Err(RunError::Jobs(
+            "job files and traces in one comparison: expected either (compare them one after the other)"
+                .to_owned(),
+        ));
+    }
     let mut capacities = Vec::new();
     let mut suited = Vec::new();
     let mut left_out = Vec::new();
@@ -195,12 +206,7 @@ pub fn compare(
             points.push((config, workload, source.clone(), label));
         }
     }
-    let jobs = compare.jobs.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|e| RunError::Threads { jobs, message: e.to_string() })?;
-    let mut runs: Vec<Run> = pool.install(|| {
+    let mut runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
             .par_iter()
             .map(|(config, workload, source, label)| {
@@ -214,6 +220,15 @@ pub fn compare(
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
     }
     Ok(runs)
+}
+
+/// Threads for so many runs at a time; `None` for one per core.
+pub(crate) fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
+    let jobs = jobs.unwrap_or(0);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| RunError::Threads { jobs, message: e.to_string() })
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {

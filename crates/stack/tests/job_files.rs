@@ -2,7 +2,7 @@
 
 use nandscape_jobs::JobFile;
 use nandscape_stack::jobs::{is_job_file, run_parsed};
-use nandscape_stack::{Run, RunOptions, StackConfig, Typed};
+use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -77,6 +77,40 @@ fn each_runs_the_command_of_its_header() {
         let by_cause: u64 = result.flash.by_cause.values().map(|count| count.programs).sum();
         assert_eq!(by_cause, result.flash.programs, "{name}");
     }
+}
+
+#[test]
+fn a_job_file_compares_layers_and_does_not_mix_with_traces() {
+    let path = root().join("configs/random-read.fio").to_str().unwrap().to_owned();
+    let configs: Vec<StackConfig> = ["page-map", "pm-gcl"]
+        .iter()
+        .map(|ftl| {
+            let mut typed = Typed::new();
+            typed.merge_preset("thesis").unwrap();
+            typed.set_ftl(ftl).unwrap();
+            typed.set("workload.precondition", "fill:10%").unwrap();
+            typed.check().unwrap()
+        })
+        .collect();
+    let how = CompareOptions { jobs: Some(1), skip_unsuited: false };
+    let options = RunOptions::default();
+    let runs = compare(&configs, std::slice::from_ref(&path), how, &options).unwrap();
+    assert_eq!(runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>(), ["page-map", "pm-gcl"]);
+    assert!(runs.iter().all(|run| run.result.jobs.len() == 4 && run.result.error.is_none()));
+    // The preset has a depth for traces.
+    assert!(runs[0].result.notes.iter().any(|note| note.contains("workload.depth = 1")));
+    let mixed = compare(&configs, &[path, "uniform:count=10".to_owned()], how, &options).unwrap_err();
+    assert!(mixed.to_string().contains("job files and traces"), "{mixed}");
+}
+
+#[test]
+fn keys_of_traces_are_refused_with_the_option_that_does_it() {
+    let path = root().join("configs/random-read.fio").to_str().unwrap().to_owned();
+    let mut typed = Typed::new();
+    typed.merge_preset("thesis").unwrap();
+    typed.set("workload.limit", "8").unwrap();
+    let error = replay(&typed.check().unwrap(), &path, &RunOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("workload.limit") && error.contains("number_ios"), "{error}");
 }
 
 #[test]
