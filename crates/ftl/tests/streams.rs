@@ -299,6 +299,18 @@ fn only_streams_that_are_written_are_kept_in_reserve() {
 }
 
 #[test]
+fn streams_pay_dram_for_owners_pieces_and_victims_of_their_own() {
+    let dram = |pairs: &[(&str, &str)]| {
+        ftl(geometry(2, 1, 128, 8), &[pairs, &[("op", "0.6"), ("frontiers", "1")]].concat()).cost().dram_bytes
+    };
+    let (none, two) = (dram(&[]), dram(&[("streams", "2")]));
+    // For each of 256 blocks its log (2 B), its piece (4 B), and a piece's counters (8 B).
+    assert!((256 * 14..256 * 14 + 1500).contains(&(two - none)), "{two} against {none}");
+    // Lists of 8 B a block for each of three logs.
+    assert_eq!(dram(&[("streams", "2"), ("split", "auto")]) - two, 3 * 256 * 8);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_by_key() {
     let shape = geometry(1, 1, 32, 8);
     let refused = |pairs: &[(&str, &str)], start: &str| {

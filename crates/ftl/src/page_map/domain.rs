@@ -472,7 +472,10 @@ impl Domain {
     pub fn log_bytes(&self) -> u64 {
         let slots = self.slots.len() * size_of::<Frontier>();
         let logs = slots + self.logs.len() * size_of::<Log>() + self.open_on.len() * size_of::<u32>();
-        logs as u64 + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
+        // Bucket lists of each stream where each has its own victims.
+        let families = self.split.as_ref().map_or(0, |split| split.shares().count() as u64);
+        let lists = families * u64::from(self.blocks) * 8;
+        logs as u64 + lists + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
     }
 }
 
