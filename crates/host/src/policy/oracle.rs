@@ -8,7 +8,7 @@
 //! * `windows`: time is cut into windows of one unit. What dies in the same window lies together, so that its blocks are empty when the
 //!   window is over; windows have the ids in turn, and what dies beyond the last of them lies with what never dies.
 //!
-//! What outlives the workload is kept apart from the rest in the last stream, if there is more than one. On recorded loads (docs/streams.md)
+//! What outlives the workload is kept apart from the rest in the last stream, if there is more than one. On recorded loads (docs/stream-policies.md)
 //! classes by equal shares serve greedy collection best or nearly so; windows fail where lives are longer than all of them together. None
 //! is an optimum: a smaller write amplification with the same streams is possible.
 

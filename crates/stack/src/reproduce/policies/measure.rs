@@ -2,7 +2,7 @@
 //!
 //! The device has pages of 4 KiB and erase units of a power of two of pages such that its logical space has 2048 to 4096 of them, as a
 //! drive of 480 GB has with superblocks of 128 to 256 MB. What the load writes is the given share of the logical capacity; the rest of it
-//! stays empty. Over-provisioning is 7 %. Greedy collection, survivors apart by stream. No time passes: only the state of the device matters.
+//! stays empty. Over-provisioning is 7 %; [`Shape`] has other devices. Greedy collection, survivors apart by stream. No time passes: only the state of the device matters.
 
 use super::load::Load;
 use crate::build::{BuildOptions, build};
@@ -15,8 +15,20 @@ use nandscape_host::policy::{self, PolicySetup};
 
 /// Streams of the device, beside writes without one.
 pub(super) const STREAMS: u16 = 8;
-/// Over-provisioning.
-pub(super) const OP: f64 = 0.07;
+
+/// How the device is divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Erase units of the logical space, between this and its double.
+    pub(super) units: u64,
+    /// Over-provisioning.
+    pub(super) op: f64,
+}
+
+/// 2048 to 4096 erase units and 7 %.
+pub(super) const FINE: Shape = Shape { units: 2048, op: 0.07 };
+/// Units as large as the largest files and more, and 28 %, since eight streams of such units do not fit 7 %.
+pub(super) const COARSE: Shape = Shape { units: 128, op: 0.28 };
 
 /// One cell of the table.
 #[derive(Clone, Debug)]
@@ -27,19 +39,19 @@ pub(super) struct Cell {
     pub(super) used: usize,
 }
 
-/// Passes that fill the device and let it settle, and those that are counted behind them: six and three times the capacity in writes, at
-/// least four and two.
+/// Passes that fill the device and let it settle, and those that are counted behind them: whole ones, with at
+/// least six and three times the capacity in writes.
 fn passes(load: &Load, capacity_pages: u64) -> (u64, u64) {
     let times = |n: u64| (n * capacity_pages).div_ceil(load.written_pages.max(1));
-    (times(6).max(4), times(3).max(2))
+    (times(6).max(2), times(3))
 }
 
 /// The device of a load at an occupancy.
-fn device(load: &Load, occupancy: f64, streams: u16) -> Result<StackConfig, ConfigError> {
+fn device(load: &Load, shape: Shape, occupancy: f64, streams: u16) -> Result<StackConfig, ConfigError> {
     let logical = (load.footprint_pages as f64 / occupancy).ceil() as u64;
-    let pages_per_block = (logical / 2048).max(8).next_power_of_two() / 2;
+    let pages_per_block = (logical / shape.units).max(8).next_power_of_two() / 2;
     let logical = logical.next_multiple_of(pages_per_block);
-    let blocks = (logical as f64 * (1.0 + OP) / pages_per_block as f64).ceil() as u64;
+    let blocks = (logical as f64 * (1.0 + shape.op) / pages_per_block as f64).ceil() as u64;
     let mut typed = Typed::new();
     for (key, value) in [
         ("device.channels", 1),
@@ -60,11 +72,12 @@ fn device(load: &Load, occupancy: f64, streams: u16) -> Result<StackConfig, Conf
 /// Runs a load under a policy, with keys of the policy. `none` runs on a device without streams.
 pub(super) fn measure(
     load: &Load,
+    shape: Shape,
     occupancy: f64,
     policy: &str,
     typed: &[(&str, &str)],
 ) -> Result<Cell, RunError> {
-    let config = device(load, occupancy, if policy == "none" { 0 } else { STREAMS })?;
+    let config = device(load, shape, occupancy, if policy == "none" { 0 } else { STREAMS })?;
     let mut namespace = build(&config, BuildOptions::default())?;
     let capacity_bytes = namespace.capacity_bytes();
     let (warm, counted) = passes(load, capacity_bytes / 4096);
