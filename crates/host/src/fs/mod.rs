@@ -10,7 +10,7 @@
 //! * **Extents, delayed allocation.** Space is found when data is written out: behind the file's previous block if that is free, else by
 //!   first or next fit, else the longest free run. Overwrites stay in place. Truncation, punching and deletion free blocks and, if wanted,
 //!   discard them at once.
-//! * **Metadata** (optional): an ordered journal of [`journal`]'s kind. `fsync` commits what changed, `fdatasync` only if the file's size
+//! * **Metadata** (optional): an ordered journal in the manner of ext4. `fsync` commits what changed, `fdatasync` only if the file's size
 //!   or blocks changed; what is left is committed every interval.
 //!
 //! Not modelled: reads that miss the page cache because it is too small, extent-tree blocks, checksums, barriers other than one flush for
