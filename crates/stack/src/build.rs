@@ -76,14 +76,15 @@ fn divide<S: Scheduler + Send + 'static>(
     let device = device::<S>(config, options)?;
     let page_bytes = config.geometry.page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
-    let subsystem = if partition.layout.is_whole(&config.geometry) {
+    let subsystem = if partition.layout.is_whole(&config.geometry) && !partition.is_host_side {
         let set = set(config, 0, layer(config, device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
         NvmSubsystem::whole(set, &specs)
     } else {
         let shared: SharedDevice = share(device);
         let build = |(index, dies): (usize, &Vec<UnitId>)| {
-            set(config, index, layer(config, Part::new(SharedDevice::clone(&shared), dies))?)
+            let part = Part::new(SharedDevice::clone(&shared), dies);
+            set(config, index, layer(config, if partition.is_host_side { part.host_side() } else { part })?)
         };
         let dies = partition.layout.sets().iter().enumerate();
         let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_, ConfigError>>()?;

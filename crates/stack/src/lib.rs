@@ -8,6 +8,7 @@
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
 //! * [`jobs`]: fio job files.
+//! * [`neighbours`]: what jobs cost each other, for each layout of sets.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
@@ -16,6 +17,7 @@ pub mod directives;
 pub mod host;
 pub mod jobs;
 pub mod memory;
+pub mod neighbours;
 pub mod partition;
 pub mod presets;
 pub mod reproduce;

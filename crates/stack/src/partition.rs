@@ -43,6 +43,12 @@ pub static SETS: Info = Info {
             ParamKind::Choice { of: &["off", "host"] },
             "off",
         ),
+        param(
+            "owner",
+            "who runs the translation layers: device; host, as over an open-channel device, whose collection crosses the host link",
+            ParamKind::Choice { of: &["device", "host"] },
+            "device",
+        ),
         param("dtwin_reads", "reads of 4 KiB that a deterministic window promises", ParamKind::Count, "10M"),
         param("dtwin_time", "longest deterministic window, in whole milliseconds", ParamKind::Time, "60s"),
         param("ndwin_low", "time between two windows that the device insists on", ParamKind::Time, "1s"),
@@ -82,6 +88,8 @@ pub struct Partition {
     pub layout: SetLayout,
     /// Endurance group of each set.
     pub endurance_groups: Vec<u16>,
+    /// Translation layers run on the host (open-channel).
+    pub is_host_side: bool,
     /// Whether the device has NVM sets at all: one set of all dies is not yet a device without sets.
     pub has_sets: bool,
     /// What each set knows of the configuration, but for its flash.
@@ -105,6 +113,7 @@ impl Partition {
         Ok(Self {
             endurance_groups: endurance_groups(&sets, count)?,
             facts: facts(&sets, count)?,
+            is_host_side: sets.text("owner") == "host",
             has_sets: sets.text("layout") != "none",
             namespaces: plan(&spaces, count)?,
             layout,
@@ -115,7 +124,7 @@ impl Partition {
 
     /// Whether nothing was asked for: one namespace over a device that is not divided.
     pub fn is_plain(&self) -> bool {
-        !self.has_sets && self.namespaces == [(0, Size::Equal)]
+        !self.has_sets && !self.is_host_side && self.namespaces == [(0, Size::Equal)]
     }
 
     /// How many namespaces there are.

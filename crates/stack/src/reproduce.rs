@@ -1,6 +1,7 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
 //! [`REPRODUCTIONS`].
 
+pub mod nvm_sets;
 pub mod pm963;
 mod policies;
 mod streams;
@@ -72,6 +73,7 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     streams::EXAMPLE,
     streams::RULES,
     pm963::PM963,
+    nvm_sets::NVM_SETS,
 ];
 
 /// A comparison of two numbers.

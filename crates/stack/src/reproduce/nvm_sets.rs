@@ -1,0 +1,51 @@
+//! The NVM Sets experiment (rows S2-06 to S2-19): a Memblaze `PBlaze5` 916 whose dies belong to both namespaces (traditional), or half of the
+//! channels to each (vertical), or half of the dies of every channel to each (horizontal).
+//!
+//! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only `sets.layout`, the reader's
+//! depth and, for one row, `device.timing.contention` differ.
+
+mod lab;
+mod rows;
+
+use super::{Context, Reproduction};
+use crate::run::RunError;
+use lab::measure;
+use nandscape_core::Info;
+use nandscape_report::ReproductionRow;
+
+/// Registry entry.
+pub const NVM_SETS: Reproduction = Reproduction {
+    info: Info {
+        name: "nvm-sets",
+        summary: "traditional, vertical and horizontal NVM sets under a writer and a reader; 10 M reads a layout",
+        source: "S2-06 to S2-19",
+        params: &[],
+    },
+    run: |context| rows_of(context, &Effort::FULL),
+};
+
+/// How much to run. The figures of a small effort are those of the full one, but for the far tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Reads of the rows at depth 8.
+    pub reads: u64,
+    /// Reads of every other run.
+    pub sweep_reads: u64,
+    /// The drive's blocks are divided by this. Above 22 its spare space would be too small for an open block on every die.
+    pub scale: u32,
+    /// Half of the flash is spare and every die has an open block, for devices that are so small that a die has few blocks: with the
+    /// drive's own share of spare blocks the translation layer could neither write all dies at once nor wait until blocks are empty.
+    pub is_roomy: bool,
+}
+
+impl Effort {
+    /// What `nandscape reproduce` does.
+    pub const FULL: Self = Self { reads: 10_000_000, sweep_reads: 300_000, scale: 22, is_roomy: false };
+    /// For tests.
+    pub const SMALL: Self = Self { reads: 150_000, sweep_reads: 30_000, scale: 64, is_roomy: true };
+}
+
+/// Runs the experiment and compares.
+pub fn rows_of(context: &Context<'_>, effort: &Effort) -> Result<Vec<ReproductionRow>, RunError> {
+    Ok(rows::compare(&measure(context, effort)?))
+}

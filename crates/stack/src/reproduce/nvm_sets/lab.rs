@@ -1,0 +1,244 @@
+//! The runs: each layout on a site of its own, all of them at the same time as far as there are cores.
+
+use super::{Context, Effort};
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::neighbours::{Site, SiteOptions, only};
+use crate::run::RunError;
+use nandscape_jobs::{Amount, Job, JobFile};
+use nandscape_sim::jobs::JobSeries;
+use nandscape_sim::result::{DirectionResult, JobResult};
+use rayon::prelude::*;
+
+/// The load of all runs.
+const LOAD: &str = include_str!("../../../../../configs/nvm-sets.fio");
+/// Virtual time of the writer alone.
+const ALONE_NS: u64 = 3_000_000_000;
+/// Depths of the reader.
+pub(super) const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Depths at which contention is switched off.
+pub(super) const FREE_DEPTHS: [u32; 4] = [8, 16, 32, 64];
+
+/// A division of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    Traditional,
+    Vertical,
+    Horizontal,
+}
+
+impl Layout {
+    pub const ALL: [Self; 3] = [Self::Traditional, Self::Vertical, Self::Horizontal];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Traditional => "traditional",
+            Self::Vertical => "vertical",
+            Self::Horizontal => "horizontal",
+        }
+    }
+}
+
+/// Reader and writer of a run at one depth.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub depth: u32,
+    pub read: DirectionResult,
+    pub write: DirectionResult,
+}
+
+impl Pair {
+    pub fn mean_us(&self) -> f64 {
+        self.read.latency_ns.mean / 1e3
+    }
+
+    pub fn write_gb(&self) -> f64 {
+        self.write.bytes_per_s / 1e9
+    }
+}
+
+/// What one layout gave.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub write_alone: DirectionResult,
+    pub read_alone: DirectionResult,
+    /// At every depth of [`DEPTHS`]; the one at 8 has all the reads.
+    pub pairs: Vec<Pair>,
+    /// Least and greatest mean over 100 ms of the run at depth 8, in microseconds; equal if it was shorter.
+    pub means_us: (f64, f64),
+    /// The reader beside a writer in its own namespace.
+    pub mixed: Pair,
+}
+
+impl Outcome {
+    pub fn at(&self, depth: u32) -> &Pair {
+        self.pairs.iter().find(|pair| pair.depth == depth).expect("a depth of the sweep")
+    }
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    pub layouts: [Outcome; 3],
+    /// Vertical and horizontal with contention off, at [`FREE_DEPTHS`].
+    pub free: [Vec<Pair>; 2],
+    /// Horizontal sets whose translation layers run on the host.
+    pub open_channel: Pair,
+    /// The same with the device's own, at the same number of reads.
+    pub device_side: Pair,
+    pub reads: u64,
+}
+
+impl Measured {
+    pub fn of(&self, layout: Layout) -> &Outcome {
+        &self.layouts[layout as usize]
+    }
+}
+
+enum Task {
+    Layout(Layout),
+    Free(Layout),
+    OpenChannel,
+}
+
+enum Done {
+    Layout(Box<Outcome>),
+    Free(Vec<Pair>),
+    OpenChannel(Box<Pair>),
+}
+
+pub(super) fn measure(context: &Context<'_>, effort: &Effort) -> Result<Measured, RunError> {
+    let lab = Lab { context, effort, file: JobFile::parse("configs/nvm-sets.fio", LOAD)? };
+    // The longest first.
+    let mut tasks: Vec<Task> = Layout::ALL.into_iter().map(Task::Layout).collect();
+    tasks.extend([Task::Free(Layout::Vertical), Task::Free(Layout::Horizontal), Task::OpenChannel]);
+    let run = |task: &Task| {
+        context.check_stop()?;
+        Ok(match task {
+            Task::Layout(layout) => Done::Layout(Box::new(lab.layout(*layout)?)),
+            Task::Free(layout) => Done::Free(lab.free(*layout)?),
+            Task::OpenChannel => Done::OpenChannel(Box::new(lab.open_channel()?)),
+        })
+    };
+    let done: Vec<Done> = tasks.par_iter().map(run).collect::<Result<_, RunError>>()?;
+    let (mut layouts, mut free, mut open_channel) = (Vec::new(), Vec::new(), None);
+    for done in done {
+        match done {
+            Done::Layout(outcome) => layouts.push(*outcome),
+            Done::Free(pairs) => free.push(pairs),
+            Done::OpenChannel(pair) => open_channel = Some(*pair),
+        }
+    }
+    let layouts: [Outcome; 3] = layouts.try_into().expect("three layouts");
+    let open_channel = open_channel.expect("one task");
+    Ok(Measured {
+        device_side: layouts[Layout::Horizontal as usize].at(8).clone(),
+        layouts,
+        free: free.try_into().expect("two layouts"),
+        open_channel,
+        reads: effort.reads,
+    })
+}
+
+struct Lab<'a> {
+    context: &'a Context<'a>,
+    effort: &'a Effort,
+    file: JobFile,
+}
+
+impl Lab<'_> {
+    fn config(&self, layout: Layout, pairs: &[&str]) -> Result<StackConfig, ConfigError> {
+        let mut typed = Typed::new();
+        typed.merge_preset("pblaze5-916")?;
+        typed.set("device.scale", &format!("1/{}", self.effort.scale))?;
+        typed.set("sets.layout", layout.name())?;
+        typed.set("namespaces.count", "2")?;
+        typed.set("workload.seed", &self.context.seed.to_string())?;
+        if self.effort.is_roomy {
+            let dies = if layout == Layout::Traditional { "128" } else { "64" };
+            typed.set("ftl.frontiers", dies)?;
+            typed.set("ftl.op", "1")?;
+        }
+        for pair in pairs {
+            typed.set_pair(pair)?;
+        }
+        typed.check()
+    }
+
+    fn options(&self) -> SiteOptions<'_> {
+        SiteOptions { interval_ns: None, stop: self.context.stop }
+    }
+
+    fn job(&self, name: &str) -> Job {
+        self.file.jobs.iter().find(|job| job.name == name).expect("a job of the shipped file").clone()
+    }
+
+    /// A device in steady state: every write of the writer's set needs an erase.
+    fn site(&self, layout: Layout, pairs: &[&str]) -> Result<Site, RunError> {
+        let mut site = Site::new(&self.config(layout, pairs)?, self.options())?;
+        site.wear_in(&self.job("writer"), self.options())?;
+        Ok(site)
+    }
+
+    fn reader(&self, depth: u32, reads: u64) -> Job {
+        Job { depth, io_size: Amount::Bytes(reads * 4096), ..self.job("reader") }
+    }
+
+    fn pair(&self, site: &mut Site, depth: u32, reads: u64) -> Result<Pair, RunError> {
+        let jobs = [self.job("writer"), self.reader(depth, reads)];
+        Ok(pair(depth, site.run(&only(&jobs), self.options())?.result.jobs))
+    }
+
+    fn layout(&self, layout: Layout) -> Result<Outcome, RunError> {
+        let mut site = self.site(layout, &[])?;
+        let writer = self.job("writer");
+        let alone = Job { runtime_ns: Some(ALONE_NS), ..writer.clone() };
+        let write_alone = site.run(&only(&[alone]), self.options())?.result.jobs.remove(0).write;
+        let reader = self.reader(8, self.effort.sweep_reads);
+        let read_alone = site.run(&only(&[reader]), self.options())?.result.jobs.remove(0).read;
+        let mut means_us = (0.0, 0.0);
+        let mut pairs = Vec::new();
+        for depth in DEPTHS {
+            if depth != 8 {
+                pairs.push(self.pair(&mut site, depth, self.effort.sweep_reads)?);
+                continue;
+            }
+            let jobs = [writer.clone(), self.reader(8, self.effort.reads)];
+            let options = SiteOptions { interval_ns: Some(100_000_000), ..self.options() };
+            let outcome = site.run(&only(&jobs), options)?;
+            means_us = outcome.series.as_ref().map_or((0.0, 0.0), means);
+            pairs.push(pair(8, outcome.result.jobs));
+        }
+        let inside = Job { filenames: vec!["ns2".to_owned()], ..writer };
+        let jobs = [inside, self.reader(8, self.effort.sweep_reads)];
+        let mixed = pair(8, site.run(&only(&jobs), self.options())?.result.jobs);
+        Ok(Outcome { write_alone, read_alone, pairs, means_us, mixed })
+    }
+
+    fn free(&self, layout: Layout) -> Result<Vec<Pair>, RunError> {
+        let mut site = self.site(layout, &["device.timing.contention=off"])?;
+        FREE_DEPTHS.iter().map(|depth| self.pair(&mut site, *depth, self.effort.sweep_reads)).collect()
+    }
+
+    fn open_channel(&self) -> Result<Pair, RunError> {
+        let mut site = self.site(Layout::Horizontal, &["sets.owner=host"])?;
+        self.pair(&mut site, 8, self.effort.reads)
+    }
+}
+
+fn pair(depth: u32, jobs: Vec<JobResult>) -> Pair {
+    let [writer, reader]: [JobResult; 2] = jobs.try_into().expect("a writer and a reader");
+    Pair { depth, read: reader.read, write: writer.write }
+}
+
+/// Least and greatest mean of the reader over whole intervals, in microseconds.
+fn means(series: &JobSeries) -> (f64, f64) {
+    let whole = series.windows.split_last().map_or(&[][..], |(_, whole)| whole);
+    let cells = whole.iter().filter_map(|window| window.rows.last()).map(|row| &row[0]);
+    let means: Vec<f64> = cells
+        .filter(|cell| cell.requests > 0)
+        .map(|cell| cell.latency_sum_ns as f64 / cell.requests as f64 / 1e3)
+        .collect();
+    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = means.iter().copied().fold(0.0, f64::max);
+    if means.is_empty() { (0.0, 0.0) } else { (least, most) }
+}
