@@ -1,0 +1,46 @@
+//! The noisy-neighbour harness on a small drive: the victim feels the writer where they share dies, and not in vertical sets.
+
+use nandscape_jobs::JobFile;
+use nandscape_stack::Typed;
+use nandscape_stack::neighbours::{SiteOptions, direction, noisy_neighbour, render_cases};
+
+const DEVICE: &str = "[device]\nchannels = 4\ndies_per_channel = 2\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 32\n\
+    [device.timing]\nscheduler = 'read-first'\n[namespaces]\ncount = 2\n[ftl]\nop = 0.5\n";
+const JOBS: &str = "[noise]\nfilename=ns1\nrw=write\nbs=64k\niodepth=4\nsize=100%\ntime_based\nruntime=1d\n\
+    [victim]\nfilename=ns2\nrw=randread\nnorandommap\nbs=16k\niodepth=2\nsize=100%\nio_size=32m\nexitall\n";
+
+fn typed() -> Typed {
+    let mut typed = Typed::new();
+    typed.merge_text("test.toml", DEVICE).unwrap();
+    typed
+}
+
+#[test]
+fn a_victim_is_slowed_down_where_it_shares_dies() {
+    let file = JobFile::parse("test.fio", JOBS).unwrap();
+    let layouts = ["traditional", "vertical"];
+    let cases =
+        noisy_neighbour(&typed(), &file, "victim", &layouts, 100_000_000, SiteOptions::default()).unwrap();
+    let cost: Vec<f64> = cases
+        .iter()
+        .map(|case| case.victim.read.latency_ns.mean / case.victim_alone.read.latency_ns.mean)
+        .collect();
+    assert!(cost[0] > 1.5, "traditional: {cost:?}");
+    // The places differ, since a job draws by its number in the file.
+    assert!((cost[1] - 1.0).abs() < 0.01, "no die and no channel in common: {cost:?}");
+    for case in &cases {
+        assert_eq!((case.victim.read.requests, case.victim_alone.read.requests), (2048, 2048));
+        assert!(direction(&case.aggressors[0]).bytes > 0 && direction(&case.aggressors_alone[0]).bytes > 0);
+    }
+    let table = render_cases(&cases);
+    assert_eq!(table.lines().count(), 1 + 2 * 4, "{table}");
+    assert!(table.contains("vertical") && table.contains("together"), "{table}");
+}
+
+#[test]
+fn a_victim_that_is_not_there_is_named() {
+    let file = JobFile::parse("test.fio", JOBS).unwrap();
+    let error = noisy_neighbour(&typed(), &file, "reader", &["vertical"], 1, SiteOptions::default());
+    let message = error.unwrap_err().to_string();
+    assert!(message.contains("test.fio") && message.contains("'reader'"), "{message}");
+}
