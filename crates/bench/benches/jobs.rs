@@ -72,7 +72,7 @@ fn bench<S: Scheduler + Send + 'static>(criterion: &mut Criterion, scheduler: &s
         let mut subsystem = subsystem::<S>();
         run(&mut *subsystem, &file, "fill");
         group.bench_function(format!("{scheduler}, {name}"), |b| {
-            b.iter(|| run(&mut *subsystem, &file, "none"))
+            b.iter(|| run(&mut *subsystem, &file, "none"));
         });
     }
     group.finish();

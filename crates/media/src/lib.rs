@@ -4,10 +4,12 @@
 //! a medium with bytes and one without share them.
 
 mod nand;
+mod packing;
 pub mod scheduler;
 mod timed;
 
 pub use nand::{BadBlocks, Nand, NandOptions};
+pub use packing::Packing;
 pub use scheduler::fifo::Fifo;
 pub use scheduler::read_first::ReadFirst;
 pub use scheduler::serial::Serial;

@@ -1,7 +1,7 @@
 //! A medium and a scheduler joined to a flash device, with the counters by cause.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
-use crate::{Medium, Scheduler, TimedOp};
+use crate::{Medium, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Oob, OpCounts,
     PageRead, Ppn, SimTime, Token,
@@ -15,6 +15,14 @@ pub struct Timed<M, S> {
     causes: CauseTable,
     capabilities: Capabilities,
     page_bytes: u32,
+    packed: Option<Packed>,
+}
+
+/// Compression, and the flash operations that it left, counted apart from the causes.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    packing: Packing,
+    totals: OpCounts,
 }
 
 impl<M: Medium, S: Scheduler> Timed<M, S> {
@@ -22,12 +30,55 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
     pub fn new(medium: M, scheduler: S) -> Self {
         let capabilities = medium.capabilities();
         let page_bytes = medium.geometry().page_bytes;
-        Self { medium, scheduler, causes: CauseTable::default(), capabilities, page_bytes }
+        Self { medium, scheduler, causes: CauseTable::default(), capabilities, page_bytes, packed: None }
+    }
+
+    /// A device that compresses: the medium has the shape that [`Packing::new`] gave, the scheduler that of the flash.
+    #[must_use]
+    pub fn compressing(self, packing: Packing) -> Self {
+        Self { packed: Some(Packed { packing, totals: OpCounts::default() }), ..self }
     }
 
     /// The medium below.
     pub const fn medium(&self) -> &M {
         &self.medium
+    }
+
+    /// Reads the flash pages in which a compressed page lies. What is not programmed yet is still in the controller.
+    #[cold]
+    fn read_packed(&mut self, mut packed: Packed, page: Ppn, is_mapped: bool, issue: Issue) -> Token {
+        let packing = packed.packing;
+        let (block, slot) = packing.place(page);
+        let programmed =
+            if is_mapped { packing.programmed(self.medium.write_pointer(BlockId(block))) } else { u32::MAX };
+        let mut done = issue.after;
+        for page in packing.pages_of(slot).take_while(|page| *page < programmed) {
+            packed.totals.reads += 1;
+            self.causes.row(issue.cause).reads += 1;
+            let transfer = self.transfer(packing.bytes_in(slot, page));
+            let op = TimedOp::Read { page: packing.flash_page(block, page), transfer };
+            let read = self.scheduler.submit_as(op, issue.cause, issue.at, issue.after);
+            done = self.scheduler.join(done, read);
+        }
+        self.packed = Some(packed);
+        done
+    }
+
+    /// Programs the flash pages that a compressed page fills.
+    #[cold]
+    fn program_packed(&mut self, mut packed: Packed, page: Ppn, issue: Issue) -> Token {
+        let packing = packed.packing;
+        let (block, slot) = packing.place(page);
+        let mut done = issue.after;
+        for page in packing.programmed(slot)..packing.programmed(slot + 1) {
+            packed.totals.programs += 1;
+            self.causes.row(issue.cause).programs += 1;
+            let op = TimedOp::Program { page: packing.flash_page(block, page), transfer: self.page_bytes };
+            let program = self.scheduler.submit_as(op, issue.cause, issue.at, issue.after);
+            done = self.scheduler.join(done, program);
+        }
+        self.packed = Some(packed);
+        done
     }
 
     #[inline(always)]
@@ -54,6 +105,9 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
         let oob = self.medium.read(page, data)?;
+        if let Some(packed) = self.packed {
+            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
+        }
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
         Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
@@ -69,6 +123,9 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         issue: Issue,
     ) -> Result<Token, FlashError> {
         self.medium.program(page, oob, data)?;
+        if let Some(packed) = self.packed {
+            return Ok(self.program_packed(packed, page, issue));
+        }
         self.causes.row(issue.cause).programs += 1;
         let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
         Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
@@ -78,7 +135,11 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
         self.medium.erase(block)?;
         self.causes.row(issue.cause).erases += 1;
-        let op = TimedOp::Erase { page: self.medium.geometry().page(block, 0) };
+        let page = match &self.packed {
+            None => self.medium.geometry().page(block, 0),
+            Some(packed) => packed.packing.flash_page(block.0, 0),
+        };
+        let op = TimedOp::Erase { page };
         Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
     }
 
@@ -92,6 +153,9 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     }
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+        if let Some(packed) = self.packed {
+            return Ok(self.read_packed(packed, page, false, issue));
+        }
         self.medium.note_unmapped_read();
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
@@ -139,12 +203,18 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     }
 
     fn medium_totals(&self) -> OpCounts {
-        self.medium.totals()
+        match &self.packed {
+            None => self.medium.totals(),
+            Some(packed) => OpCounts { erases: self.medium.totals().erases, ..packed.totals },
+        }
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
         self.medium.reset_totals();
+        if let Some(packed) = &mut self.packed {
+            packed.totals = OpCounts::default();
+        }
     }
 
     fn reset_time(&mut self, at: SimTime) {

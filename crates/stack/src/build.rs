@@ -33,7 +33,7 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Name
         }
         return Ok(Box::new(Sole::new(config.directives.wrap(config, subsystem)?)));
     }
-    memory::check(&config.geometry)?;
+    memory::check(config.seen_geometry())?;
     match config.mode {
         TimingMode::Serial => build_plain::<Serial>(config, options),
         TimingMode::Fifo => build_plain::<Fifo>(config, options),
@@ -52,7 +52,7 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
 
 /// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
-    memory::check(&config.geometry)?;
+    memory::check(config.seen_geometry())?;
     match config.mode {
         TimingMode::Serial => divide::<Serial>(config, options),
         TimingMode::Fifo => divide::<Fifo>(config, options),
@@ -115,10 +115,15 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
 
 fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
     let mut nand_options = config.nand.clone();
-    nand_options.count_programs = options.count_programs;
-    let nand = Nand::new(config.geometry, &nand_options)
+    // Programs of flash pages, which pages as the layer sees them do not have one by one where the device compresses.
+    nand_options.count_programs = options.count_programs && config.packing.is_none();
+    let nand = Nand::new(*config.seen_geometry(), &nand_options)
         .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
-    Ok(Timed::new(nand, S::with_options(&config.geometry, &config.timing, &config.timing_options)))
+    let device = Timed::new(nand, S::with_options(&config.geometry, &config.timing, &config.timing_options));
+    Ok(match config.packing {
+        None => device,
+        Some((packing, _)) => device.compressing(packing),
+    })
 }
 
 fn layer<D: FlashDevice + Send + 'static>(

@@ -13,7 +13,7 @@ use nandscape_core::registry::{self, ParamKind};
 use nandscape_core::{
     BlockId, Capabilities, Geometry, GeometryError, Info, Param, ParamError, Params, units,
 };
-use nandscape_media::{BadBlocks, NandOptions, Options, Timing};
+use nandscape_media::{BadBlocks, NandOptions, Options, Packing, Timing};
 use nandscape_sim::precondition::PreconditionError;
 use nandscape_sim::{Pacing, Precondition};
 use std::collections::BTreeMap;
@@ -130,6 +130,12 @@ pub static DEVICE: Info = Info {
             "only the covered bytes of a page cross the bus, not the whole page",
             ParamKind::Bool,
             "false",
+        ),
+        param(
+            "compression",
+            "share of its size that a page takes on flash after the device has compressed it; 1: the device does not compress",
+            ParamKind::Float { min: 0.01, max: 1.0 },
+            "1",
         ),
         param("preset", "a shipped device, whose keys are laid down first", ParamKind::Text, ""),
         param(
@@ -352,8 +358,10 @@ fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Result<toml::
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
-    /// Shape of the device.
+    /// Shape of the flash.
     pub geometry: Geometry,
+    /// Compression by the device, and the shape that translation layers then see.
+    pub packing: Option<(Packing, Geometry)>,
     /// Rules of the medium.
     pub nand: NandOptions,
     /// Latencies.
@@ -418,6 +426,7 @@ impl StackConfig {
         let timing_options = options_of(&geometry, &timing_params)?;
         Ok(Self {
             geometry,
+            packing: packing(&device, &geometry, timing_options.program_pages)?,
             host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
@@ -434,6 +443,11 @@ impl StackConfig {
             device,
             timing_params,
         })
+    }
+
+    /// The shape that translation layers see: that of the flash, unless the device compresses.
+    pub fn seen_geometry(&self) -> &Geometry {
+        self.packing.as_ref().map_or(&self.geometry, |(_, seen)| seen)
     }
 
     /// How requests are paced: the configured depth, else time stamps where they are real, else depth 32.
@@ -521,6 +535,26 @@ fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
         oob_bytes: bytes("oob"),
     }
     .checked()?)
+}
+
+/// Compression, if the device has it.
+fn packing(
+    device: &Params,
+    geometry: &Geometry,
+    program_pages: u32,
+) -> Result<Option<(Packing, Geometry)>, ConfigError> {
+    let share = device.float("compression");
+    if share >= 1.0 {
+        return Ok(None);
+    }
+    let without = |what: &str| device.error("compression", format!("1 with {what}"));
+    if device.flag("out_of_order_program") {
+        return Err(without("device.out_of_order_program, since compressed pages lie end to end").into());
+    }
+    if program_pages > 1 {
+        return Err(without("device.timing.program_pages").into());
+    }
+    Ok(Some(Packing::new(geometry, share)?))
 }
 
 /// A plane with fewer blocks says little about the device that it stands for.
