@@ -30,6 +30,9 @@ pub enum Verb {
     Replay(ReplayArgs),
     /// Replay workloads through several translation layers and compare them.
     Compare(CompareArgs),
+    /// What one job of a job file feels of the others, for each way to divide the device into NVM sets.
+    #[command(visible_alias = "neighbors")]
+    Neighbours(NeighboursArgs),
     /// Repeat published experiments: published, measured, ratio.
     Reproduce(ReproduceArgs),
     /// Look at, convert and make workloads.
@@ -172,6 +175,36 @@ pub struct CompareArgs {
     /// Runs at the same time [default: one per core].
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+}
+
+/// Arguments of `neighbours`.
+#[derive(Clone, Debug, Args)]
+pub struct NeighboursArgs {
+    /// fio job file. Jobs name their namespaces: filename=ns1, ns2 ...
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub jobs: String,
+    /// The job whose latency matters; the others end when it does.
+    #[arg(long, value_name = "JOB")]
+    pub victim: String,
+    /// Layouts of the sets, one run each.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "traditional,vertical,horizontal"
+    )]
+    pub layouts: Vec<String>,
+    /// Virtual time for which the others run by themselves.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub alone: String,
+    /// Translation layer ('nandscape list ftls') [default: page-map].
+    #[arg(long, value_name = "NAME")]
+    pub ftl: Option<String>,
+    #[command(flatten)]
+    pub stack: StackArgs,
+    /// Print JSON: for each layout the results of every job, alone and together.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `reproduce`.

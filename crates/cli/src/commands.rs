@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod list;
 pub mod manual;
+pub mod neighbours;
 pub mod replay;
 pub mod reproduce;
 pub mod trace;

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Replay(args) => commands::replay::run(&args, console),
         Verb::Compare(args) => commands::compare::run(&args, console),
+        Verb::Neighbours(args) => commands::neighbours::run(&args, console),
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
         Verb::List(args) => commands::list::run(&args, console),

@@ -304,3 +304,38 @@ fn an_interrupt_keeps_a_marked_partial_result() {
     assert_eq!(json(&output)["partial"], true);
     assert!(stderr(&output).contains("interrupted"));
 }
+
+#[test]
+fn neighbours_prints_a_row_for_each_layout_and_names_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = dir.path().join("noise.fio");
+    std::fs::write(
+        &jobs,
+        "[noise]\nfilename=ns1\nrw=write\nbs=64k\niodepth=4\nsize=100%\ntime_based\nruntime=1d\n\
+         [victim]\nfilename=ns2\nrw=randread\nnorandommap\nbs=16k\niodepth=2\nsize=100%\nio_size=8m\n",
+    )
+    .unwrap();
+    let run = |victim: &str, extra: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_nandscape"))
+            .args(["neighbours", jobs.to_str().unwrap(), "--victim", victim, "--alone", "50ms"])
+            .args(["--set", "device.channels=4", "--set", "device.dies_per_channel=2"])
+            .args(["--set", "device.blocks_per_plane=32", "--set", "device.pages_per_block=32"])
+            .args(["--set", "ftl.op=0.5", "--set", "scheduler=read-first"])
+            .args(extra)
+            .output()
+            .unwrap()
+    };
+    let table = run("victim", &[]);
+    assert!(table.status.success(), "{}", String::from_utf8_lossy(&table.stderr));
+    let text = String::from_utf8(table.stdout).unwrap();
+    for layout in ["traditional", "vertical", "horizontal"] {
+        assert_eq!(text.lines().filter(|line| line.starts_with(layout)).count(), 4, "{text}");
+    }
+    let json = run("victim", &["--json", "--layouts", "vertical"]);
+    let cases: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(cases[0]["victim"]["read"]["requests"], 512);
+    let missing = run("reader", &[]);
+    assert!(!missing.status.success());
+    let message = String::from_utf8(missing.stderr).unwrap();
+    assert!(message.contains("noise.fio") && message.contains("'reader'"), "{message}");
+}

@@ -1,4 +1,4 @@
-//! Every `nandscape` command of the README runs, on a copy of the shipped trace.
+//! Every `nandscape` command of the README runs, on a copy of the shipped trace and job file.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +9,8 @@ fn the_commands_of_the_readme_run() {
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     std::fs::copy(root.join("traces/lammps.block.csv.zst"), dir.path().join("my.csv.zst")).unwrap();
+    std::fs::create_dir(dir.path().join("configs")).unwrap();
+    std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
     let mut commands = 0;
     let mut in_block = false;
     for line in readme.lines() {

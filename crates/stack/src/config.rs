@@ -272,6 +272,13 @@ impl Typed {
         self.set(key.trim(), value.trim())
     }
 
+    /// Whether a dotted key, such as `namespaces.count`, was typed.
+    pub fn has(&self, key: &str) -> bool {
+        let mut parts = key.split('.');
+        let first = parts.next().and_then(|part| self.table.get(part));
+        parts.try_fold(first, |value, part| value?.get(part).map(Some)).flatten().is_some()
+    }
+
     /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they belong to a kind.
     pub fn set_ftl(&mut self, kind: &str) -> Result<(), ConfigError> {
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")

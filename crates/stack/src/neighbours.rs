@@ -10,6 +10,7 @@ use nandscape_core::{Subsystem, units};
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::result::{DirectionResult, JobResult};
 use nandscape_sim::{JobOptions, JobsOutcome, Precondition, run_jobs};
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
@@ -108,7 +109,7 @@ pub fn only(jobs: &[Job]) -> JobFile {
 }
 
 /// What a victim and its neighbours reached in one layout.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Case {
     /// Value of `sets.layout`.
     pub layout: String,
@@ -122,8 +123,8 @@ pub struct Case {
     pub aggressors: Vec<JobResult>,
 }
 
-/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time, and all together, for each layout. The victim
-/// must end by itself (`io_size` or `runtime`) and end the others (`exitall`).
+/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time, and all together, for each layout. The others
+/// end with the victim, which must end by itself (`size`, `io_size` or `runtime`).
 pub fn noisy_neighbour(
     typed: &Typed,
     file: &JobFile,
@@ -132,8 +133,11 @@ pub fn noisy_neighbour(
     alone_ns: u64,
     options: SiteOptions<'_>,
 ) -> Result<Vec<Case>, RunError> {
-    let (victims, others): (Vec<Job>, Vec<Job>) =
-        file.jobs.iter().cloned().partition(|job| job.name == victim);
+    let mut jobs = file.jobs.clone();
+    for job in jobs.iter_mut().filter(|job| job.name == victim) {
+        job.ends_all = true;
+    }
+    let (victims, others): (Vec<Job>, Vec<Job>) = jobs.iter().cloned().partition(|job| job.name == victim);
     let [job] = &victims[..] else {
         return Err(ConfigError::Unsuited(format!(
             "{}: expected one job called '{victim}', the victim, but there are {}",
@@ -158,7 +162,7 @@ pub fn noisy_neighbour(
             let aggressors_alone =
                 if limited.is_empty() { Vec::new() } else { site.run(&only(&limited), options)?.result.jobs };
             let mut alone = site.run(&only(std::slice::from_ref(job)), options)?.result.jobs;
-            let all = site.run(&only(&file.jobs), options)?.result.jobs;
+            let all = site.run(&only(&jobs), options)?.result.jobs;
             let (mut victim, aggressors): (Vec<JobResult>, Vec<JobResult>) =
                 all.into_iter().partition(|result| result.name == job.name);
             Ok(Case {

@@ -6,7 +6,7 @@
 //! the future; later operations of other dies may use the bus before that ("backfill"), otherwise one busy die would stop its
 //! whole channel. Submissions come in nondecreasing time, so a booking looks only at the gaps between now and its own time.
 //!
-//! Of the [`Options`] it follows `host` and `buffer`, see [`front`].
+//! Of the [`Options`] it follows `host` and `buffer`, see `front`.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 mod front;

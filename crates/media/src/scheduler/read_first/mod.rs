@@ -28,11 +28,11 @@
 //! of simultaneous events. What is submitted at the present starts at the next [`Scheduler::advance`].
 //!
 //! All that is so with [`Options::default`]. What each option changes stands with it:
-//! * [`channel`]: bursts of program data, hold-off, decoder, no contention;
-//! * [`die`]: order of the host against the layer, cached programs, operations on several planes;
-//! * [`array`]: times of pages and word lines, suspension;
-//! * [`unit`]: programs of several pages;
-//! * [`front`]: command core, host link, write buffer.
+//! * `channel`: bursts of program data, hold-off, decoder, no contention;
+//! * `die`: order of the host against the layer, cached programs, operations on several planes;
+//! * `array`: times of pages and word lines, suspension;
+//! * `unit`: programs of several pages;
+//! * `front`: command core, host link, write buffer.
 
 mod array;
 mod channel;

@@ -1,0 +1,37 @@
+//! `nandscape neighbours`.
+
+use super::typed;
+use crate::args::NeighboursArgs;
+use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use nandscape_core::units;
+use nandscape_jobs::JobFile;
+use nandscape_stack::RunError;
+use nandscape_stack::neighbours::{SiteOptions, noisy_neighbour, render_cases};
+
+/// Runs a victim alone and beside its neighbours, for each layout.
+pub fn run(args: &NeighboursArgs, console: Console) -> Result<(), Failure> {
+    if args.stack.precondition.is_some() {
+        return Err(Failure::usage(
+            "--precondition: expected none, since every namespace is filled and the writers wear the device in",
+        ));
+    }
+    let alone_ns = units::parse_time_ns(&args.alone)
+        .ok()
+        .filter(|ns| *ns > 0)
+        .ok_or_else(|| Failure::usage(format!("--alone '{}': expected a time such as 500ms", args.alone)))?;
+    let mut typed = typed(&args.stack, args.ftl.as_deref())?;
+    let file = JobFile::read(&args.jobs).map_err(RunError::from)?;
+    // A traditional layout has one set, so its namespaces must be said.
+    if !["count", "sizes", "sets"].iter().any(|key| typed.has(&format!("namespaces.{key}"))) {
+        typed.set("namespaces.count", "2")?;
+    }
+    stop_on_ctrl_c()?;
+    let layouts: Vec<&str> = args.layouts.iter().map(String::as_str).collect();
+    let options = SiteOptions { stop: Some(&STOP), ..SiteOptions::default() };
+    let cases = noisy_neighbour(&typed, &file, &args.victim, &layouts, alone_ns, options)?;
+    if args.json {
+        console.result(&serde_json::to_string_pretty(&cases).expect("results are plain data"))
+    } else {
+        console.result(&render_cases(&cases))
+    }
+}
