@@ -54,6 +54,28 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unit::Units;
 
+/// The event of an operation: from high to low its time (64 bits), its submission number (the low 32) and its slot (32), so that one
+/// comparison orders two. Simultaneous events may come in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u128);
+
+impl Event {
+    #[inline]
+    const fn new(at_ns: u64, seq: u64, slot: u32) -> Self {
+        Self((at_ns as u128) << 64 | (seq as u32 as u128) << 32 | slot as u128)
+    }
+
+    #[inline]
+    const fn at_ns(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    #[inline]
+    const fn slot(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 /// Parallel timing with reads before programs and erases. Tokens are slab slots with a generation.
 #[derive(Clone, Debug)]
 pub struct ReadFirst {
@@ -62,8 +84,8 @@ pub struct ReadFirst {
     /// The latest time anything known so far happens.
     last_ns: u64,
     slab: Slab,
-    /// Time, submission number, slot. Of an operation the one at its `due_ns` counts, the others are void.
-    events: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Of an operation the one at its `due_ns` counts, the others are void.
+    events: BinaryHeap<Reverse<Event>>,
     dies: Vec<Die>,
     channels: Vec<Channel>,
     /// Dies and channels that may be able to start something.
@@ -102,7 +124,7 @@ impl ReadFirst {
         self.last_ns = self.last_ns.max(at_ns);
         let op = &mut self.slab[slot];
         op.due_ns = at_ns;
-        self.events.push(Reverse((at_ns, op.seq, slot)));
+        self.events.push(Reverse(Event::new(at_ns, op.seq, slot)));
     }
 
     #[inline]
@@ -185,9 +207,9 @@ impl ReadFirst {
 
     /// Whether an entry of the queue is the event of an operation still.
     #[inline]
-    fn is_valid(&self, (at_ns, seq, slot): (u64, u64, u32)) -> bool {
-        let op = &self.slab[slot];
-        op.seq == seq && op.due_ns == at_ns
+    fn is_valid(&self, event: Event) -> bool {
+        let op = &self.slab[event.slot()];
+        event == Event::new(op.due_ns, op.seq, event.slot())
     }
 
     /// The time of the next event, void ones thrown away.
@@ -195,7 +217,7 @@ impl ReadFirst {
     fn peek(&mut self) -> Option<u64> {
         while let Some(&Reverse(event)) = self.events.peek() {
             if self.is_valid(event) {
-                return Some(event.0);
+                return Some(event.at_ns());
             }
             self.events.pop();
         }
@@ -340,13 +362,13 @@ impl Scheduler for ReadFirst {
                 self.now_ns = at_ns;
             }
             while let Some(&Reverse(event)) = self.events.peek() {
-                if event.0 > at_ns {
+                if event.at_ns() > at_ns {
                     break;
                 }
                 self.events.pop();
                 if self.is_valid(event) {
-                    self.slab[event.2].due_ns = NEVER;
-                    self.step(event.2);
+                    self.slab[event.slot()].due_ns = NEVER;
+                    self.step(event.slot());
                 }
             }
         }
@@ -360,7 +382,7 @@ impl Scheduler for ReadFirst {
     /// The present if something may start or be given out now.
     fn next_event(&self) -> Option<SimTime> {
         if self.ready.is_empty() && self.late.is_empty() {
-            let next = self.events.peek().map(|&Reverse((at_ns, ..))| SimTime(at_ns));
+            let next = self.events.peek().map(|&Reverse(event)| SimTime(event.at_ns()));
             // When time passes without any event, programs short of pages are done as they are.
             next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns + 1)))
         } else {
