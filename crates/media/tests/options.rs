@@ -368,6 +368,21 @@ fn the_layer_can_stand_back_for_the_host() {
 }
 
 #[test]
+fn reads_of_the_layer_stand_back_in_the_command_core_too() {
+    let contest = |gc_order| {
+        let mut rig = Rig::new(&Options { gc_order, core_ns: 100, ..Options::default() });
+        for (unit, number) in [(0, 0), (0, 1), (2, 0)] {
+            rig.submit(read(unit, number), Cause::Gc, 0);
+        }
+        rig.host(read(2, 1), 1);
+        rig.times()
+    };
+    assert_eq!(contest(GcOrder::Fifo), [250, 400, 500, 650]);
+    // The second of the layer is in the core from 200 to 300, the third to 400.
+    assert_eq!(contest(GcOrder::HostFirst), [250, 450, 550, 350]);
+}
+
+#[test]
 fn the_layer_does_not_stand_back_when_the_host_waits_for_its_erase() {
     for gc_order in [GcOrder::HostFirst, GcOrder::RateLimited { gap_ns: 1_000_000 }] {
         let mut rig = Rig::new(&Options { gc_order, ..Options::default() });

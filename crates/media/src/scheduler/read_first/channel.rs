@@ -24,6 +24,8 @@ pub(super) struct Channel {
     /// Reads of the channel that have not left the bus.
     pub reads: u32,
     pub core_free_ns: u64,
+    /// Reads of the layer that let those of the host into the core first.
+    pub core_own: List,
     decoder_free_ns: u64,
     /// Reads whose data waits in the page register.
     pub data_ready: List,
@@ -39,6 +41,7 @@ impl Default for Channel {
             load: NIL,
             reads: 0,
             core_free_ns: 0,
+            core_own: List::EMPTY,
             decoder_free_ns: 0,
             data_ready: List::EMPTY,
             waiting: Vec::new(),

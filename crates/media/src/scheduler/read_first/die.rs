@@ -227,6 +227,7 @@ impl ReadFirst {
     /// Starts all that can start now.
     pub(super) fn dispatch(&mut self) {
         self.queue_ready();
+        self.serve_cores();
         while let Some(unit) = self.dirty_dies.pop() {
             self.dies[unit as usize].dirty = false;
             self.serve_die(unit);

@@ -3,6 +3,7 @@
 use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, List, Stage};
+use crate::scheduler::GcOrder;
 use crate::scheduler::HostLink;
 use nandscape_core::Token;
 
@@ -69,11 +70,51 @@ impl ReadFirst {
             self.ready.push((op.seq, slot));
             return;
         }
+        if !op.host
+            && self.rules.contention
+            && self.rules.gc_order == GcOrder::HostFirst
+            && self.urgent == 0
+            && channel.core_free_ns > self.now_ns
+        {
+            // The core is busy until an event of this channel, which looks here.
+            op.stage = Stage::Waiting;
+            self.slab.push_back(&mut channel.core_own, slot);
+            return;
+        }
+        self.enter_core(slot);
+    }
+
+    fn enter_core(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        let channel = &mut self.channels[self.dies[op.unit as usize].channel as usize];
         let start = if self.rules.contention { channel.core_free_ns.max(self.now_ns) } else { self.now_ns };
         channel.core_free_ns = start + self.rules.core_ns;
         op.stage = Stage::Core;
         let end = channel.core_free_ns;
         self.schedule(slot, end);
+    }
+
+    /// A read has left the command core of its channel.
+    pub(super) fn leave_core(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        op.stage = Stage::Queued;
+        self.ready.push((op.seq, slot));
+        let channel = self.dies[op.unit as usize].channel;
+        if !self.channels[channel as usize].core_own.is_empty() {
+            self.idle_cores.push(channel);
+        }
+    }
+
+    /// Lets the layer's reads into cores that no read of the host wants, or all of them once the host waits for the layer.
+    pub(super) fn serve_cores(&mut self) {
+        while let Some(channel) = self.idle_cores.pop() {
+            while self.urgent > 0 || self.channels[channel as usize].core_free_ns <= self.now_ns {
+                let Some(slot) = self.slab.pop_front(&mut self.channels[channel as usize].core_own) else {
+                    break;
+                };
+                self.enter_core(slot);
+            }
+        }
     }
 
     /// An operation has been done; the host hears of it after the link and the completion latency.

@@ -91,6 +91,8 @@ pub struct ReadFirst {
     /// Dies and channels that may be able to start something.
     dirty_dies: Vec<u32>,
     dirty_channels: Vec<u32>,
+    /// Channels whose command core has done a read while others of the layer wait.
+    idle_cores: Vec<u32>,
     /// Newest pending read of each block, or `NIL`.
     block_reads: Vec<u32>,
     /// Newest pending program or erase of each block, or `NIL`.
@@ -175,10 +177,7 @@ impl ReadFirst {
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
             (Stage::Inbound, _) => self.arrive(slot),
-            (Stage::Core, _) => {
-                op.stage = Stage::Queued;
-                self.ready.push((op.seq, slot));
-            }
+            (Stage::Core, _) => self.leave_core(slot),
             (Stage::Command, _) => {
                 self.free_bus(unit);
                 self.start_array(slot);
@@ -242,6 +241,7 @@ impl Scheduler for ReadFirst {
             channels: vec![Channel::default(); geometry.channels as usize],
             dirty_dies: Vec::with_capacity(geometry.units() as usize),
             dirty_channels: Vec::with_capacity(geometry.channels as usize),
+            idle_cores: Vec::with_capacity(geometry.channels as usize),
             block_reads: vec![NIL; blocks],
             block_writes: vec![NIL; blocks],
             units: Units::new(blocks, &rules),
@@ -407,6 +407,7 @@ impl Scheduler for ReadFirst {
         self.ready.clear();
         self.dirty_dies.clear();
         self.dirty_channels.clear();
+        self.idle_cores.clear();
         self.block_reads.fill(NIL);
         self.block_writes.fill(NIL);
         self.finished.clear();
