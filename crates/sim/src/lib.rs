@@ -11,6 +11,7 @@
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
 pub mod histogram;
+mod in_flight;
 pub mod jobs;
 pub mod lifetime;
 mod lookahead;

@@ -4,6 +4,7 @@
 //! issued at their time stamps (shifted so that the first is issued at 0). Either way commands are submitted in
 //! nondecreasing virtual time. Schedulers that know completions at submission answer at once; event-driven ones are advanced.
 
+use crate::in_flight::InFlight;
 use crate::lifetime::LifetimeResult;
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
@@ -17,8 +18,6 @@ use nandscape_core::{
     BlockId, Command, Completion, Extent, Hint, IoRecord, Namespace, NamespaceError, Op, SimTime, Token,
     TraceError, TraceReader,
 };
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// When requests are issued.
@@ -248,15 +247,7 @@ struct Runner<'a> {
     namespace: &'a mut dyn Namespace,
     stop: Option<&'a AtomicBool>,
     progress: &'a mut dyn FnMut(Progress),
-    /// Completion times of requests whose scheduler knew them at submission.
-    known: BinaryHeap<Reverse<(SimTime, u32)>>,
-    /// The top of `known` has been taken and waits to be overwritten by the next completion: one sift instead of two,
-    /// since in a closed loop each completion makes room for one request.
-    is_top_taken: bool,
-    /// Requests under way, by tag; free tags.
-    pending: Vec<Pending>,
-    free: Vec<u32>,
-    outstanding: u32,
+    in_flight: InFlight<Pending>,
     /// Requests that an event-driven scheduler was asked to report.
     watched: u32,
     ready: Vec<Completion>,
@@ -273,11 +264,7 @@ impl<'a> Runner<'a> {
             namespace,
             stop,
             progress,
-            known: BinaryHeap::new(),
-            is_top_taken: false,
-            pending: Vec::new(),
-            free: Vec::new(),
-            outstanding: 0,
+            in_flight: InFlight::with_capacity(0),
             watched: 0,
             ready: Vec::new(),
             taken: 0,
@@ -402,16 +389,9 @@ impl<'a> Runner<'a> {
             recorder.complete(pending.op, pending.bytes, now, now);
             return Ok(());
         }
-        let tag = if let Some(tag) = self.free.pop() {
-            self.pending[tag as usize] = pending;
-            tag
-        } else {
-            self.pending.push(pending);
-            self.pending.len() as u32 - 1
-        };
-        self.outstanding += 1;
+        let tag = self.in_flight.add(pending);
         if let Some(at) = self.namespace.completion(token) {
-            self.push_known(at.max(now), tag);
+            self.in_flight.completes_at(at.max(now), tag);
         } else {
             self.watched += 1;
             self.namespace.watch(token, u64::from(tag));
@@ -419,38 +399,16 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    #[inline]
-    fn push_known(&mut self, at: SimTime, tag: u32) {
-        if std::mem::take(&mut self.is_top_taken)
-            && let Some(mut top) = self.known.peek_mut()
-        {
-            *top = Reverse((at, tag));
-            return;
-        }
-        self.known.push(Reverse((at, tag)));
-    }
-
-    /// Takes the top away for good if its completion has been handed out.
-    #[inline]
-    fn drop_taken(&mut self) {
-        if std::mem::take(&mut self.is_top_taken) {
-            self.known.pop();
-        }
-    }
-
     fn finish(&mut self, tag: u32, at: SimTime, recorder: &mut Recorder) {
-        let pending = self.pending[tag as usize];
-        self.free.push(tag);
-        self.outstanding -= 1;
+        let pending = self.in_flight.remove(tag);
         recorder.complete(pending.op, pending.bytes, pending.issued, at);
     }
 
     /// The next completion, running events as far as needed.
     fn next_completion(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
-        self.drop_taken();
-        if let Some(Reverse(next)) = self.known.peek() {
-            self.is_top_taken = true;
-            return Ok(Some(*next));
+        if let Some(next) = self.in_flight.first() {
+            self.in_flight.take_first();
+            return Ok(Some(next));
         }
         loop {
             if let Some(done) = self.ready.get(self.taken) {
@@ -478,7 +436,7 @@ impl<'a> Runner<'a> {
         depth: u32,
         recorder: &mut Recorder,
     ) -> Result<SimTime, ReplayError> {
-        while self.outstanding >= depth {
+        while self.in_flight.count() >= depth as usize {
             let Some((at, tag)) = self.next_completion()? else { break };
             now = now.max(at);
             self.finish(tag, at, recorder);
@@ -488,12 +446,11 @@ impl<'a> Runner<'a> {
 
     /// Takes all completions up to `until`.
     fn wait_until(&mut self, until: SimTime, recorder: &mut Recorder) {
-        self.drop_taken();
-        while let Some(Reverse((at, tag))) = self.known.peek().copied() {
+        while let Some((at, tag)) = self.in_flight.first() {
             if at > until {
                 break;
             }
-            self.known.pop();
+            self.in_flight.take_first();
             self.finish(tag, at, recorder);
         }
         if self.watched > 0 || self.namespace.next_event().is_some() {
@@ -513,8 +470,8 @@ impl<'a> Runner<'a> {
         while let Some((at, tag)) = self.next_completion()? {
             self.finish(tag, at, recorder);
         }
-        if self.outstanding > 0 {
-            return Err(ReplayError::Lost { lost: u64::from(self.outstanding) });
+        if self.in_flight.count() > 0 {
+            return Err(ReplayError::Lost { lost: self.in_flight.count() as u64 });
         }
         Ok(())
     }

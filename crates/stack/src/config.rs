@@ -133,7 +133,7 @@ pub static DEVICE: Info = Info {
         ),
         param(
             "compression",
-            "share of its size that a page takes on flash after the device has compressed it; 1: the device does not compress",
+            "share of its size that a page takes on flash after the device has compressed it; ftl.op counts pages so compressed; 1: no compression",
             ParamKind::Float { min: 0.01, max: 1.0 },
             "1",
         ),

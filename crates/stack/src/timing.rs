@@ -151,7 +151,7 @@ pub static TIMING: Info = Info {
         ),
         param(
             "gc_order",
-            "at a die: fifo by age; host-first; rate-limited: programs and erases of GC at most at gc_rate; fifo if absent",
+            "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at most at gc_rate; fifo if absent",
             ParamKind::Choice { of: &["fifo", "host-first", "rate-limited"] },
             "",
         ),

@@ -53,13 +53,13 @@ pub struct Suspension {
     pub most: u32,
 }
 
-/// The order of operations of the layer itself (garbage collection and the like) against those of the host at a die.
+/// The order of operations of the layer itself (garbage collection and the like) against those of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GcOrder {
     /// By age.
     #[default]
     Fifo,
-    /// The host's first, unless one of them waits for an erase.
+    /// The host's first, at each die and in each command core, unless one of them waits for an erase.
     HostFirst,
     /// By age, but programs and erases of the layer start at a die no more often than every so many nanoseconds, unless the host waits for an
     /// erase.

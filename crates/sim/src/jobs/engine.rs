@@ -8,6 +8,7 @@ use super::measure::{Measure, fold};
 use super::pace::Pace;
 use super::plan::{JobPlan, Region};
 use super::timeline::Timeline;
+use crate::in_flight::InFlight;
 use crate::replay::Progress;
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -125,14 +126,9 @@ pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],
     pub processes: Vec<Process>,
-    /// Completions that the scheduler knew at submission.
-    known: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The top of `known` was handed out and waits to be overwritten: one sift instead of two.
-    is_top_taken: bool,
+    in_flight: InFlight<Pending>,
     /// Jobs that wake up.
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
-    pending: Vec<Pending>,
-    free: Vec<u32>,
     watched: u64,
     /// A token's completion was not known at submission, so events must be run.
     is_event_driven: bool,
@@ -170,11 +166,8 @@ impl<'a> Engine<'a> {
             jobs,
             unfinished: processes.len(),
             processes,
-            known: BinaryHeap::with_capacity(outstanding),
-            is_top_taken: false,
+            in_flight: InFlight::with_capacity(outstanding),
             wakes: BinaryHeap::new(),
-            pending: Vec::with_capacity(outstanding),
-            free: Vec::with_capacity(outstanding),
             watched: 0,
             is_event_driven: false,
             ready: Vec::with_capacity(64),
@@ -226,7 +219,7 @@ impl<'a> Engine<'a> {
         if done.is_multiple_of(CHECK_EVERY) {
             self.look_up(done);
         }
-        while self.pending.len() - self.free.len() >= depth {
+        while self.in_flight.count() >= depth {
             self.step()?;
         }
         let command = Command { op: Op::Write, extent, hint: Hint(0) };
@@ -239,7 +232,7 @@ impl<'a> Engine<'a> {
 
     /// Waits for everything outstanding.
     pub fn settle(&mut self) -> Result<(), Failure> {
-        while self.pending.len() > self.free.len() {
+        while self.in_flight.count() > 0 {
             self.step()?;
         }
         Ok(())
@@ -247,7 +240,6 @@ impl<'a> Engine<'a> {
 
     /// Preconditioning is over: counting and time begin at 0.
     pub fn begin(&mut self) {
-        self.drop_taken();
         self.subsystem.reset_counters(SimTime::ZERO);
         self.ready.clear();
         (self.now, self.last_completion, self.completions_now) = (0, 0, 0);
@@ -284,8 +276,7 @@ impl<'a> Engine<'a> {
     /// Goes to the next thing that happens, and lets jobs react.
     #[inline]
     fn step(&mut self) -> Result<(), Failure> {
-        self.drop_taken();
-        let known = self.known.peek().map(|Reverse(next)| *next);
+        let known = self.in_flight.first().map(|(at, tag)| (at.0, tag));
         let wake = self.wakes.peek().map(|Reverse(next)| *next);
         let known_at = known.map_or(u64::MAX, |(at, _)| at);
         let wake_at = wake.map_or(u64::MAX, |(at, _)| at);
@@ -295,7 +286,7 @@ impl<'a> Engine<'a> {
         {
             self.run_events(event.0)?;
         } else if let Some((at, tag)) = known.filter(|_| known_at <= wake_at) {
-            self.is_top_taken = true;
+            self.in_flight.take_first();
             self.set_clock(at)?;
             self.complete(tag)?;
         } else if let Some((at, job)) = wake {
@@ -344,7 +335,7 @@ impl<'a> Engine<'a> {
     }
 
     fn wake(&mut self, at: u64, job: u32) -> Result<(), Failure> {
-        if self.pending.len() == self.free.len() {
+        if self.in_flight.count() == 0 {
             let from = self.subsystem.idle_from().max(SimTime(self.now));
             if from.0 < at {
                 let failed = |error: NamespaceError| Failure::Request {
@@ -495,17 +486,12 @@ impl<'a> Engine<'a> {
     #[inline]
     fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> Result<(), NamespaceError> {
         let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?;
-        let tag = if let Some(tag) = self.free.pop() {
-            self.pending[tag as usize] = pending;
-            tag
-        } else {
-            self.pending.push(pending);
-            self.pending.len() as u32 - 1
-        };
+        let tag = self.in_flight.add(pending);
+        let now = SimTime(self.now);
         if token == Token::NONE {
-            self.push_known(self.now, tag);
+            self.in_flight.completes_at(now, tag);
         } else if let Some(at) = self.subsystem.completion(token) {
-            self.push_known(at.0.max(self.now), tag);
+            self.in_flight.completes_at(at.max(now), tag);
         } else {
             self.is_event_driven = true;
             self.watched += 1;
@@ -514,29 +500,10 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    #[inline]
-    fn push_known(&mut self, at: u64, tag: u32) {
-        if std::mem::take(&mut self.is_top_taken)
-            && let Some(mut top) = self.known.peek_mut()
-        {
-            *top = Reverse((at, tag));
-            return;
-        }
-        self.known.push(Reverse((at, tag)));
-    }
-
-    #[inline]
-    fn drop_taken(&mut self) {
-        if std::mem::take(&mut self.is_top_taken) {
-            self.known.pop();
-        }
-    }
-
     /// A command completed at the present time.
     #[inline]
     fn complete(&mut self, tag: u32) -> Result<(), Failure> {
-        let pending = self.pending[tag as usize];
-        self.free.push(tag);
+        let pending = self.in_flight.remove(tag);
         let now = self.now;
         let direction = match pending.kind {
             Kind::Io(Direction::Write) if self.processes[pending.job as usize].sync_writes => {
