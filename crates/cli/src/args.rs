@@ -38,6 +38,9 @@ pub enum Verb {
     /// Look at, convert and make workloads.
     #[command(subcommand)]
     Trace(TraceVerb),
+    /// Serve the device to real clients, with real bytes.
+    #[command(subcommand)]
+    Serve(ServeVerb),
     /// List what there is: devices, ftls, victims, workloads, formats ...
     List(ListArgs),
     /// Print a completion script for a shell.
@@ -80,6 +83,33 @@ pub struct StackArgs {
     pub precondition: Option<String>,
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// How to serve.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ServeVerb {}
+
+/// The stack that a server serves, and where its bytes are kept.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Configuration file (TOML); flags override its keys.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<String>,
+    /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
+    #[arg(long, value_name = "1/N")]
+    pub scale: Option<String>,
+    /// Translation layer ('nandscape list ftls') [default: page-map].
+    #[arg(long, value_name = "NAME")]
+    pub ftl: Option<String>,
+    /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Answer when the model's device would have, instead of as fast as possible.
+    #[arg(long)]
+    pub pace: bool,
 }
 
 /// How a workload is read.

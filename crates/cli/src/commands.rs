@@ -6,6 +6,7 @@ pub mod manual;
 pub mod neighbours;
 pub mod replay;
 pub mod reproduce;
+pub mod serve;
 pub mod trace;
 
 use crate::args::{OutputArgs, ReadingArgs, Remap, StackArgs};

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => commands::compare::run(&args, console),
         Verb::Neighbours(args) => commands::neighbours::run(&args, console),
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),
+        Verb::Serve(verb) => commands::serve::run(&verb, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
         Verb::List(args) => commands::list::run(&args, console),
         Verb::Completions { shell } => commands::manual::completions(shell, console),

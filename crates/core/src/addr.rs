@@ -5,7 +5,7 @@ use std::fmt;
 /// Logical page number: host address in device pages.
 ///
 /// 32 bits: a device has at most 2^32 - 3 pages, so that maps cost 4 B an entry. The three highest values are reserved
-/// as marks ([`Lpn::NONE`], [`Lpn::PADDING`]).
+/// as marks ([`Lpn::NONE`], [`Lpn::PADDING`], [`Lpn::META`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Lpn(pub u32);
@@ -15,6 +15,8 @@ impl Lpn {
     pub const NONE: Self = Self(u32::MAX);
     /// A programmed page that holds no host data (padding or FTL metadata).
     pub const PADDING: Self = Self(u32::MAX - 1);
+    /// A programmed page of a device's own journal or checkpoint.
+    pub const META: Self = Self(u32::MAX - 2);
     /// The largest number that names a real page.
     pub const MAX: Self = Self(u32::MAX - 3);
 

@@ -13,6 +13,7 @@
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{Cause, CauseTable, OpCounts};
 use crate::geometry::Geometry;
+use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
 
 /// Stands for the completion of an operation, or of several (see [`FlashDevice::join`]).
@@ -56,8 +57,13 @@ impl Issue {
 pub struct Oob {
     /// The logical page whose data this is, or [`Lpn::PADDING`].
     pub lpn: Lpn,
-    /// Write sequence number of the FTL, growing with every program. A timing-only medium keeps one per block
-    /// (that of its first page), a medium with bytes one per page.
+    /// The log that the page belongs to, for the layer to sort its open blocks by after a loss of power; 0 where it has one log. The
+    /// superblock layers write data superblocks with 0 and log superblocks with 1.
+    pub stream: u16,
+    /// Sequence number of the *data*: grows with every host write, and a copy (any [`Cause`] but [`Cause::Host`]) passes on the number that
+    /// it read, so that the newest data of a logical page is known however often it was moved. A device with a journal assigns the
+    /// numbers of host writes itself. A timing-only medium keeps one per block (that of its first page), a medium with bytes one
+    /// per page.
     pub seq: u64,
 }
 
@@ -105,7 +111,7 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlashError {
-    /// The page cannot be corrected by ECC.
+    /// The page cannot be corrected by ECC, its checksum is wrong, or its program or erase was cut short.
     #[error("uncorrectable read of page {}", page.0)]
     Uncorrectable {
         /// Which page.
@@ -157,6 +163,12 @@ pub enum FlashError {
         /// Which page.
         page: Ppn,
     },
+    /// The device takes no more programs and erases: its own metadata has no room left, or what it is kept on failed.
+    #[error("the device is read-only: {reason}")]
+    ReadOnly {
+        /// Why.
+        reason: &'static str,
+    },
     /// No such page or block.
     #[error("address {address} outside the device ({limit})")]
     OutOfRange {
@@ -203,11 +215,37 @@ pub trait FlashDevice {
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
 
-    /// Completes when every program answered so far is safe from a loss of power: at once unless the device answers programs from
-    /// a volatile buffer.
-    fn barrier(&mut self, _at: SimTime) -> Token {
-        Token::NONE
+    /// Completes when every program answered so far, and every drop of pages noted so far ([`FlashDevice::drop_pages`]), is safe from a
+    /// loss of power. For programs that is at once unless the device answers them from a volatile buffer.
+    fn barrier(&mut self, _at: SimTime) -> Result<Token, FlashError> {
+        Ok(Token::NONE)
     }
+
+    /// Notes that logical pages hold nothing from now on (a trim), so that a journal can keep it. Durable with the next
+    /// [`FlashDevice::barrier`]; without a journal nothing happens. A layer calls this for every page it unmaps at the host's wish.
+    fn drop_pages(&mut self, _first: Lpn, _count: u32, _at: SimTime) -> Result<(), FlashError> {
+        Ok(())
+    }
+
+    /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where nothing is, and on devices
+    /// without a journal. A layer that finds programmed blocks when it is built makes its maps from this.
+    fn newest(&self, _lpn: Lpn) -> Option<Ppn> {
+        None
+    }
+
+    /// What the last start found and did, on devices with a journal.
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        None
+    }
+
+    /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a [`FlashDevice::barrier`].
+    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        self.barrier(at)
+    }
+
+    /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be asked of it
+    /// afterwards.
+    fn mark_bad(&mut self, _block: BlockId) {}
 
     /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read = "flash"`).
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;

@@ -40,6 +40,12 @@ pub enum FtlError {
         /// Logical capacity in bytes.
         capacity_bytes: u64,
     },
+    /// Blocks have failed until too few were left to write to. What was written before can still be read.
+    #[error("read-only: {reason}")]
+    ReadOnly {
+        /// What ran out.
+        reason: &'static str,
+    },
     /// The medium refused an operation.
     #[error(transparent)]
     Flash(#[from] FlashError),
@@ -145,6 +151,17 @@ pub trait Ftl {
 
     /// Makes what was acknowledged durable.
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError>;
+
+    /// Leaves the device in a state that opens at once: everything durable and a checkpoint written.
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        Ok(self.device_mut().checkpoint(at)?)
+    }
+
+    /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is refused with
+    /// [`FtlError::ReadOnly`], reads go on.
+    fn read_only(&self) -> Option<&'static str> {
+        None
+    }
 
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;

@@ -8,6 +8,7 @@
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
+//! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
@@ -22,6 +23,7 @@ pub mod namespace;
 pub mod origin;
 pub mod placement;
 pub mod record;
+pub mod recovery;
 pub mod registry;
 pub mod rng;
 pub mod sample;
@@ -39,6 +41,7 @@ pub use namespace::{Command, Namespace, NamespaceError};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
 pub use subsystem::{NamespaceInfo, Single, Subsystem};
 pub use time::SimTime;

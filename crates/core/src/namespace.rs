@@ -105,6 +105,12 @@ pub trait Namespace {
     /// The host is idle from `at` until `until`.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError>;
 
+    /// See [`crate::Ftl::shutdown`].
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError>;
+
+    /// See [`crate::Ftl::read_only`].
+    fn read_only(&self) -> Option<&'static str>;
+
     /// What hosts asked for since the last reset.
     fn host_counts(&self) -> HostCounts;
 

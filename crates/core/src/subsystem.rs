@@ -67,6 +67,12 @@ pub trait Subsystem {
     /// No host has anything to do from `at` until `until`.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError>;
 
+    /// Leaves every set in a state that opens at once, see [`crate::Ftl::shutdown`].
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError>;
+
+    /// Why a set takes no more writes, see [`crate::Ftl::read_only`].
+    fn read_only(&self, set: u16) -> Option<&'static str>;
+
     /// What hosts asked of a namespace since the last reset.
     fn host_counts(&self, namespace: u32) -> HostCounts;
 
@@ -174,6 +180,14 @@ impl Subsystem for Single {
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.namespace.idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        self.namespace.shutdown(at)
+    }
+
+    fn read_only(&self, _: u16) -> Option<&'static str> {
+        self.namespace.read_only()
     }
 
     fn host_counts(&self, _: u32) -> HostCounts {

@@ -357,7 +357,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.base.device.barrier(at))
+        Ok(self.base.device.barrier(at)?)
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {

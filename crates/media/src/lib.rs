@@ -40,6 +40,15 @@ pub trait Medium {
     /// Erases a block.
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
 
+    /// Makes what was programmed and erased so far safe from a failure of the machine that the medium is kept on: a medium in a file writes
+    /// it through, one in memory has nothing to do. An error is for ever.
+    fn sync(&mut self) -> Result<(), FlashError> {
+        Ok(())
+    }
+
+    /// See [`nandscape_core::FlashDevice::mark_bad`].
+    fn mark_bad(&mut self, block: BlockId);
+
     /// Whether the page has been programmed since the last erase.
     fn is_programmed(&self, page: Ppn) -> bool;
 

@@ -52,7 +52,12 @@ pub struct Nand {
     keeps_more: bool,
     program_counts: Option<Vec<u32>>,
     payload: Vec<Option<Box<[u8]>>>,
+    /// Of each page, where payload is kept.
+    oobs: Vec<Oob>,
 }
+
+/// The OOB of a page that cannot be read.
+const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 
 /// The state of one block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,7 +100,7 @@ impl Nand {
                 }
             }
         }
-        let payload = if options.capabilities.stores_data { vec![None; pages] } else { Vec::new() };
+        let kept = if options.capabilities.stores_data { pages } else { 0 };
         Ok(Self {
             geometry,
             capabilities: options.capabilities,
@@ -106,7 +111,8 @@ impl Nand {
             totals: OpCounts::default(),
             keeps_more: options.count_programs || options.capabilities.stores_data,
             program_counts: options.count_programs.then(|| vec![0; pages]),
-            payload,
+            payload: vec![None; kept],
+            oobs: vec![TORN; kept],
         })
     }
 
@@ -147,12 +153,49 @@ impl Nand {
 
     /// Beside the logical address: the count of programs and the payload, where they are kept.
     #[inline(never)]
-    fn keep(&mut self, page: Ppn, data: Option<&[u8]>) {
+    fn keep(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) {
         if let Some(counts) = &mut self.program_counts {
             counts[page.index()] += 1;
         }
         if self.capabilities.stores_data {
             self.payload[page.index()] = data.map(Box::from);
+            self.oobs[page.index()] = oob;
+        }
+    }
+
+    fn read_kept(&self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+        let oob = self.oobs[page.index()];
+        if oob == TORN {
+            return Err(FlashError::Uncorrectable { page });
+        }
+        if let Some(data) = data {
+            match &self.payload[page.index()] {
+                Some(bytes) => data.copy_from_slice(bytes),
+                None => data.fill(0),
+            }
+        }
+        Ok(oob)
+    }
+
+    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The page must be the next of its
+    /// block, or any erased one where order does not matter.
+    pub fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+        self.program(page, Oob { lpn: Lpn::PADDING, ..TORN }, None)?;
+        if let Some(oob) = self.oobs.get_mut(page.index()) {
+            *oob = TORN;
+        }
+        Ok(())
+    }
+
+    /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
+    pub fn tear_erase(&mut self, block: BlockId) {
+        let first = self.geometry.page(block, 0).index();
+        let pages = self.geometry.pages_per_block as usize;
+        self.blocks[block.index()].write_pointer = self.geometry.pages_per_block;
+        self.lpns[first..first + pages].fill(Lpn::PADDING);
+        if self.capabilities.stores_data {
+            self.payload[first..first + pages].fill(None);
+            self.oobs[first..first + pages].fill(TORN);
         }
     }
 }
@@ -175,15 +218,10 @@ impl Medium for Nand {
             return Err(FlashError::Erased { page });
         }
         self.totals.reads += 1;
-        if self.capabilities.stores_data
-            && let Some(data) = data
-        {
-            match &self.payload[page.index()] {
-                Some(bytes) => data.copy_from_slice(bytes),
-                None => data.fill(0),
-            }
+        if self.keeps_more && !self.oobs.is_empty() {
+            return self.read_kept(page, data);
         }
-        Ok(Oob { lpn, seq: state.seq })
+        Ok(Oob { lpn, stream: 0, seq: state.seq })
     }
 
     fn note_unmapped_read(&mut self) {
@@ -207,7 +245,7 @@ impl Medium for Nand {
         self.lpns[page.index()] = oob.lpn;
         self.totals.programs += 1;
         if self.keeps_more {
-            self.keep(page, data);
+            self.keep(page, oob, data);
         }
         Ok(())
     }
@@ -231,6 +269,10 @@ impl Medium for Nand {
             self.payload[first..first + programmed].fill(None);
         }
         Ok(())
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.blocks[block.index()].bad = true;
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {
@@ -285,7 +327,7 @@ mod tests {
     }
 
     fn oob(lpn: u32) -> Oob {
-        Oob { lpn: Lpn(lpn), seq: 7 }
+        Oob { lpn: Lpn(lpn), stream: 0, seq: 7 }
     }
 
     #[test]

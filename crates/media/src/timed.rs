@@ -148,8 +148,13 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.scheduler.join(a, b)
     }
 
-    fn barrier(&mut self, at: SimTime) -> Token {
-        self.scheduler.barrier(at)
+    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        self.medium.sync()?;
+        Ok(self.scheduler.barrier(at))
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.medium.mark_bad(block);
     }
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {

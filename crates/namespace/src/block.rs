@@ -113,6 +113,14 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
         Ok(self.ftl.idle(at, until)?)
     }
 
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        Ok(self.ftl.shutdown(at)?)
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        self.ftl.read_only()
+    }
+
     fn host_counts(&self) -> HostCounts {
         self.counts
     }

@@ -66,6 +66,14 @@ impl<S: Subsystem> Namespace for Sole<S> {
         self.subsystem.idle(at, until)
     }
 
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        self.subsystem.shutdown(at)
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        self.subsystem.read_only(self.set)
+    }
+
     fn host_counts(&self) -> HostCounts {
         self.subsystem.host_counts(0)
     }

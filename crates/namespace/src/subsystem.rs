@@ -288,6 +288,19 @@ impl Subsystem for NvmSubsystem {
         Ok(())
     }
 
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        let mut done = Token::NONE;
+        for set in &mut self.sets {
+            let closed = set.ftl.shutdown(at)?;
+            done = set.ftl.device_mut().join(done, closed);
+        }
+        Ok(done)
+    }
+
+    fn read_only(&self, set: u16) -> Option<&'static str> {
+        self.ftl(set).read_only()
+    }
+
     fn host_counts(&self, namespace: u32) -> HostCounts {
         self.spaces[namespace as usize].counts
     }

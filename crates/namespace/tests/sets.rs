@@ -205,7 +205,7 @@ fn a_part_reaches_only_its_dies_and_speaks_in_its_own_addresses() {
     let mut part = Part::new(SharedDevice::clone(&shared), &[UnitId(6), UnitId(1)]);
     assert_eq!((part.geometry().channels, part.geometry().dies_per_channel), (2, 1));
     let issue = Issue::new(SimTime::ZERO, Cause::Host);
-    let oob = Oob { lpn: Lpn(3), seq: 0 };
+    let oob = Oob { lpn: Lpn(3), stream: 0, seq: 0 };
     let page = part.geometry().page(BlockId(5), 0);
     part.program(page, oob, 1024, None, issue).unwrap();
     let place = g.page(g.block(UnitId(1), 1), 0);

@@ -50,6 +50,13 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
     Ok(Box::new(config.directives.wrap(config, subsystem)?))
 }
 
+/// As [`build_subsystem`], of a device that keeps bytes, for servers. The bytes are in memory and gone with the process.
+pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    let mut config = config.clone();
+    config.nand.capabilities.stores_data = true;
+    build_subsystem(&config)
+}
+
 /// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;

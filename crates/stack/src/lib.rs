@@ -24,7 +24,7 @@ pub mod reproduce;
 mod run;
 mod timing;
 
-pub use build::{build, build_subsystem};
+pub use build::{build, build_storing, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};

@@ -222,7 +222,13 @@ impl<D: FlashDevice> PageMap<D> {
                 log = with_room;
                 this.frontier(log).expect("it has room")
             };
-            match self.device.program(page, Oob { lpn, seq: self.seq }, transfer, data, issue) {
+            match self.device.program(
+                page,
+                Oob { lpn, stream: log as u16, seq: self.seq },
+                transfer,
+                data,
+                issue,
+            ) {
                 Ok(done) => {
                     self.seq += 1;
                     self.blocks.set(page, block);
@@ -328,7 +334,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
         // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it, unless the device buffers it.
-        Ok(self.device.barrier(at))
+        Ok(self.device.barrier(at)?)
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {

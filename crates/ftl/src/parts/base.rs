@@ -195,7 +195,7 @@ impl<D: FlashDevice> Base<D> {
         )?;
         let payload = self.stores_data.then_some(&*self.page);
         self.seq += 1;
-        let oob = Oob { lpn: span.lpn, seq: self.seq };
+        let oob = Oob { lpn: span.lpn, stream: 0, seq: self.seq };
         Ok(self.device.program(target, oob, self.geometry.page_bytes, payload, issue.after(after))?)
     }
 
@@ -235,7 +235,7 @@ impl<D: FlashDevice> Base<D> {
         issue: Issue,
     ) -> Result<Token, FtlError> {
         self.seq += 1;
-        let oob = Oob { lpn, seq: self.seq };
+        let oob = Oob { lpn, stream: 0, seq: self.seq };
         Ok(self.device.program(target, oob, self.geometry.page_bytes, payload, issue)?)
     }
 
@@ -287,7 +287,7 @@ impl<D: FlashDevice> Base<D> {
         let buffer = if self.stores_data { Some(&mut *self.page) } else { None };
         let read = self.device.read(from, page_bytes, buffer, Issue::new(at, cause))?.done;
         self.seq += 1;
-        let oob = Oob { lpn, seq: self.seq };
+        let oob = Oob { lpn, stream: 0, seq: self.seq };
         let payload = self.stores_data.then_some(&*self.page);
         Ok(self.device.program(to, oob, page_bytes, payload, Issue::new(at, cause).after(read))?)
     }
@@ -304,7 +304,7 @@ impl<D: FlashDevice> Base<D> {
         after: Token,
     ) -> Result<Token, FtlError> {
         self.seq += 1;
-        let oob = Oob { lpn, seq: self.seq };
+        let oob = Oob { lpn, stream: 0, seq: self.seq };
         let range = self.slot_range(slot);
         let payload = if self.stores_data { Some(&self.slots[range]) } else { None };
         let issue = Issue::new(at, cause).after(after);

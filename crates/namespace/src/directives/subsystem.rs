@@ -202,6 +202,14 @@ impl Subsystem for DirectedSubsystem {
         self.inner.idle(at, until)
     }
 
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        self.inner.shutdown(at)
+    }
+
+    fn read_only(&self, set: u16) -> Option<&'static str> {
+        self.inner.read_only(set)
+    }
+
     fn host_counts(&self, namespace: u32) -> HostCounts {
         self.inner.host_counts(namespace)
     }

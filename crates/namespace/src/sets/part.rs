@@ -246,8 +246,14 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
     }
 
     /// Waits for the whole device: a volatile buffer is one for all sets.
-    fn barrier(&mut self, at: SimTime) -> Token {
+    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
         self.device().barrier(at)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        if let Ok(place) = self.block(block) {
+            self.device().mark_bad(place);
+        }
     }
 
     /// The part's counters only: those of the whole device are reset by whoever owns it.

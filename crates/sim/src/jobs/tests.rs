@@ -121,6 +121,12 @@ impl Subsystem for Fake {
         self.events.insert((end, id), None);
         Ok(Token(end << 24 | id))
     }
+    fn shutdown(&mut self, _: SimTime) -> Result<Token, NamespaceError> {
+        Ok(Token::NONE)
+    }
+    fn read_only(&self, _: u16) -> Option<&'static str> {
+        None
+    }
     fn completion(&self, token: Token) -> Option<SimTime> {
         self.knows.then_some(SimTime(token.0))
     }

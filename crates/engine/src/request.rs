@@ -1,0 +1,95 @@
+//! One command of a front end, with its bytes.
+
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
+
+/// When a command ran, in the model's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// When it was issued.
+    pub issued: SimTime,
+    /// When the device would have answered.
+    pub done: SimTime,
+}
+
+/// A command with its bytes and, afterwards, its outcome.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Index in [`crate::Engine::namespaces`].
+    pub namespace: u32,
+    /// What to do.
+    pub op: Op,
+    /// Where, in bytes.
+    pub extent: Extent,
+    /// Stream id or placement handle.
+    pub hint: Hint,
+    /// The command is answered only when what it wrote survives a loss of power.
+    pub is_fua: bool,
+    /// The bytes: `extent.len` of them for reads and writes.
+    pub payload: Data<'a>,
+    /// What became of it.
+    pub outcome: Result<Served, NamespaceError>,
+}
+
+/// Bytes of a request.
+#[derive(Debug, Default)]
+pub enum Data<'a> {
+    /// None.
+    #[default]
+    None,
+    /// To write.
+    Write(&'a [u8]),
+    /// To be filled.
+    Read(&'a mut [u8]),
+}
+
+impl Data<'_> {
+    /// The bytes as namespaces take them.
+    pub(crate) fn as_payload(&mut self) -> Payload<'_> {
+        match self {
+            Self::None => Payload::None,
+            Self::Write(data) => Payload::Write(data),
+            Self::Read(data) => Payload::Read(data),
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// A read that fills `data`.
+    pub fn read(namespace: u32, offset: u64, data: &'a mut [u8]) -> Self {
+        let extent = Extent::new(offset, data.len() as u64);
+        Self::new(namespace, Op::Read, extent, Data::Read(data))
+    }
+
+    /// A write of `data`.
+    pub fn write(namespace: u32, offset: u64, data: &'a [u8]) -> Self {
+        let extent = Extent::new(offset, data.len() as u64);
+        Self::new(namespace, Op::Write, extent, Data::Write(data))
+    }
+
+    /// A command without bytes: trim, write zeroes, flush.
+    pub fn plain(namespace: u32, op: Op, extent: Extent) -> Self {
+        Self::new(namespace, op, extent, Data::None)
+    }
+
+    fn new(namespace: u32, op: Op, extent: Extent, payload: Data<'a>) -> Self {
+        let outcome = Ok(Served::default());
+        Self { namespace, op, extent, hint: Hint::default(), is_fua: false, payload, outcome }
+    }
+
+    /// The same, answered only when it survives a loss of power.
+    #[must_use]
+    pub fn durable(self, is_fua: bool) -> Self {
+        Self { is_fua, ..self }
+    }
+
+    /// The command without its bytes.
+    pub const fn command(&self) -> Command {
+        Command { op: self.op, extent: self.extent, hint: self.hint }
+    }
+
+    /// A flush.
+    pub(crate) const fn flush() -> Command {
+        Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint(0) }
+    }
+}
