@@ -31,7 +31,7 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Name
         if config.directives.kind == DirectiveKind::Direct {
             return Ok(Box::new(Sole::new(subsystem)));
         }
-        return Ok(Box::new(Sole::new(config.directives.wrap(config, subsystem)?)));
+        return Ok(Box::new(Sole::new(config.directives.wrap(config.below_directives(), subsystem)?)));
     }
     memory::check(config.seen_geometry())?;
     match config.mode {
@@ -47,7 +47,7 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
     if config.directives.kind == DirectiveKind::Direct {
         return Ok(Box::new(subsystem));
     }
-    Ok(Box::new(config.directives.wrap(config, subsystem)?))
+    Ok(Box::new(config.directives.wrap(config.below_directives(), subsystem)?))
 }
 
 /// As [`build_subsystem`], of a device that keeps bytes, for servers. The bytes are in memory and gone with the process.

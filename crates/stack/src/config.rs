@@ -3,99 +3,22 @@
 //! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
-use crate::directives::DirectivesKeys;
+use crate::directives::{Below, DirectivesKeys};
 use crate::host::HostConfig;
+pub use crate::keys::ConfigError;
+use crate::keys::{flat, int, param, size, table_of, take_table, text_of};
 use crate::partition::Partition;
 use crate::presets::PRESETS;
 pub use crate::timing::{TIMING, TimingMode};
 use crate::timing::{mode_of, options_of, timing_of};
 use nandscape_core::registry::{self, ParamKind};
-use nandscape_core::{
-    BlockId, Capabilities, Geometry, GeometryError, Info, Param, ParamError, Params, units,
-};
+use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, units};
+use nandscape_host::PolicySetup;
 use nandscape_media::{BadBlocks, NandOptions, Options, Packing, Timing};
-use nandscape_sim::precondition::PreconditionError;
 use nandscape_sim::{Pacing, Precondition};
-use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A configuration that is wrong. The message names file, key, value and what was expected.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file could not be read.
-    #[error("{path}: {message}")]
-    Io {
-        /// File.
-        path: String,
-        /// What the operating system said.
-        message: String,
-    },
-    /// The text is not TOML.
-    #[error("{path}: {message}")]
-    Syntax {
-        /// File or flag.
-        path: String,
-        /// With line and column.
-        message: String,
-    },
-    /// A table or value has the wrong shape.
-    #[error("{key}: {message}")]
-    Shape {
-        /// Dotted key.
-        key: String,
-        /// What is wrong and what was expected.
-        message: String,
-    },
-    /// A key or value is wrong.
-    #[error(transparent)]
-    Param(#[from] ParamError),
-    /// The device cannot be.
-    #[error(transparent)]
-    Geometry(#[from] GeometryError),
-    /// The preconditioning cannot be read.
-    #[error(transparent)]
-    Precondition(#[from] PreconditionError),
-    /// A translation layer cannot run on the device, whatever its parameters.
-    #[error("{0}")]
-    Unsuited(String),
-    /// The device does not fit into memory.
-    #[error(
-        "device: {pages} pages in {blocks} blocks take about {needed} of memory: expected at most the {available} that is available"
-    )]
-    Memory {
-        /// Pages of the device.
-        pages: u64,
-        /// Blocks of the device.
-        blocks: u64,
-        /// Memory that the run takes at least, for people.
-        needed: String,
-        /// What there is, for people.
-        available: String,
-    },
-    /// A translation layer refuses its parameters or the device.
-    #[error("{0}")]
-    Build(String),
-}
-
 const U32: u64 = u32::MAX as u64;
-
-pub(crate) const fn param(
-    name: &'static str,
-    summary: &'static str,
-    kind: ParamKind,
-    default: &'static str,
-) -> Param {
-    Param { name, summary, kind, default }
-}
-
-const fn size(max: u64) -> ParamKind {
-    ParamKind::Size { min: 1, max }
-}
-
-pub(crate) const fn int(min: u64, max: u64) -> ParamKind {
-    ParamKind::Int { min, max }
-}
 
 /// Keys of `[device]`.
 pub static DEVICE: Info = Info {
@@ -331,37 +254,6 @@ fn merge(below: &mut toml::Table, above: toml::Table) {
     }
 }
 
-/// The text of a scalar, as a person would type it.
-fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigError> {
-    Ok(match value {
-        toml::Value::String(s) => s.clone(),
-        toml::Value::Integer(i) => i.to_string(),
-        toml::Value::Float(f) => f.to_string(),
-        toml::Value::Boolean(b) => b.to_string(),
-        toml::Value::Array(items) => {
-            items.iter().map(|v| text_of(key, v)).collect::<Result<Vec<_>, _>>()?.join(",")
-        }
-        toml::Value::Table(_) | toml::Value::Datetime(_) => {
-            return Err(ConfigError::Shape {
-                key: key.to_owned(),
-                message: "expected a string, number, boolean or list".into(),
-            });
-        }
-    })
-}
-
-pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
-    table.iter().map(|(k, v)| Ok((k.clone(), text_of(&format!("{prefix}{k}"), v)?))).collect()
-}
-
-fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Result<toml::Table, ConfigError> {
-    match table.remove(key) {
-        None => Ok(toml::Table::new()),
-        Some(toml::Value::Table(inner)) => Ok(inner),
-        Some(_) => Err(ConfigError::Shape { key: dotted.to_owned(), message: "expected a table".into() }),
-    }
-}
-
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
@@ -467,6 +359,17 @@ impl StackConfig {
         }
     }
 
+    /// What a stream policy of the host is told of the device.
+    pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
+        let streams = self.ftl_params.get("streams").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let page_bytes = u64::from(self.geometry.page_bytes);
+        PolicySetup { streams: self.directives.host_ids(streams), capacity_bytes, page_bytes }
+    }
+
+    pub(crate) const fn below_directives(&self) -> Below<'_> {
+        Below { geometry: &self.geometry, ftl: &self.ftl_params }
+    }
+
     /// The whole configuration as TOML that can be read back.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.to_table()).expect("a table of scalars is valid TOML")
@@ -513,19 +416,6 @@ impl StackConfig {
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table
     }
-}
-
-pub(crate) fn table_of(info: &Info, params: &Params) -> toml::Table {
-    let typed = |param: &Param, text: &str| match param.kind {
-        ParamKind::Int { .. } => text.parse::<i64>().map_or_else(|_| text.into(), toml::Value::Integer),
-        ParamKind::Float { .. } => text.parse::<f64>().map_or_else(|_| text.into(), toml::Value::Float),
-        ParamKind::Bool => toml::Value::Boolean(text == "true"),
-        _ => text.into(),
-    };
-    info.params
-        .iter()
-        .filter_map(|p| params.get(p.name).map(|text| (p.name.to_owned(), typed(p, text))))
-        .collect()
 }
 
 fn geometry(device: &Params) -> Result<Geometry, ConfigError> {

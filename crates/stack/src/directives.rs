@@ -1,8 +1,8 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use crate::config::{ConfigError, StackConfig, flat, int, param};
+use crate::keys::{ConfigError, flat, int, param};
 use nandscape_core::{
-    Info, LogStatus, NamespaceError, NamespaceInfo, ParamError, ParamKind, Params, Subsystem,
+    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, ParamError, ParamKind, Params, Subsystem,
 };
 use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{
@@ -138,20 +138,20 @@ impl DirectivesKeys {
     /// Puts the directives in front of a subsystem; kind `direct` as if it were `none`.
     pub(crate) fn wrap(
         &self,
-        config: &StackConfig,
+        below: Below<'_>,
         subsystem: NvmSubsystem,
     ) -> Result<DirectedSubsystem, ConfigError> {
         let (directives, controller, meaning) = match self.kind {
             DirectiveKind::Direct | DirectiveKind::None => {
-                let (directives, controller) = none(config, &subsystem);
+                let (directives, controller) = none(below, &subsystem);
                 (directives, controller, HintMeaning::Nothing)
             }
             DirectiveKind::Streams => {
-                let (directives, controller) = self.streams(config, &subsystem)?;
+                let (directives, controller) = self.streams(below, &subsystem)?;
                 (directives, controller, HintMeaning::Stream)
             }
             DirectiveKind::Fdp => {
-                let (directives, controller) = self.fdp(config, &subsystem)?;
+                let (directives, controller) = self.fdp(below, &subsystem)?;
                 (directives, controller, HintMeaning::Placement)
             }
         };
@@ -160,7 +160,7 @@ impl DirectivesKeys {
 
     fn streams(
         &self,
-        config: &StackConfig,
+        below: Below<'_>,
         subsystem: &NvmSubsystem,
     ) -> Result<(Directives, ControllerId), ParamError> {
         let params = &self.params;
@@ -173,12 +173,12 @@ impl DirectivesKeys {
             let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
             return Err(params.error("msl", expected));
         }
-        let (sws, sgs) = self.granularity(config, subsystem.log_status(0, 1).piece_bytes)?;
+        let (sws, sgs) = self.granularity(below, subsystem.log_status(0, 1).piece_bytes)?;
         let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
         let groups = (0..groups_of(subsystem)).map(|_| None).collect();
         let namespaces = subsystem.namespaces();
         let (mut directives, controller) =
-            populated(Directives::new(shape(config, subsystem, Some(streams), groups)), namespaces, |_| &[]);
+            populated(Directives::new(shape(below, subsystem, Some(streams), groups)), namespaces, |_| &[]);
         if params.flag("enabled") {
             for nsid in 1..=namespaces.len() as u32 {
                 let enable = DirectiveCommand::enable(nsid, STREAMS, true);
@@ -198,9 +198,9 @@ impl DirectivesKeys {
     }
 
     /// SWS in logical blocks and SGS in units of it.
-    fn granularity(&self, config: &StackConfig, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
-        let block = u64::from(config.geometry.sector_bytes);
-        let page = u64::from(config.geometry.page_bytes);
+    fn granularity(&self, below: Below<'_>, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
+        let block = u64::from(below.geometry.sector_bytes);
+        let page = u64::from(below.geometry.page_bytes);
         let size = self.params.get("write_size").map_or(page, |_| self.params.size("write_size"));
         let expected = || {
             let smallest = piece_bytes.div_ceil(u64::from(u16::MAX)).next_multiple_of(block);
@@ -235,7 +235,7 @@ impl DirectivesKeys {
 
     fn fdp(
         &self,
-        config: &StackConfig,
+        below: Below<'_>,
         subsystem: &NvmSubsystem,
     ) -> Result<(Directives, ControllerId), ParamError> {
         let params = &self.params;
@@ -256,7 +256,7 @@ impl DirectivesKeys {
         let configuration = FdpConfiguration {
             format: PidFormat::new(0).expect("no bits"),
             groups: 1,
-            handles: isolation(config, logs),
+            handles: isolation(below, logs),
             placement_handles: logs,
             namespaces: namespaces.len() as u32,
             unit_bytes,
@@ -265,7 +265,7 @@ impl DirectivesKeys {
         let tail = if params.text("tail") == "media" { Tail::AsMedia } else { Tail::Unwritten };
         let lists = self.handles(namespaces.len(), logs)?;
         let fdps = (0..groups).map(|_| Some(Fdp::new(vec![configuration.clone()], tail))).collect();
-        let mut empty = Directives::new(shape(config, subsystem, None, fdps));
+        let mut empty = Directives::new(shape(below, subsystem, None, fdps));
         for endgid in 1..=u32::from(groups) {
             empty.set_fdp_feature(endgid, 1, &Unwritten).expect("there is no namespace yet");
         }
@@ -321,10 +321,19 @@ impl Logs for Unwritten {
     }
 }
 
+/// What directives have to know of the stack below them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Below<'a> {
+    /// Shape of the flash.
+    pub geometry: &'a Geometry,
+    /// Parameters of the translation layer.
+    pub ftl: &'a Params,
+}
+
 /// A device without directives.
-fn none(config: &StackConfig, subsystem: &NvmSubsystem) -> (Directives, ControllerId) {
+fn none(below: Below<'_>, subsystem: &NvmSubsystem) -> (Directives, ControllerId) {
     let groups = (0..groups_of(subsystem)).map(|_| None).collect();
-    populated(Directives::new(shape(config, subsystem, None, groups)), subsystem.namespaces(), |_| &[])
+    populated(Directives::new(shape(below, subsystem, None, groups)), subsystem.namespaces(), |_| &[])
 }
 
 fn groups_of(subsystem: &NvmSubsystem) -> u16 {
@@ -332,7 +341,7 @@ fn groups_of(subsystem: &NvmSubsystem) -> u16 {
 }
 
 fn shape(
-    config: &StackConfig,
+    below: Below<'_>,
     subsystem: &NvmSubsystem,
     streams: Option<StreamsConfig>,
     groups: Vec<Option<Fdp>>,
@@ -340,7 +349,7 @@ fn shape(
     DirectivesConfig {
         namespaces: subsystem.namespaces().len() as u32,
         hosts: 1,
-        block_bytes: config.geometry.sector_bytes,
+        block_bytes: below.geometry.sector_bytes,
         sets: (0..subsystem.sets()).map(|set| subsystem.endurance_group(set)).collect(),
         streams,
         groups,
@@ -362,9 +371,8 @@ fn populated<'a>(
 }
 
 /// What the layer does with the survivors of each log.
-fn isolation(config: &StackConfig, logs: u16) -> Vec<Isolation> {
-    let words: Vec<&str> =
-        config.ftl_params.get("gc_isolation").unwrap_or("persistently").split(',').collect();
+fn isolation(below: Below<'_>, logs: u16) -> Vec<Isolation> {
+    let words: Vec<&str> = below.ftl.get("gc_isolation").unwrap_or("persistently").split(',').collect();
     let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
         Some("initially") => Isolation::Initially,
         _ => Isolation::Persistently,

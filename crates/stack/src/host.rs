@@ -1,6 +1,6 @@
 //! `[host]`: software between the workload and the device, which merges requests and chooses streams.
 
-use crate::config::{ConfigError, StackConfig, flat, int, param};
+use crate::keys::{ConfigError, flat, int, param, table_of};
 use nandscape_core::{Info, IoRecord, Origin, ParamKind, Params, TraceError, TraceReader, WorkloadInfo};
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
@@ -94,16 +94,16 @@ impl HostConfig {
         if self.is_plain() {
             return None;
         }
-        let mut table = crate::config::table_of(&HOST, &self.common);
-        table.extend(crate::config::table_of(&self.entry.info, &self.params));
+        let mut table = table_of(&HOST, &self.common);
+        table.extend(table_of(&self.entry.info, &self.params));
         Some(table)
     }
 
-    /// Puts merging and policy around a workload. `open` may be called twice: a policy that needs to know the future reads it all first.
+    /// Puts merging and policy around a workload. `device` is what the policy would be set up with if `host.streams` did not say otherwise.
+    /// `open` may be called twice: a policy that needs to know the future reads it all first.
     pub fn wrap(
         &self,
-        config: &StackConfig,
-        capacity_bytes: u64,
+        device: PolicySetup,
         open: &mut dyn FnMut() -> Result<BoxReader, TraceError>,
     ) -> Result<HostReader, crate::RunError> {
         if self.is_plain() {
@@ -111,10 +111,9 @@ impl HostConfig {
         }
         let streams = match self.common.get("streams") {
             Some(_) => self.common.int("streams") as u16,
-            None => device_streams(config),
+            None => device.streams,
         };
-        let page_bytes = u64::from(config.geometry.page_bytes);
-        let setup = PolicySetup { streams, capacity_bytes, page_bytes };
+        let setup = PolicySetup { streams, ..device };
         let mut policy = (self.entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
         let merge = MergeOptions {
             plug: self.common.int32("plug"),
@@ -134,12 +133,6 @@ impl HostConfig {
         let merged = Merged::new(open()?, merge);
         Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, streams)) })
     }
-}
-
-/// Streams of the device that a configuration describes.
-fn device_streams(config: &StackConfig) -> u16 {
-    let streams = config.ftl_params.get("streams").and_then(|text| text.parse().ok()).unwrap_or(0);
-    config.directives.host_ids(streams)
 }
 
 /// A workload as the host's software passes it on.

@@ -16,6 +16,7 @@ pub mod config;
 pub mod directives;
 pub mod host;
 pub mod jobs;
+mod keys;
 pub mod memory;
 pub mod neighbours;
 pub mod partition;

@@ -1,7 +1,7 @@
 //! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the process, and one that
 //! succeeds beyond what there is ends another.
 
-use crate::config::ConfigError;
+use crate::keys::ConfigError;
 use nandscape_core::{Geometry, units};
 
 /// Least bytes for a page: its OOB in the medium and an entry of a map.

@@ -1,6 +1,6 @@
 //! How the device is divided: `[sets]` and `[namespaces]`.
 
-use crate::config::{ConfigError, flat, int, param};
+use crate::keys::{ConfigError, flat, int, param};
 use nandscape_core::{Geometry, ParamError};
 use nandscape_core::{Info, ParamKind, Params, units};
 use nandscape_namespace::sets::SetLayout;

@@ -132,7 +132,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?)
     } else {
         let source = Workload::new(workload, &open_options, target)?;
-        config.host.wrap(config, target.capacity_bytes, &mut || source.open())?
+        config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open())?
     };
     replay_on(&mut *namespace, config, workload, &mut reader, config.ftl, options)
 }
@@ -211,7 +211,8 @@ pub fn compare(
             .par_iter()
             .map(|(config, workload, source, label)| {
                 let mut namespace = build(config, build_options(config, options))?;
-                let mut reader = config.host.wrap(config, capacity_bytes, &mut || source.open())?;
+                let mut reader =
+                    config.host.wrap(config.policy_setup(capacity_bytes), &mut || source.open())?;
                 replay_on(&mut *namespace, config, workload, &mut reader, label, options)
             })
             .collect::<Result<_, RunError>>()

@@ -1,6 +1,6 @@
 //! `[device.timing]`: its keys, and what they mean together.
 
-use crate::config::{ConfigError, int, param};
+use crate::keys::{ConfigError, int, param};
 use nandscape_core::{Geometry, Info, ParamError, ParamKind, Params, units};
 use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
 

@@ -1,0 +1,136 @@
+//! What every table of the configuration is described and checked with, and how a wrong one is reported.
+
+use nandscape_core::registry::ParamKind;
+use nandscape_core::{GeometryError, Info, Param, ParamError, Params};
+use nandscape_sim::precondition::PreconditionError;
+use std::collections::BTreeMap;
+
+/// A configuration that is wrong. The message names file, key, value and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{path}: {message}")]
+    Io {
+        /// File.
+        path: String,
+        /// What the operating system said.
+        message: String,
+    },
+    /// The text is not TOML.
+    #[error("{path}: {message}")]
+    Syntax {
+        /// File or flag.
+        path: String,
+        /// With line and column.
+        message: String,
+    },
+    /// A table or value has the wrong shape.
+    #[error("{key}: {message}")]
+    Shape {
+        /// Dotted key.
+        key: String,
+        /// What is wrong and what was expected.
+        message: String,
+    },
+    /// A key or value is wrong.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The device cannot be.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The preconditioning cannot be read.
+    #[error(transparent)]
+    Precondition(#[from] PreconditionError),
+    /// A translation layer cannot run on the device, whatever its parameters.
+    #[error("{0}")]
+    Unsuited(String),
+    /// The device does not fit into memory.
+    #[error(
+        "device: {pages} pages in {blocks} blocks take about {needed} of memory: expected at most the {available} that is available"
+    )]
+    Memory {
+        /// Pages of the device.
+        pages: u64,
+        /// Blocks of the device.
+        blocks: u64,
+        /// Memory that the run takes at least, for people.
+        needed: String,
+        /// What there is, for people.
+        available: String,
+    },
+    /// A translation layer refuses its parameters or the device.
+    #[error("{0}")]
+    Build(String),
+}
+
+/// A key of a table.
+pub(crate) const fn param(
+    name: &'static str,
+    summary: &'static str,
+    kind: ParamKind,
+    default: &'static str,
+) -> Param {
+    Param { name, summary, kind, default }
+}
+
+/// A size from 1 byte.
+pub(crate) const fn size(max: u64) -> ParamKind {
+    ParamKind::Size { min: 1, max }
+}
+
+/// A whole number.
+pub(crate) const fn int(min: u64, max: u64) -> ParamKind {
+    ParamKind::Int { min, max }
+}
+
+/// Takes a table out of another, an empty one if it is not there. `dotted` names it in errors.
+pub(crate) fn take_table(
+    table: &mut toml::Table,
+    key: &str,
+    dotted: &str,
+) -> Result<toml::Table, ConfigError> {
+    match table.remove(key) {
+        None => Ok(toml::Table::new()),
+        Some(toml::Value::Table(inner)) => Ok(inner),
+        Some(_) => Err(ConfigError::Shape { key: dotted.to_owned(), message: "expected a table".into() }),
+    }
+}
+
+/// The text of a scalar, as a person would type it.
+pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigError> {
+    Ok(match value {
+        toml::Value::String(s) => s.clone(),
+        toml::Value::Integer(i) => i.to_string(),
+        toml::Value::Float(f) => f.to_string(),
+        toml::Value::Boolean(b) => b.to_string(),
+        toml::Value::Array(items) => {
+            items.iter().map(|v| text_of(key, v)).collect::<Result<Vec<_>, _>>()?.join(",")
+        }
+        toml::Value::Table(_) | toml::Value::Datetime(_) => {
+            return Err(ConfigError::Shape {
+                key: key.to_owned(),
+                message: "expected a string, number, boolean or list".into(),
+            });
+        }
+    })
+}
+
+/// The scalars of a table as text. `prefix` goes before their names in errors.
+pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
+    table.iter().map(|(k, v)| Ok((k.clone(), text_of(&format!("{prefix}{k}"), v)?))).collect()
+}
+
+/// Checked parameters as a table that can be read back.
+pub(crate) fn table_of(info: &Info, params: &Params) -> toml::Table {
+    let typed = |param: &Param, text: &str| match param.kind {
+        ParamKind::Int { .. } => text.parse::<i64>().map_or_else(|_| text.into(), toml::Value::Integer),
+        ParamKind::Float { .. } => text.parse::<f64>().map_or_else(|_| text.into(), toml::Value::Float),
+        ParamKind::Bool => toml::Value::Boolean(text == "true"),
+        _ => text.into(),
+    };
+    info.params
+        .iter()
+        .filter_map(|p| params.get(p.name).map(|text| (p.name.to_owned(), typed(p, text))))
+        .collect()
+}
