@@ -8,6 +8,7 @@
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
+//! * [`kinds`]: writes by what blocks hold.
 //! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
@@ -19,6 +20,7 @@ pub mod device;
 pub mod divide;
 pub mod ftl;
 pub mod geometry;
+pub mod kinds;
 pub mod namespace;
 pub mod origin;
 pub mod placement;
@@ -37,6 +39,7 @@ pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, 
 pub use divide::Divider;
 pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
+pub use kinds::{KindCount, KindReport};
 pub use namespace::{Command, Namespace, NamespaceError};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};

@@ -93,6 +93,9 @@ pub trait Namespace {
     /// See [`FlashDevice::completion`].
     fn completion(&self, token: Token) -> Option<SimTime>;
 
+    /// See [`FlashDevice::join`].
+    fn join(&mut self, a: Token, b: Token) -> Token;
+
     /// See [`FlashDevice::watch`].
     fn watch(&mut self, token: Token, tag: u64);
 

@@ -3,6 +3,7 @@
 use crate::addr::Extent;
 use crate::device::{Completion, FlashDevice, Token};
 use crate::ftl::{Cost, FtlStats, LogStatus};
+use crate::kinds::KindReport;
 use crate::namespace::{Command, HostCounts, Namespace, NamespaceError, Payload};
 use crate::placement::PlacementReport;
 use crate::time::SimTime;
@@ -51,6 +52,9 @@ pub trait Subsystem {
 
     /// See [`FlashDevice::completion`].
     fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// See [`FlashDevice::join`].
+    fn join(&mut self, a: Token, b: Token) -> Token;
 
     /// See [`FlashDevice::watch`].
     fn watch(&mut self, token: Token, tag: u64);
@@ -102,6 +106,12 @@ pub trait Subsystem {
 
     /// What a directive (streams, data placement) counted since the last reset, where there is one.
     fn placement(&self) -> Option<PlacementReport> {
+        None
+    }
+
+    /// Writes to a namespace by what the blocks hold, where something in front looks at that.
+    fn kinds(&self, namespace: u32) -> Option<KindReport> {
+        let _ = namespace;
         None
     }
 
@@ -160,6 +170,10 @@ impl Subsystem for Single {
 
     fn completion(&self, token: Token) -> Option<SimTime> {
         self.namespace.completion(token)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.namespace.join(a, b)
     }
 
     fn watch(&mut self, token: Token, tag: u64) {

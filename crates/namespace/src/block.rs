@@ -97,6 +97,10 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
         self.ftl.device().completion(token)
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.ftl.device_mut().join(a, b)
+    }
+
     fn watch(&mut self, token: Token, tag: u64) {
         self.ftl.device_mut().watch(token, tag);
     }

@@ -50,6 +50,10 @@ impl<S: Subsystem> Namespace for Sole<S> {
         self.subsystem.completion(token)
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.subsystem.join(a, b)
+    }
+
     fn watch(&mut self, token: Token, tag: u64) {
         self.subsystem.watch(token, tag);
     }

@@ -253,6 +253,10 @@ impl Subsystem for NvmSubsystem {
         self.with_device(|device| device.completion(token))
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.with_device_mut(|device| device.join(a, b))
+    }
+
     fn watch(&mut self, token: Token, tag: u64) {
         self.with_device_mut(|device| device.watch(token, tag));
     }

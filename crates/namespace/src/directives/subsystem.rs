@@ -5,8 +5,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, LogStatus, NamespaceError, NamespaceInfo,
-    Op, PlacementReport, SimTime, Subsystem, Token,
+    Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport, LogStatus, NamespaceError,
+    NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// What the hint of a host's write command means.
@@ -182,6 +182,10 @@ impl Subsystem for DirectedSubsystem {
         self.inner.completion(token)
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.inner.join(a, b)
+    }
+
     fn watch(&mut self, token: Token, tag: u64) {
         self.inner.watch(token, tag);
     }
@@ -237,6 +241,10 @@ impl Subsystem for DirectedSubsystem {
 
     fn placement(&self) -> Option<PlacementReport> {
         (self.meaning != HintMeaning::Nothing).then(|| self.directives.report(&View(&*self.inner)))
+    }
+
+    fn kinds(&self, namespace: u32) -> Option<KindReport> {
+        self.inner.kinds(namespace)
     }
 
     fn device(&self, set: u16) -> &dyn FlashDevice {
