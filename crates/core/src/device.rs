@@ -233,6 +233,23 @@ pub trait FlashDevice {
         None
     }
 
+    /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the one that [`FlashDevice::newest`]
+    /// gives, with the same [`Oob::seq`]: after a loss of power both ends of a copy may be there and either may have been taken, and a
+    /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is no such copy at `page`.
+    fn prefer(&mut self, _lpn: Lpn, _page: Ppn) -> Result<(), FlashError> {
+        Ok(())
+    }
+
+    /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: a device with a journal
+    /// no longer refuses such an erase.
+    fn allow_loss(&mut self) {}
+
+    /// Whether the block went bad since the device was made ([`FlashDevice::mark_bad`]), as far as the device can tell. The capacity of a
+    /// layer counts such blocks, so that it stays what it was.
+    fn is_grown_bad(&self, _block: BlockId) -> bool {
+        false
+    }
+
     /// What the last start found and did, on devices with a journal.
     fn recovery(&self) -> Option<&RecoveryReport> {
         None
