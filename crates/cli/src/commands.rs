@@ -56,7 +56,7 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     Ok(typed)
 }
 
-fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
+pub(crate) fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
     if Path::new(device).extension().is_some_and(|e| e == "toml") {
         typed.merge_file(device)?;
     } else {

@@ -8,9 +8,11 @@
 
 mod clock;
 mod request;
+mod stop;
 
 pub use clock::Clock;
 pub use request::{Data, Request, Served};
+pub use stop::Stop;
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Completion, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token};
