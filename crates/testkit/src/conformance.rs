@@ -185,7 +185,7 @@ pub fn run<S: Scheduler>(
     }
 }
 
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("panic: {}", text.unwrap_or("without a message"))
 }

@@ -1,7 +1,9 @@
 //! Suites that every implementation of a contract must pass. A dev-dependency only.
 //!
 //! * [`conformance`]: any translation layer against a plain array of bytes.
+//! * [`crash`]: any translation layer over a device whose power is cut at every operation.
 //! * [`shrink`]: makes a failing list of steps short enough to read.
 
 pub mod conformance;
+pub mod crash;
 pub mod shrink;

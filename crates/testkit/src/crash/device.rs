@@ -1,0 +1,352 @@
+//! A flash device whose operations take effect in any order that its contract allows.
+//!
+//! There is no scheduler below: a token stands for the set of operations that are on the flash once it completes. Any order of real
+//! dies and buses is one of those that these sets allow, so what holds for all of them holds under every scheduler.
+
+use super::order::{Change, OpSet, Operation};
+use nandscape_core::{
+    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Oob, OpCounts,
+    PageRead, Ppn, SimTime, Token,
+};
+use nandscape_media::{Medium, Nand};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What stands between a program and the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// Nothing: a completed program is on the flash.
+    None,
+    /// A buffer that loses its programs with the power. Only a completed barrier says that they are on the flash.
+    Volatile,
+    /// A buffer that lives on: whatever was submitted reaches the flash.
+    Protected,
+}
+
+impl Buffer {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::None, Self::Volatile, Self::Protected];
+
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Volatile => "volatile",
+            Self::Protected => "protected",
+        }
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The device, for a layer to own. Its state stays reachable by a [`Handle`].
+#[derive(Debug)]
+pub struct CrashDevice {
+    geometry: Geometry,
+    capabilities: Capabilities,
+    causes: CauseTable,
+    core: Arc<Mutex<Core>>,
+}
+
+/// The state of a device that a layer owns.
+#[derive(Clone, Debug)]
+pub struct Handle(Arc<Mutex<Core>>);
+
+#[derive(Debug)]
+struct Core {
+    nand: Nand,
+    buffer: Buffer,
+    /// End of the last operation; operations take a nanosecond, so that idle time has an end.
+    free: u64,
+    recorder: Option<Recorder>,
+}
+
+/// What is recorded of a run that is going to be cut.
+#[derive(Debug, Default)]
+struct Recorder {
+    operations: Vec<Operation>,
+    /// The last operation of each block.
+    last: Vec<Option<usize>>,
+    /// All programs so far, with what they need.
+    programs: OpSet,
+    /// What is on the flash, and when, once token `i + 1` completes.
+    tokens: Vec<(OpSet, u64)>,
+}
+
+impl CrashDevice {
+    /// A device with this state, and the handle to it. A recording one notes each operation with what it stands on.
+    pub fn new(mut nand: Nand, buffer: Buffer, records: bool) -> (Self, Handle) {
+        nand.reset_totals();
+        let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
+        let recorder =
+            records.then(|| Recorder { last: vec![None; geometry.blocks() as usize], ..Recorder::default() });
+        let core = Arc::new(Mutex::new(Core { nand, buffer, free: 0, recorder }));
+        let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
+        (device, Handle(core))
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+}
+
+fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    // A layer that panicked is a failure that is reported as such.
+    core.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Handle {
+    /// What the flash holds when all that was submitted is done.
+    pub fn nand(&self) -> Nand {
+        lock(&self.0).nand.clone()
+    }
+
+    /// Operations recorded so far.
+    pub fn recorded(&self) -> usize {
+        lock(&self.0).recorder.as_ref().map_or(0, |recorder| recorder.operations.len())
+    }
+
+    /// Ends the recording.
+    pub fn take_operations(&self) -> Vec<Operation> {
+        lock(&self.0).recorder.take().map(|recorder| recorder.operations).unwrap_or_default()
+    }
+
+    /// What is on the flash for sure for somebody who saw the token complete.
+    pub fn set_of(&self, token: Token) -> OpSet {
+        match &lock(&self.0).recorder {
+            Some(recorder) => recorder.set(token).clone(),
+            None => OpSet::default(),
+        }
+    }
+}
+
+impl Recorder {
+    fn set(&self, token: Token) -> &OpSet {
+        static NONE: std::sync::LazyLock<OpSet> = std::sync::LazyLock::new(OpSet::default);
+        if token == Token::NONE { &NONE } else { &self.tokens[token.0 as usize - 1].0 }
+    }
+
+    fn time(&self, token: Token) -> u64 {
+        if token == Token::NONE { 0 } else { self.tokens[token.0 as usize - 1].1 }
+    }
+
+    fn token(&mut self, set: OpSet, at: u64) -> Token {
+        self.tokens.push((set, at));
+        Token(self.tokens.len() as u64)
+    }
+
+    /// What the block's last operation stands on, itself included.
+    fn before(&self, block: BlockId) -> OpSet {
+        let Some(last) = self.last[block.index()] else { return OpSet::default() };
+        let mut set = self.operations[last].needs.clone();
+        set.insert(last);
+        set
+    }
+
+    /// Notes an operation on a block; gives what is on the flash once it is.
+    fn push(&mut self, change: Change, block: BlockId, after: &OpSet) -> OpSet {
+        let mut needs = self.before(block);
+        needs.unite(after);
+        let number = self.operations.len();
+        let mut done = needs.clone();
+        done.insert(number);
+        if matches!(change, Change::Program { .. }) {
+            self.programs.unite(&done);
+        }
+        self.operations.push(Operation { change, needs });
+        self.last[block.index()] = Some(number);
+        done
+    }
+}
+
+impl Core {
+    /// When an operation that is submitted now ends.
+    fn run(&mut self, issue: Issue) -> u64 {
+        let after = match &self.recorder {
+            Some(recorder) => recorder.time(issue.after),
+            None => issue.after.0,
+        };
+        self.free = self.free.max(issue.at.0).max(after) + 1;
+        self.free
+    }
+}
+
+impl FlashDevice for CrashDevice {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn read(
+        &mut self,
+        page: Ppn,
+        _: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let mut core = lock(&self.core);
+        let oob = core.nand.read(page, data)?;
+        self.causes.row(issue.cause).reads += 1;
+        let end = core.run(issue);
+        let is_buffered = core.buffer == Buffer::Volatile;
+        let done = match &mut core.recorder {
+            None => Token(end),
+            Some(recorder) => {
+                let mut set = recorder.set(issue.after).clone();
+                // A buffer gives data that is not on the flash yet.
+                if !is_buffered {
+                    set.unite(&recorder.before(self.geometry.block_of(page)));
+                }
+                recorder.token(set, end)
+            }
+        };
+        Ok(PageRead { oob, done })
+    }
+
+    fn program(
+        &mut self,
+        page: Ppn,
+        oob: Oob,
+        _: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError> {
+        let mut core = lock(&self.core);
+        core.nand.program(page, oob, data)?;
+        self.causes.row(issue.cause).programs += 1;
+        let end = core.run(issue);
+        let is_buffered = core.buffer == Buffer::Volatile;
+        Ok(match &mut core.recorder {
+            None => Token(end),
+            Some(recorder) => {
+                let after = recorder.set(issue.after).clone();
+                let change = Change::Program { page, oob, data: data.map(Arc::from) };
+                let done = recorder.push(change, self.geometry.block_of(page), &after);
+                recorder.token(if is_buffered { after } else { done }, end)
+            }
+        })
+    }
+
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+        let mut core = lock(&self.core);
+        core.nand.erase(block)?;
+        self.causes.row(issue.cause).erases += 1;
+        let end = core.run(issue);
+        Ok(match &mut core.recorder {
+            None => Token(end),
+            Some(recorder) => {
+                let after = recorder.set(issue.after).clone();
+                let done = recorder.push(Change::Erase { block }, block, &after);
+                recorder.token(done, end)
+            }
+        })
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        match &mut self.core().recorder {
+            None => Token(a.0.max(b.0)),
+            Some(_) if a == Token::NONE || a == b => b,
+            Some(_) if b == Token::NONE => a,
+            Some(recorder) => {
+                let mut set = recorder.set(a).clone();
+                set.unite(recorder.set(b));
+                let end = recorder.time(a).max(recorder.time(b));
+                recorder.token(set, end)
+            }
+        }
+    }
+
+    fn barrier(&mut self, _: SimTime) -> Result<Token, FlashError> {
+        let mut core = self.core();
+        if core.buffer != Buffer::Volatile {
+            return Ok(Token::NONE);
+        }
+        let free = core.free;
+        Ok(match &mut core.recorder {
+            None => Token(free),
+            Some(recorder) => {
+                let programs = recorder.programs.clone();
+                recorder.token(programs, free)
+            }
+        })
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        let mut core = self.core();
+        core.nand.mark_bad(block);
+        if let Some(recorder) = &mut core.recorder {
+            recorder.push(Change::MarkBad { block }, block, &OpSet::default());
+        }
+    }
+
+    fn read_unmapped(&mut self, _: Ppn, _: u32, issue: Issue) -> Result<Token, FlashError> {
+        let mut core = lock(&self.core);
+        core.nand.note_unmapped_read();
+        self.causes.row(issue.cause).reads += 1;
+        let end = core.run(issue);
+        Ok(match &mut core.recorder {
+            None => Token(end),
+            Some(recorder) => {
+                let after = recorder.set(issue.after).clone();
+                recorder.token(after, end)
+            }
+        })
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.core().nand.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.core().nand.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.core().nand.erase_count(block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.core().nand.is_bad(block)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        let core = self.core();
+        Some(SimTime(core.recorder.as_ref().map_or(token.0, |recorder| recorder.time(token))))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.core().free)
+    }
+
+    fn counters(&self) -> &CauseTable {
+        &self.causes
+    }
+
+    fn medium_totals(&self) -> OpCounts {
+        self.core().nand.totals()
+    }
+
+    fn reset_counters(&mut self) {
+        self.causes = CauseTable::default();
+        self.core().nand.reset_totals();
+    }
+
+    fn reset_time(&mut self, at: SimTime) {
+        self.core().free = at.0;
+    }
+}

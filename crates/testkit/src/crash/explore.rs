@@ -1,0 +1,332 @@
+//! Cuts a run at every operation, in every way, and looks at what comes back.
+
+use super::device::{Buffer, CrashDevice};
+use super::host::Host;
+use super::load::{self, Step};
+use super::order::Operation;
+use super::promise::Promises;
+use super::states::{Cut, Open, Recorded, States};
+use crate::conformance::message_of;
+use crate::shrink::shrink;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_media::{Medium, Nand};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How much is tried at each cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Requests of a run.
+    pub steps: usize,
+    /// Scattered cuts before each operation.
+    pub scattered: u32,
+    /// One of so many cuts is recovered, used, shut down and opened again; the others are recovered and read.
+    pub deep_every: u64,
+    /// During the recovery after one of so many cuts, power is cut again at each operation.
+    pub again_every: u64,
+    /// After one of so many cuts, power is cut ten times in a row, and then the device is overwritten.
+    pub row_every: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { steps: 60, scattered: 3, deep_every: 6, again_every: 60, row_every: 200 }
+    }
+}
+
+/// What was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// States after a cut that were recovered and compared.
+    pub points: u64,
+    /// Of these, after a cut during or soon after another recovery.
+    pub again: u64,
+    /// Rows of ten cuts.
+    pub rows: u64,
+    /// Operations that were cut at.
+    pub operations: u64,
+    /// Erases among them.
+    pub erases: u64,
+}
+
+impl Tally {
+    /// Adds another.
+    pub fn add(&mut self, other: Self) {
+        self.points += other.points;
+        self.again += other.again;
+        self.rows += other.rows;
+        self.operations += other.operations;
+        self.erases += other.erases;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} cut points ({} of them again after a recovery, {} rows of ten) at {} operations ({} erases)",
+            self.points, self.again, self.rows, self.operations, self.erases
+        )
+    }
+}
+
+/// A broken promise, and where.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The cut, as `CRASH_CUT` takes it.
+    pub cut: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// One run to be cut.
+pub struct Case<'a> {
+    /// The wholly erased device.
+    pub nand: &'a Nand,
+    /// What stands between a program and the flash.
+    pub buffer: Buffer,
+    /// Decides everything else.
+    pub seed: u64,
+    /// The layer.
+    pub open: &'a Open<'a>,
+    /// How much is tried.
+    pub effort: Effort,
+    /// Only this cut of the first run, such as `317t`.
+    pub only: Option<&'a str>,
+}
+
+/// A number that a cut decides.
+fn mix(seed: u64, depth: u64, cut: usize, kind: Cut) -> u64 {
+    let kind = match kind {
+        Cut::Lost => 0,
+        Cut::Torn => 1,
+        Cut::Scattered(number) => 2 + u64::from(number),
+    };
+    let mixed = (seed ^ (depth << 60) ^ ((cut as u64) << 8) ^ kind).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
+}
+
+/// Where the exploration stands.
+struct Walk<'a> {
+    case: &'a Case<'a>,
+    tally: Tally,
+}
+
+impl Case<'_> {
+    /// Tries everything. A failure says what a shortened run fails with, where one was found.
+    pub fn explore(&self) -> Result<Tally, Failure> {
+        let steps = load::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes);
+        let failure = match self.run(&steps) {
+            Ok(tally) => return Ok(tally),
+            Err(failure) => failure,
+        };
+        if self.only.is_some() {
+            return Err(failure);
+        }
+        let shortened = shrink(&steps, 40, |steps| self.run(steps).map(|_| ()));
+        Err(match shortened {
+            Some((kept, short)) if kept.len() < steps.len() => {
+                let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
+                let message = format!(
+                    "{}\n  Shortened to {} step(s), cut {} gives: {}\n{}",
+                    failure.message,
+                    kept.len(),
+                    short.cut,
+                    short.message,
+                    list.join("\n")
+                );
+                Failure { message, ..failure }
+            }
+            _ => failure,
+        })
+    }
+
+    /// Like [`Case::explore`], without shortening.
+    pub fn first_failure(&self) -> Result<Tally, Failure> {
+        self.run(&load::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes))
+    }
+
+    /// One run from a device that is new, filled and shut down, or filled and cut off.
+    fn run(&self, steps: &[Step]) -> Result<Tally, Failure> {
+        let mut walk = Walk { case: self, tally: Tally::default() };
+        let recorded = guarded(|| {
+            let (start, promises) = self.start()?;
+            Recorded::new(self.open, start, self.buffer, promises, steps, self.seed.is_multiple_of(2))
+        });
+        let recorded = recorded.map_err(|message| Failure {
+            cut: "-".to_owned(),
+            message: format!("without a cut: {message}"),
+        })?;
+        walk.all(&recorded)?;
+        Ok(walk.tally)
+    }
+
+    fn start(&self) -> Result<(Nand, Option<Promises>), String> {
+        let kind = self.seed % 3;
+        if kind == 0 {
+            return Ok((self.nand.clone(), None));
+        }
+        let (device, handle) = CrashDevice::new(self.nand.clone(), self.buffer, false);
+        let mut host = Host::new(
+            (self.open)(device).map_err(|e| format!("open: {e}"))?,
+            handle.clone(),
+            self.buffer,
+            None,
+        );
+        let page_bytes = self.nand.geometry().page_bytes;
+        for step in load::fill(self.seed, page_bytes, host.promises.len()) {
+            host.step(&step)?;
+        }
+        if kind == 1 {
+            host.shutdown()?;
+        }
+        Ok((handle.nand(), Some(host.promises.after_cut(usize::MAX))))
+    }
+}
+
+impl Walk<'_> {
+    /// Every cut of the first run.
+    fn all(&mut self, run: &Recorded) -> Result<(), Failure> {
+        let effort = self.case.effort;
+        let mut states = States::new(run);
+        self.tally.operations += run.operations.len() as u64;
+        self.tally.erases += run.operations.iter().filter(|operation| operation.is_erase()).count() as u64;
+        for cut in 0..=run.operations.len() {
+            states.advance(cut);
+            for kind in states.kinds(effort.scattered) {
+                let name = format!("{cut}{kind}");
+                if self.case.only.is_some_and(|only| only != name) {
+                    continue;
+                }
+                let mut rng = seeded(mix(self.case.seed, 0, cut, kind));
+                let fails = |message: String| {
+                    let at =
+                        run.operations.get(cut).map_or_else(|| "the end".to_owned(), ToString::to_string);
+                    Failure { cut: name.clone(), message: format!("cut at operation {cut}, {at}: {message}") }
+                };
+                let nand = states.state(kind, &mut rng);
+                let promises = run.promises.after_cut(cut);
+                let is_only = self.case.only.is_some();
+                let mut one_of = |every: u64| is_only || (every > 0 && below(&mut rng, every) == 0);
+                let (is_deep, is_again, is_row) =
+                    (one_of(effort.deep_every), one_of(effort.again_every), one_of(effort.row_every));
+                self.tally.points += 1;
+                guarded(|| self.check(nand.clone(), promises.clone(), cut as u64, is_deep)).map_err(fails)?;
+                if is_again {
+                    guarded(|| self.again(nand.clone(), promises.clone(), cut)).map_err(fails)?;
+                }
+                if is_row {
+                    guarded(|| self.row(nand.clone(), promises.clone(), cut)).map_err(fails)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Recovers and reads; a deep check goes on working, shuts down and opens again.
+    fn check(&self, nand: Nand, promises: Promises, salt: u64, is_deep: bool) -> Result<(), String> {
+        let case = self.case;
+        let open = |nand| {
+            let (device, handle) = CrashDevice::new(nand, case.buffer, false);
+            (case.open)(device).map(|ftl| (ftl, handle)).map_err(|error| format!("open: {error}"))
+        };
+        let (ftl, handle) = open(nand)?;
+        ftl.check_invariants();
+        let mut host = Host::new(ftl, handle.clone(), case.buffer, Some(promises));
+        host.observe(0)?;
+        if !is_deep {
+            return Ok(());
+        }
+        for step in load::steps(case.seed ^ (salt << 20) ^ 1, 12, case.nand.geometry().page_bytes) {
+            host.step(&step).map_err(|error| format!("after the recovery: {error}"))?;
+        }
+        host.verify().map_err(|error| format!("after the recovery: {error}"))?;
+        host.ftl.check_invariants();
+        host.shutdown()?;
+        let Host { ftl, promises, .. } = host;
+        drop(ftl);
+        let (ftl, handle) =
+            open(handle.nand()).map_err(|error| format!("after a clean shutdown: {error}"))?;
+        if ftl.device().recovery().is_some_and(|report| !report.was_clean) {
+            return Err(format!("not clean after a clean shutdown: {:?}", ftl.device().recovery()));
+        }
+        ftl.check_invariants();
+        let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
+        host.verify().map_err(|error| format!("after a clean shutdown: {error}"))
+    }
+
+    /// Cuts at each operation of the recovery and of a few requests after it.
+    fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
+        let case = self.case;
+        let steps = load::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
+        let run = Recorded::new(case.open, nand, case.buffer, Some(promises), &steps, false)
+            .map_err(|error| format!("second start: {error}"))?;
+        let mut states = States::new(&run);
+        for cut in 0..=run.operations.len() {
+            states.advance(cut);
+            for kind in states.kinds(1) {
+                let mut rng = seeded(mix(case.seed ^ salt as u64, 1, cut, kind));
+                let nand = states.state(kind, &mut rng);
+                self.tally.points += 1;
+                self.tally.again += 1;
+                let is_deep = below(&mut rng, 8) == 0;
+                self.check(nand, run.promises.after_cut(cut), cut as u64, is_deep).map_err(|error| {
+                    format!(
+                        "and then cut {cut}{kind} of {} in the second start: {error}",
+                        run.operations.len()
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for everything to be
+    /// overwritten.
+    fn row(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
+        let case = self.case;
+        let page_bytes = case.nand.geometry().page_bytes;
+        let mut rng = seeded(mix(case.seed, 2, salt, Cut::Lost));
+        let (mut nand, mut promises) = (nand, promises);
+        for round in 0..10 {
+            let salt = case.seed ^ ((salt as u64) << 24) ^ ((3 + round) << 56);
+            let steps = load::steps(salt, (round % 4 + 1) as usize, page_bytes);
+            let run = Recorded::new(case.open, nand, case.buffer, Some(promises), &steps, false)
+                .map_err(|error| format!("start {round} in a row: {error}"))?;
+            let mut states = States::new(&run);
+            let mut cut = below(&mut rng, run.operations.len() as u64 + 1) as usize;
+            // Where space is shortest: copies are made, their source is not erased.
+            if below(&mut rng, 2) == 0 {
+                cut = run.operations.iter().position(Operation::is_erase).unwrap_or(cut);
+            }
+            states.advance(cut);
+            let kinds: Vec<Cut> = states.kinds(2).collect();
+            nand = states.state(kinds[below(&mut rng, kinds.len() as u64) as usize], &mut rng);
+            promises = run.promises.after_cut(cut);
+            self.tally.points += 1;
+            self.tally.again += 1;
+        }
+        self.tally.rows += 1;
+        let (device, handle) = CrashDevice::new(nand, case.buffer, false);
+        let ftl = (case.open)(device).map_err(|error| format!("start after ten cuts: {error}"))?;
+        let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
+        host.observe(0).map_err(|error| format!("after ten cuts: {error}"))?;
+        for _ in 0..2 {
+            for step in load::fill(rng_salt(&mut rng), page_bytes, host.promises.len()) {
+                host.step(&step).map_err(|error| format!("overwriting after ten cuts: {error}"))?;
+            }
+        }
+        host.verify().map_err(|error| format!("overwritten after ten cuts: {error}"))?;
+        host.ftl.check_invariants();
+        Ok(())
+    }
+}
+
+fn rng_salt(rng: &mut Xoshiro256PlusPlus) -> u64 {
+    below(rng, 1 << 30)
+}
+
+/// A panic is a failure like any other.
+fn guarded<T>(action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| Err(message_of(&*panic)))
+}

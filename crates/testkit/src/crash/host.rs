@@ -1,0 +1,212 @@
+//! A host on a layer: does requests, notes what it was promised, and knows what must be on the flash for that.
+
+use super::Buffer;
+use super::device::Handle;
+use super::load::{Act, Step};
+use super::order::OpSet;
+use super::promise::{Made, Promises};
+use nandscape_core::{Extent, Ftl, Hint, SimTime, Token};
+
+/// What a layer is to the harness.
+pub type Layer = Box<dyn Ftl + Send>;
+
+/// A host with its layer.
+pub struct Host {
+    pub ftl: Layer,
+    handle: Handle,
+    buffer: Buffer,
+    page_bytes: u32,
+    now: SimTime,
+    pub promises: Promises,
+    /// Requests that are not answered, with the versions they make.
+    under_way: Vec<(Token, Vec<Made>)>,
+    /// Versions that were answered and are not durable yet.
+    answered: Vec<Made>,
+    /// With so many operations submitted, these were on the flash for sure.
+    pub sure: Vec<(usize, OpSet)>,
+    /// Buffer of one page.
+    page: Vec<u8>,
+}
+
+impl Host {
+    pub fn new(ftl: Layer, handle: Handle, buffer: Buffer, promises: Option<Promises>) -> Self {
+        let page_bytes = ftl.device().geometry().page_bytes;
+        let pages = ftl.logical_pages() as usize;
+        let promises = promises.unwrap_or_else(|| Promises::fresh(pages, page_bytes));
+        let page = vec![0; page_bytes as usize];
+        Self {
+            ftl,
+            handle,
+            buffer,
+            page_bytes,
+            now: SimTime::ZERO,
+            promises,
+            under_way: Vec::new(),
+            answered: Vec::new(),
+            sure: Vec::new(),
+            page,
+        }
+    }
+
+    /// Bytes of the device.
+    pub fn capacity(&self) -> u64 {
+        self.promises.len() as u64 * u64::from(self.page_bytes)
+    }
+
+    /// Reads every page, which must be one of the versions promised for a cut before operation `cut`, and takes it as known from now on.
+    pub fn observe(&mut self, cut: usize) -> Result<(), String> {
+        let pages = self.ftl.logical_pages() as usize;
+        if pages != self.promises.len() {
+            return Err(format!("the layer has {pages} pages, and had {}", self.promises.len()));
+        }
+        let now = self.handle.recorded();
+        for page in 0..pages {
+            self.read_page(page)?;
+            let known = self.promises.check(page, cut, &self.page)?;
+            self.promises.observe(page, known, now);
+        }
+        Ok(())
+    }
+
+    /// Reads every page, which must be its latest version.
+    pub fn verify(&mut self) -> Result<(), String> {
+        for page in 0..self.promises.len() {
+            self.read_page(page)?;
+            self.compare(page)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, page: usize) -> Result<(), String> {
+        if self.page == self.promises.latest(page) {
+            return Ok(());
+        }
+        Err(format!("page {page} does not hold what was written last, without a cut in between"))
+    }
+
+    fn read_page(&mut self, page: usize) -> Result<(), String> {
+        let extent = Extent::new(page as u64 * u64::from(self.page_bytes), u64::from(self.page_bytes));
+        self.page.fill(0xA5);
+        let result = self.ftl.read(extent, Some(&mut self.page), self.now);
+        result.map_err(|error| format!("read of page {page}: {error}"))?;
+        Ok(())
+    }
+
+    /// Does one request.
+    pub fn step(&mut self, step: &Step) -> Result<(), String> {
+        if step.waits {
+            self.wait_for_all();
+        }
+        let extent = step.extent(self.capacity());
+        let at = self.now;
+        let failed = |error| format!("{step:?}: {error}");
+        match step.act {
+            Act::Read => {
+                for span in extent.pages(self.page_bytes) {
+                    self.read_page(span.lpn.index())?;
+                    self.compare(span.lpn.index())?;
+                }
+            }
+            Act::Write { is_fua } => {
+                let data = step.bytes(extent);
+                let now = self.handle.recorded();
+                let hint = Hint(step.hint.min(self.ftl.logs() - 1));
+                let token = self.ftl.write(extent, Some(&data), hint, at).map_err(failed)?;
+                let spans = extent.pages(self.page_bytes);
+                let made = spans.map(|span| {
+                    let bytes = &data[span.at as usize..][..span.len as usize];
+                    self.promises.write(span.lpn.index(), span.start as usize, bytes, now)
+                });
+                let made = made.collect();
+                self.issued(token, made, step.overlaps && !is_fua);
+                if is_fua {
+                    self.flush().map_err(failed)?;
+                }
+            }
+            Act::Trim => {
+                let now = self.handle.recorded();
+                let token = self.ftl.trim(extent, at).map_err(failed)?;
+                let (first, count) = extent.whole_pages(self.page_bytes);
+                let pages = first as usize..(first + count) as usize;
+                let made = pages.map(|page| self.promises.drop_page(page, now)).collect();
+                self.issued(token, made, step.overlaps);
+            }
+            Act::WriteZeroes => {
+                let now = self.handle.recorded();
+                let token = self.ftl.write_zeroes(extent, at).map_err(failed)?;
+                let spans = extent.pages(self.page_bytes);
+                let made = spans.map(|span| {
+                    let zeroes = vec![0; span.len as usize];
+                    let made = self.promises.write(span.lpn.index(), span.start as usize, &zeroes, now);
+                    // A layer may drop a page that is zeroed whole.
+                    made.as_drop(span.is_whole(self.page_bytes))
+                });
+                let made = made.collect();
+                self.issued(token, made, step.overlaps);
+            }
+            Act::Flush => self.flush().map_err(failed)?,
+            Act::Idle => {
+                let until = at + 40;
+                self.ftl.idle(at, until).map_err(failed)?;
+                self.now = until;
+            }
+        }
+        Ok(())
+    }
+
+    /// A request was issued that makes these versions.
+    fn issued(&mut self, token: Token, made: Vec<Made>, overlaps: bool) {
+        if overlaps {
+            self.under_way.push((token, made));
+        } else {
+            self.wait_for(token, made);
+        }
+    }
+
+    /// Whatever was answered before is durable once a flush is.
+    fn flush(&mut self) -> Result<(), nandscape_core::FtlError> {
+        let covered = std::mem::take(&mut self.answered);
+        let token = self.ftl.flush(self.now)?;
+        self.wait_for(token, Vec::new());
+        let now = self.handle.recorded();
+        for made in covered {
+            self.promises.settle(made, now);
+        }
+        Ok(())
+    }
+
+    fn wait_for_all(&mut self) {
+        for (token, made) in std::mem::take(&mut self.under_way) {
+            self.wait_for(token, made);
+        }
+    }
+
+    /// The host sees a request answered.
+    fn wait_for(&mut self, token: Token, made: Vec<Made>) {
+        let now = self.handle.recorded();
+        let set = self.handle.set_of(token);
+        self.sure.push((now, set));
+        if let Some(at) = self.ftl.device().completion(token) {
+            self.now = self.now.max(at);
+        }
+        for made in made {
+            if self.buffer != Buffer::Volatile && !made.is_drop {
+                self.promises.settle(made, now);
+            }
+            self.answered.push(made);
+        }
+    }
+
+    /// Shuts the layer down properly.
+    pub fn shutdown(&mut self) -> Result<(), String> {
+        self.wait_for_all();
+        let covered = std::mem::take(&mut self.answered);
+        let token = self.ftl.shutdown(self.now).map_err(|error| format!("shutdown: {error}"))?;
+        self.wait_for(token, Vec::new());
+        let now = self.handle.recorded();
+        for made in covered {
+            self.promises.settle(made, now);
+        }
+        Ok(())
+    }
+}

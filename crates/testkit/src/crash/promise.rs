@@ -1,0 +1,159 @@
+//! What a host may find after a loss of power: of every page one of its versions, from the last durable one on.
+
+use std::sync::Arc;
+
+/// Never, as the number of an operation.
+const NEVER: u32 = u32::MAX;
+
+/// One content of a page.
+#[derive(Clone, Debug)]
+struct Version {
+    bytes: Arc<[u8]>,
+    /// Operations that were submitted before the request that makes it.
+    from: u32,
+    /// Operations that were submitted before the host knew that it is durable.
+    durable: u32,
+}
+
+/// A version of a page that a request made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    page: usize,
+    version: usize,
+    /// The page was dropped and not written: durable with a flush, not with the answer.
+    pub is_drop: bool,
+}
+
+impl Made {
+    /// The same, of a page that the layer may have dropped instead of writing it.
+    pub const fn as_drop(self, is_drop: bool) -> Self {
+        Self { is_drop: self.is_drop || is_drop, ..self }
+    }
+}
+
+/// The versions of every page that a host knows of, oldest first.
+#[derive(Clone, Debug)]
+pub struct Promises {
+    pages: Vec<Vec<Version>>,
+    zero: Arc<[u8]>,
+}
+
+impl Promises {
+    /// A device on which nothing was ever written.
+    pub fn fresh(pages: usize, page_bytes: u32) -> Self {
+        let zero: Arc<[u8]> = vec![0; page_bytes as usize].into();
+        let version = Version { bytes: Arc::clone(&zero), from: 0, durable: 0 };
+        Self { pages: vec![vec![version]; pages], zero }
+    }
+
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// What a page holds if everything that was asked for is done.
+    pub fn latest(&self, page: usize) -> &[u8] {
+        &self.pages[page].last().expect("a page has a version").bytes
+    }
+
+    /// A request writes a part of a page.
+    pub fn write(&mut self, page: usize, start: usize, bytes: &[u8], now: usize) -> Made {
+        let mut content = self.latest(page).to_vec();
+        content[start..start + bytes.len()].copy_from_slice(bytes);
+        self.push(page, content.into(), now, false)
+    }
+
+    /// A request drops a page.
+    pub fn drop_page(&mut self, page: usize, now: usize) -> Made {
+        let zero = Arc::clone(&self.zero);
+        self.push(page, zero, now, true)
+    }
+
+    fn push(&mut self, page: usize, bytes: Arc<[u8]>, now: usize, is_drop: bool) -> Made {
+        let versions = &mut self.pages[page];
+        versions.push(Version { bytes, from: now as u32, durable: NEVER });
+        Made { page, version: versions.len() - 1, is_drop }
+    }
+
+    /// The host learnt that a version is durable.
+    pub fn settle(&mut self, made: Made, now: usize) {
+        let version = &mut self.pages[made.page][made.version];
+        version.durable = version.durable.min(now as u32);
+    }
+
+    /// The versions that a cut before operation `cut` may leave of a page, oldest first.
+    fn allowed(&self, page: usize, cut: usize) -> &[Version] {
+        let versions = &self.pages[page];
+        let cut = cut.min(NEVER as usize - 1) as u32;
+        let first = versions.iter().rposition(|version| version.durable <= cut).unwrap_or(0);
+        let end = versions.partition_point(|version| version.from <= cut);
+        &versions[first..end.max(first + 1)]
+    }
+
+    /// Which version a page holds after a cut before operation `cut`, or what is wrong with it.
+    pub fn check(&self, page: usize, cut: usize, found: &[u8]) -> Result<Arc<[u8]>, String> {
+        let allowed = self.allowed(page, cut);
+        if let Some(version) = allowed.iter().rev().find(|version| *version.bytes == *found) {
+            return Ok(Arc::clone(&version.bytes));
+        }
+        let versions = &self.pages[page];
+        let what = if found.iter().all(|byte| *byte == 0) {
+            "zeroes".to_owned()
+        } else if let Some(old) = versions.iter().position(|version| *version.bytes == *found) {
+            format!("version {old} of {}", versions.len() - 1)
+        } else {
+            "bytes that no version has".to_owned()
+        };
+        let first = versions
+            .len()
+            .min(versions.iter().position(|v| std::ptr::eq(v, &raw const allowed[0])).unwrap_or(0));
+        Err(format!(
+            "page {page} holds {what}; promised: version {first} to {} (made before operation {}, durable before operation {})",
+            first + allowed.len() - 1,
+            allowed[0].from,
+            allowed[0].durable,
+        ))
+    }
+
+    /// What a host knows that starts after a cut before operation `cut`, without having read anything.
+    pub fn after_cut(&self, cut: usize) -> Self {
+        let pages = (0..self.pages.len()).map(|page| {
+            let mut versions: Vec<Version> = self.allowed(page, cut).to_vec();
+            for (number, version) in versions.iter_mut().enumerate() {
+                version.from = 0;
+                version.durable = if number == 0 { 0 } else { NEVER };
+            }
+            versions
+        });
+        Self { pages: pages.collect(), zero: Arc::clone(&self.zero) }
+    }
+
+    /// The host has read a page: it holds this from now on.
+    pub fn observe(&mut self, page: usize, bytes: Arc<[u8]>, now: usize) {
+        self.pages[page].push(Version { bytes, from: now as u32, durable: now as u32 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_versions_from_the_last_durable_one_on_are_allowed() {
+        let mut promises = Promises::fresh(1, 4);
+        let a = promises.write(0, 0, &[1, 1], 0);
+        promises.settle(a, 2);
+        let b = promises.write(0, 1, &[2], 2);
+        assert_eq!(promises.latest(0), [1, 2, 0, 0]);
+        assert!(promises.check(0, 1, &[0; 4]).is_ok(), "not durable yet");
+        assert!(promises.check(0, 2, &[0; 4]).unwrap_err().contains("zeroes"));
+        assert!(promises.check(0, 2, &[1, 1, 0, 0]).is_ok());
+        promises.settle(b, 5);
+        assert!(promises.check(0, 5, &[1, 1, 0, 0]).unwrap_err().contains("version 1"));
+        assert!(promises.check(0, 5, &[9; 4]).unwrap_err().contains("no version"));
+        let _ = promises.drop_page(0, 6);
+        let later = promises.after_cut(6);
+        assert!(later.check(0, 0, &[0; 4]).is_ok() && later.check(0, 0, &[1, 2, 0, 0]).is_ok());
+        assert!(later.check(0, 0, &[1, 1, 0, 0]).is_err());
+    }
+}

@@ -1,0 +1,475 @@
+//! A log-structured layer as small as it can be that survives every cut: the harness is tested with it, and with the ways in which it
+//! can be broken.
+//!
+//! Every page carries its logical page and a sequence number; a start reads them all, and the highest number wins. Dropped pages are
+//! kept as records in pages of their own, written out before a flush is answered and before any block is erased. An erase waits for
+//! everything before it, and for a barrier.
+
+use nandscape_core::{
+    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Oob,
+    Ppn, SimTime, Token,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the layer leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Nothing.
+    None,
+    /// A flush does not wait for a barrier.
+    NoBarrier,
+    /// A write is answered before it is programmed.
+    AnswersEarly,
+    /// A start does not read the records of dropped pages.
+    ForgetsDrops,
+    /// An erase waits for nothing.
+    ErasesAtOnce,
+    /// Records of dropped pages are not written out before an erase.
+    ErasesBeforeDrops,
+    /// A start takes the oldest data of a page.
+    OldestWins,
+    /// A block is erased before its pages are copied.
+    EraseFirst,
+    /// Every start forgets about the blocks that are partly written.
+    LeaksBlocks,
+}
+
+impl Sabotage {
+    /// Every way to break it.
+    pub const ALL: [Self; 8] = [
+        Self::NoBarrier,
+        Self::AnswersEarly,
+        Self::ForgetsDrops,
+        Self::ErasesAtOnce,
+        Self::ErasesBeforeDrops,
+        Self::OldestWins,
+        Self::EraseFirst,
+        Self::LeaksBlocks,
+    ];
+}
+
+/// Where the newest data of a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    page: Ppn,
+    seq: u64,
+}
+
+/// The layer.
+#[derive(Debug)]
+pub struct Log<D> {
+    device: D,
+    sabotage: Sabotage,
+    map: Vec<Option<Place>>,
+    /// Pages that were dropped after they held data, with the number of the drop.
+    dropped: BTreeMap<u32, u64>,
+    /// Pages that hold the records of drops.
+    records: Vec<Ppn>,
+    /// There are drops that are in no record.
+    has_new_drops: bool,
+    seq: u64,
+    free: BTreeSet<u32>,
+    open: Option<BlockId>,
+    /// Blocks that [`Sabotage::LeaksBlocks`] forgot.
+    leaked: BTreeSet<u32>,
+    /// Completes with everything that was ever submitted.
+    all: Token,
+    stats: FtlStats,
+}
+
+/// Blocks that are not given to the host.
+const SPARE_BLOCKS: u32 = 5;
+/// Collection keeps so many blocks free.
+const FREE_BLOCKS: usize = 3;
+/// Bytes of a record of a drop.
+const RECORD_BYTES: usize = 12;
+
+impl<D: FlashDevice> Log<D> {
+    /// Starts from what the device holds.
+    pub fn new(device: D, sabotage: Sabotage) -> Result<Self, FlashError> {
+        let geometry = *device.geometry();
+        let logical = (geometry.blocks() - SPARE_BLOCKS) * geometry.pages_per_block * 3 / 4;
+        let mut log = Self {
+            device,
+            sabotage,
+            map: vec![None; logical as usize],
+            dropped: BTreeMap::new(),
+            records: Vec::new(),
+            has_new_drops: false,
+            seq: 0,
+            free: BTreeSet::new(),
+            open: None,
+            leaked: BTreeSet::new(),
+            all: Token::NONE,
+            stats: FtlStats::default(),
+        };
+        log.recover()?;
+        Ok(log)
+    }
+
+    fn recover(&mut self) -> Result<(), FlashError> {
+        let geometry = *self.device.geometry();
+        let mut drops: BTreeMap<u32, u64> = BTreeMap::new();
+        for block in 0..geometry.blocks() {
+            let pointer = self.device.write_pointer(BlockId(block));
+            match pointer {
+                0 => {
+                    self.free.insert(block);
+                }
+                _ if pointer < geometry.pages_per_block && self.sabotage == Sabotage::LeaksBlocks => {
+                    self.leaked.insert(block);
+                }
+                // One goes on; of more than one, the others wait for collection.
+                _ if pointer < geometry.pages_per_block && self.open.is_none() => {
+                    self.open = Some(BlockId(block));
+                }
+                _ => {}
+            }
+            for index in 0..pointer {
+                self.recover_page(geometry.page(BlockId(block), index), &mut drops)?;
+            }
+        }
+        for (lpn, seq) in drops {
+            self.seq = self.seq.max(seq + 1);
+            let place = &mut self.map[lpn as usize];
+            if place.is_none_or(|place| place.seq < seq) && self.sabotage != Sabotage::ForgetsDrops {
+                *place = None;
+                self.dropped.insert(lpn, seq);
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_page(&mut self, page: Ppn, drops: &mut BTreeMap<u32, u64>) -> Result<(), FlashError> {
+        let mut data = vec![0; self.device.geometry().page_bytes as usize];
+        let oob = match self.device.read(page, 0, Some(&mut data), Issue::new(SimTime::ZERO, Cause::Meta)) {
+            Ok(read) => read.oob,
+            Err(FlashError::Uncorrectable { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.seq = self.seq.max(oob.seq + 1);
+        if oob.lpn == Lpn::META {
+            self.records.push(page);
+            for record in data.chunks_exact(RECORD_BYTES).take_while(|record| record[0] == 1) {
+                let (lpn, seq) = record_of(record);
+                let newest = drops.entry(lpn).or_default();
+                *newest = seq.max(*newest);
+            }
+            return Ok(());
+        }
+        let place = &mut self.map[oob.lpn.index()];
+        let is_newer =
+            place.is_none_or(|place| (place.seq < oob.seq) != (self.sabotage == Sabotage::OldestWins));
+        if is_newer {
+            *place = Some(Place { page, seq: oob.seq });
+        }
+        Ok(())
+    }
+
+    /// Programs the next page of the log.
+    fn append(&mut self, oob: Oob, data: &[u8], issue: Issue) -> Result<(Ppn, Token), FtlError> {
+        let geometry = *self.device.geometry();
+        let is_full = |block| self.device.write_pointer(block) == geometry.pages_per_block;
+        if self.open.is_none_or(is_full) {
+            let next = self.free.pop_first().ok_or(FlashError::ReadOnly { reason: "the log is full" })?;
+            self.open = Some(BlockId(next));
+        }
+        let block = self.open.expect("opened");
+        let page = geometry.page(block, self.device.write_pointer(block));
+        let token = self.device.program(page, oob, geometry.page_bytes, Some(data), issue)?;
+        self.all = self.device.join(self.all, token);
+        Ok((page, token))
+    }
+
+    /// Writes the records of all dropped pages anew.
+    fn write_records(&mut self, at: SimTime) -> Result<(), FtlError> {
+        let page_bytes = self.device.geometry().page_bytes as usize;
+        let list: Vec<(u32, u64)> = self.dropped.iter().map(|(lpn, seq)| (*lpn, *seq)).collect();
+        let mut pages = Vec::new();
+        for part in list.chunks(page_bytes / RECORD_BYTES) {
+            let mut data = vec![0; page_bytes];
+            for (record, (lpn, seq)) in data.chunks_exact_mut(RECORD_BYTES).zip(part) {
+                record.copy_from_slice(&record_bytes(*lpn, *seq));
+            }
+            let oob = Oob { lpn: Lpn::META, stream: 0, seq: self.seq };
+            pages.push(self.append(oob, &data, Issue::new(at, Cause::Meta))?.0);
+        }
+        self.records = pages;
+        self.has_new_drops = false;
+        Ok(())
+    }
+
+    /// Makes room.
+    fn collect(&mut self, at: SimTime) -> Result<(), FtlError> {
+        let geometry = *self.device.geometry();
+        while self.free.len() < FREE_BLOCKS {
+            let live = self.live();
+            let victim = (0..geometry.blocks())
+                .filter(|block| !self.free.contains(block) && !self.leaked.contains(block))
+                .filter(|block| self.open != Some(BlockId(*block)))
+                .min_by_key(|block| live[*block as usize])
+                .filter(|block| live[*block as usize] < geometry.pages_per_block);
+            let Some(victim) = victim else {
+                return Err(FlashError::ReadOnly { reason: "nothing can be collected" }.into());
+            };
+            self.empty(BlockId(victim), at)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what a block holds, and erases it.
+    fn empty(&mut self, block: BlockId, at: SimTime) -> Result<(), FtlError> {
+        let geometry = *self.device.geometry();
+        let is_here = |page: Ppn| geometry.block_of(page) == block;
+        let moving: Vec<usize> = (0..self.map.len())
+            .filter(|lpn| self.map[*lpn].is_some_and(|place| is_here(place.page)))
+            .collect();
+        let mut copies = Vec::new();
+        for lpn in &moving {
+            let place = self.map[*lpn].expect("mapped");
+            let mut data = vec![0; geometry.page_bytes as usize];
+            let read = self.device.read(place.page, 0, Some(&mut data), Issue::new(at, Cause::Gc))?;
+            copies.push((*lpn, read, data));
+        }
+        if self.sabotage == Sabotage::EraseFirst {
+            let erased = self.device.erase(block, Issue::new(at, Cause::Gc))?;
+            self.all = self.device.join(self.all, erased);
+        }
+        for (lpn, read, data) in copies {
+            let (page, _) = self.append(read.oob, &data, Issue::new(at, Cause::Gc).after(read.done))?;
+            self.map[lpn] = Some(Place { page, seq: read.oob.seq });
+        }
+        let has_records = self.records.iter().any(|page| is_here(*page));
+        if (self.has_new_drops && self.sabotage != Sabotage::ErasesBeforeDrops) || has_records {
+            self.write_records(at)?;
+        }
+        if self.sabotage != Sabotage::EraseFirst {
+            let barrier = self.device.barrier(at)?;
+            let mut after = self.device.join(self.all, barrier);
+            if self.sabotage == Sabotage::ErasesAtOnce {
+                after = Token::NONE;
+            }
+            let erased = self.device.erase(block, Issue::new(at, Cause::Gc).after(after))?;
+            self.all = self.device.join(self.all, erased);
+        }
+        self.free.insert(block.0);
+        self.stats.gc_runs += 1;
+        Ok(())
+    }
+
+    /// Live pages of each block.
+    fn live(&self) -> Vec<u32> {
+        let geometry = self.device.geometry();
+        let mut live = vec![0; geometry.blocks() as usize];
+        let pages = self.map.iter().flatten().map(|place| place.page).chain(self.records.iter().copied());
+        for page in pages {
+            live[geometry.block_of(page).index()] += 1;
+        }
+        live
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device.geometry().page_bytes
+    }
+
+    fn check_range(&self, extent: Extent) -> Result<(), FtlError> {
+        let capacity_bytes = self.map.len() as u64 * u64::from(self.page_bytes());
+        if extent.end() > capacity_bytes {
+            Err(FtlError::OutOfRange { extent, capacity_bytes })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes a part of a page.
+    fn write_page(&mut self, lpn: Lpn, start: u32, bytes: &[u8], at: SimTime) -> Result<Token, FtlError> {
+        self.collect(at)?;
+        let mut data = vec![0; self.page_bytes() as usize];
+        let mut issue = Issue::new(at, Cause::Host);
+        if let Some(place) = self.map[lpn.index()].filter(|_| bytes.len() < data.len()) {
+            issue = issue.after(self.device.read(place.page, 0, Some(&mut data), issue)?.done);
+        }
+        data[start as usize..start as usize + bytes.len()].copy_from_slice(bytes);
+        let seq = self.seq;
+        self.seq += 1;
+        let (page, token) = self.append(Oob { lpn, stream: 0, seq }, &data, issue)?;
+        self.map[lpn.index()] = Some(Place { page, seq });
+        self.dropped.remove(&lpn.0);
+        Ok(if self.sabotage == Sabotage::AnswersEarly { Token::NONE } else { token })
+    }
+
+    fn drop_one(&mut self, lpn: u32) {
+        if self.map[lpn as usize].take().is_some() {
+            self.dropped.insert(lpn, self.seq);
+            self.seq += 1;
+            self.has_new_drops = true;
+        }
+    }
+}
+
+fn record_bytes(lpn: u32, seq: u64) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    bytes[0] = 1;
+    bytes[1..4].copy_from_slice(&lpn.to_le_bytes()[..3]);
+    bytes[4..].copy_from_slice(&seq.to_le_bytes());
+    bytes
+}
+
+fn record_of(bytes: &[u8]) -> (u32, u64) {
+    let lpn = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]);
+    (lpn, u64::from_le_bytes(bytes[4..].try_into().expect("eight bytes")))
+}
+
+impl<D: FlashDevice> Ftl for Log<D> {
+    fn logical_pages(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let mut done = Token::NONE;
+        let mut page = vec![0; self.page_bytes() as usize];
+        let Some(data) = data else { return Ok(done) };
+        for span in extent.pages(self.page_bytes()) {
+            page.fill(0);
+            if let Some(place) = self.map[span.lpn.index()] {
+                let read = self.device.read(place.page, 0, Some(&mut page), Issue::new(at, Cause::Host))?;
+                done = self.device.join(done, read.done);
+            }
+            let (start, len) = (span.start as usize, span.len as usize);
+            data[span.at as usize..][..len].copy_from_slice(&page[start..start + len]);
+        }
+        Ok(done)
+    }
+
+    fn write(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        _: Hint,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let data = data.expect("the reference layer stores bytes");
+        let mut done = Token::NONE;
+        for span in extent.pages(self.page_bytes()) {
+            let bytes = &data[span.at as usize..][..span.len as usize];
+            let token = self.write_page(span.lpn, span.start, bytes, at)?;
+            done = self.device.join(done, token);
+        }
+        Ok(done)
+    }
+
+    fn trim(&mut self, extent: Extent, _: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let (first, count) = extent.whole_pages(self.page_bytes());
+        (first..first + count).for_each(|lpn| self.drop_one(lpn as u32));
+        Ok(Token::NONE)
+    }
+
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+        self.check_range(extent)?;
+        let mut done = Token::NONE;
+        for span in extent.pages(self.page_bytes()) {
+            if span.is_whole(self.page_bytes()) {
+                self.drop_one(span.lpn.0);
+            } else if self.map[span.lpn.index()].is_some() {
+                let token = self.write_page(span.lpn, span.start, &vec![0; span.len as usize], at)?;
+                done = self.device.join(done, token);
+            }
+        }
+        Ok(done)
+    }
+
+    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        if self.has_new_drops {
+            self.collect(at)?;
+            self.write_records(at)?;
+        }
+        if self.sabotage == Sabotage::NoBarrier {
+            return Ok(self.all);
+        }
+        let barrier = self.device.barrier(at)?;
+        Ok(self.device.join(self.all, barrier))
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        self.flush(at)
+    }
+
+    fn idle(&mut self, _: SimTime, _: SimTime) -> Result<(), FtlError> {
+        Ok(())
+    }
+
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.map[lpn.index()].map(|place| place.page)
+    }
+
+    fn stats(&self) -> FtlStats {
+        FtlStats { live_pages: self.map.iter().flatten().count() as u64, ..self.stats }
+    }
+
+    fn reset_stats(&mut self) {
+        self.stats = FtlStats::default();
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { logical_pages: self.map.len() as u64, ..Cost::default() }
+    }
+
+    fn device(&self) -> &dyn FlashDevice {
+        &self.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.device
+    }
+
+    fn check_invariants(&self) {
+        for (lpn, place) in self.map.iter().enumerate() {
+            if let Some(place) = place {
+                assert!(
+                    self.device.is_programmed(place.page),
+                    "logical page {lpn} is at {place:?}, which is erased"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::{Effort, Setup, campaign, finds, nand};
+
+    fn setup(sabotage: Sabotage) -> Setup<'static> {
+        Setup {
+            name: format!("log, {sabotage:?}"),
+            nand: nand((2, 7, 8, 512), false),
+            open: Box::new(move |device| match Log::new(device, sabotage) {
+                Ok(log) => Ok(Box::new(log)),
+                Err(error) => Err(error.to_string()),
+            }),
+            effort: Effort::default(),
+        }
+    }
+
+    #[test]
+    fn the_reference_layer_survives_every_cut() {
+        let tally = campaign(
+            "reference layer",
+            &[setup(Sabotage::None)],
+            20_000,
+            "cargo test -p nandscape-testkit the_reference_layer",
+        );
+        assert!(tally.points >= 20_000 && tally.rows > 0 && tally.erases > 0, "{tally}");
+    }
+
+    #[test]
+    fn every_broken_promise_is_found() {
+        for sabotage in Sabotage::ALL {
+            let (failure, tally) = finds(&setup(sabotage), 12);
+            assert!(failure.is_some(), "{sabotage:?} went unnoticed in {tally}");
+        }
+    }
+}

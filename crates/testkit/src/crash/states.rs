@@ -1,0 +1,156 @@
+//! A recorded run, and the states that a loss of power may leave of it.
+
+use super::device::{Buffer, CrashDevice};
+use super::host::{Host, Layer};
+use super::load::Step;
+use super::order::{OpSet, Operation};
+use super::promise::Promises;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below};
+use nandscape_media::Nand;
+use std::fmt;
+
+/// Builds a layer on a device that is new or was cut off, or says why not.
+pub type Open<'a> = dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a;
+
+/// How a run is cut before operation N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// All before is done, N is not.
+    Lost,
+    /// All before is done, N is half done.
+    Torn,
+    /// Of what the host does not know to be on the flash, some is and some is not, and some is half done.
+    Scattered(u32),
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("l"),
+            Self::Torn => f.write_str("t"),
+            Self::Scattered(number) => write!(f, "s{number}"),
+        }
+    }
+}
+
+/// A run from a state of the flash, with what was done and promised in it.
+pub struct Recorded {
+    start: Nand,
+    buffer: Buffer,
+    pub operations: Vec<Operation>,
+    /// With so many operations submitted, these were on the flash for sure.
+    sure: Vec<(usize, OpSet)>,
+    pub promises: Promises,
+}
+
+impl Recorded {
+    /// Starts a layer, reads everything, does the steps, and shuts down if told to.
+    pub fn new(
+        open: &Open<'_>,
+        start: Nand,
+        buffer: Buffer,
+        promises: Option<Promises>,
+        steps: &[Step],
+        shuts_down: bool,
+    ) -> Result<Self, String> {
+        let (device, handle) = CrashDevice::new(start.clone(), buffer, true);
+        let ftl = open(device).map_err(|error| format!("open: {error}"))?;
+        let mut host = Host::new(ftl, handle.clone(), buffer, promises);
+        host.observe(0)?;
+        for step in steps {
+            host.step(step)?;
+        }
+        host.ftl.check_invariants();
+        if shuts_down {
+            host.shutdown()?;
+        }
+        Ok(Self {
+            start,
+            buffer,
+            operations: handle.take_operations(),
+            sure: host.sure,
+            promises: host.promises,
+        })
+    }
+}
+
+/// The states that cuts of a run leave, made one after the other: what the host knows to be there is done once and for all.
+pub struct States<'a> {
+    run: &'a Recorded,
+    cut: usize,
+    events: usize,
+    sure: OpSet,
+    base: Nand,
+}
+
+impl<'a> States<'a> {
+    pub fn new(run: &'a Recorded) -> Self {
+        Self { run, cut: 0, events: 0, sure: OpSet::default(), base: run.start.clone() }
+    }
+
+    /// Goes on to the cut before operation `cut`. Never back.
+    pub fn advance(&mut self, cut: usize) {
+        assert!(cut >= self.cut, "cuts come in order");
+        let mut sure = self.sure.clone();
+        for (_, set) in self.run.sure[self.events..].iter().take_while(|(at, _)| *at <= cut) {
+            sure.unite(set);
+            self.events += 1;
+        }
+        if self.run.buffer == Buffer::Protected {
+            (self.cut..cut).for_each(|op| sure.insert(op));
+        }
+        for (number, operation) in self.run.operations[..cut].iter().enumerate() {
+            if sure.contains(number) && !self.sure.contains(number) {
+                operation.apply(&mut self.base);
+            }
+        }
+        self.sure = sure;
+        self.cut = cut;
+    }
+
+    /// The kinds of cuts that make a difference here.
+    pub fn kinds(&self, scattered: u32) -> impl Iterator<Item = Cut> {
+        let is_last = self.cut == self.run.operations.len();
+        let is_pending = (0..self.cut).any(|op| !self.sure.contains(op));
+        let scattered = if is_pending { scattered } else { 0 };
+        let torn = (!is_last).then_some(Cut::Torn);
+        std::iter::once(Cut::Lost).chain(torn).chain((0..scattered).map(Cut::Scattered))
+    }
+
+    /// The state after a cut.
+    pub fn state(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> Nand {
+        let mut nand = self.base.clone();
+        let operations = &self.run.operations;
+        // Shares of what may be there that is there.
+        let likely = match kind {
+            Cut::Scattered(_) => [0, 20, 50, 80, 95][below(rng, 5) as usize],
+            Cut::Lost | Cut::Torn => 100,
+        };
+        let mut done = self.sure.clone();
+        let mut missing = Vec::new();
+        for (number, operation) in operations[..self.cut].iter().enumerate() {
+            if done.contains(number) {
+                continue;
+            }
+            if operation.needs.is_subset(&done) && below(rng, 100) < likely {
+                operation.apply(&mut nand);
+                done.insert(number);
+            } else {
+                missing.push(number);
+            }
+        }
+        match kind {
+            Cut::Lost => {}
+            Cut::Torn => operations[self.cut].tear(&mut nand),
+            Cut::Scattered(_) => {
+                for number in missing {
+                    // Its block is then as it was when the operation began.
+                    if operations[number].needs.is_subset(&done) && below(rng, 2) == 0 {
+                        operations[number].tear(&mut nand);
+                    }
+                }
+            }
+        }
+        nand
+    }
+}
