@@ -76,6 +76,17 @@ pub struct PageRead {
     pub done: Token,
 }
 
+/// What a medium that keeps bytes noticed of its own decay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct MediumHealth {
+    /// Reads refused since the start because a checksum of the data or of the OOB did not match.
+    pub checksum_errors: u64,
+    /// Reads refused since the start because the program of the page or the erase of its block was cut short.
+    pub torn_pages: u64,
+    /// Blocks that are bad now, from the factory or since.
+    pub bad_blocks: u64,
+}
+
 /// What a device can do beyond the basic contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -199,6 +210,21 @@ pub trait FlashDevice {
         issue: Issue,
     ) -> Result<PageRead, FlashError>;
 
+    /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are what is transferred. A device
+    /// that stores data touches no more than it must. A decorator passes this on to the device below.
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let mut whole = vec![0; self.geometry().page_bytes as usize];
+        let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(read)
+    }
+
     /// Programs a page. `data`, if given, is one page long.
     fn program(
         &mut self,
@@ -294,6 +320,11 @@ pub trait FlashDevice {
 
     /// From when on nothing that was submitted is still running, as far as it is known now.
     fn idle_from(&self) -> SimTime;
+
+    /// What the medium noticed of its own decay; of the whole device where several sets share one.
+    fn health(&self) -> MediumHealth {
+        MediumHealth::default()
+    }
 
     /// Operations by cause since the last reset.
     fn counters(&self) -> &CauseTable;

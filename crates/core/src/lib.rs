@@ -35,7 +35,9 @@ pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cause::{Cause, CauseTable, OpCounts};
-pub use device::{Capabilities, Completion, FlashDevice, FlashError, Issue, Oob, PageRead, Token};
+pub use device::{
+    Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,
+};
 pub use divide::Divider;
 pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};

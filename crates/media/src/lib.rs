@@ -3,8 +3,10 @@
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
 //! a medium with bytes and one without share them.
 
+pub mod checksum;
 mod nand;
 mod packing;
+mod payload;
 pub mod scheduler;
 mod timed;
 
@@ -16,7 +18,7 @@ pub use scheduler::serial::Serial;
 pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 pub use timed::Timed;
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Oob, OpCounts, Ppn};
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, MediumHealth, Oob, OpCounts, Ppn};
 
 /// The state of a flash medium: rules, OOB, wear, and payload where it is kept. Knows no time.
 ///
@@ -30,6 +32,14 @@ pub trait Medium {
 
     /// Reads a programmed page.
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError>;
+
+    /// Reads some bytes of a programmed page, from `start` on; see [`nandscape_core::FlashDevice::read_part`].
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+        let mut whole = vec![0; self.geometry().page_bytes as usize];
+        let oob = self.read(page, Some(&mut whole))?;
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(oob)
+    }
 
     /// Counts a read of a place that holds nothing ([`nandscape_core::FlashDevice::read_unmapped`]).
     fn note_unmapped_read(&mut self);
@@ -48,6 +58,20 @@ pub trait Medium {
 
     /// See [`nandscape_core::FlashDevice::mark_bad`].
     fn mark_bad(&mut self, block: BlockId);
+
+    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The page must be the next of its
+    /// block, or any erased one where order does not matter.
+    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
+
+    /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
+    fn tear_erase(&mut self, block: BlockId);
+
+    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its logical page, stream and
+    /// sequence number, 112 bits). `false` where nothing is stored there. The next read that touches the bit must find out.
+    fn rot(&mut self, page: Ppn, bit: u64) -> bool;
+
+    /// See [`nandscape_core::FlashDevice::health`].
+    fn health(&self) -> MediumHealth;
 
     /// Whether the page has been programmed since the last erase.
     fn is_programmed(&self, page: Ppn) -> bool;

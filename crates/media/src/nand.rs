@@ -2,8 +2,11 @@
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 use crate::Medium;
+use crate::payload::{Decay, Payload, refusal};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, Oob, OpCounts, Ppn};
+use nandscape_core::{
+    BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
+};
 
 /// Which blocks are bad from the factory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +39,8 @@ pub struct NandOptions {
 }
 
 /// NAND state in memory. Timing-only by default: 4 B a page for the OOB's logical address, and per block a write
-/// pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] a page's bytes are allocated when it is programmed.
+/// pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] bytes are allocated when they are programmed, and
+/// checksums of data and OOB are verified by every read.
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
@@ -51,13 +55,9 @@ pub struct Nand {
     /// Whether a program has more to note than the logical page: counts or payload.
     keeps_more: bool,
     program_counts: Option<Vec<u32>>,
-    payload: Vec<Option<Box<[u8]>>>,
-    /// Of each page, where payload is kept.
-    oobs: Vec<Oob>,
+    payload: Option<Box<Payload>>,
+    health: MediumHealth,
 }
-
-/// The OOB of a page that cannot be read.
-const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 
 /// The state of one block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,7 +100,7 @@ impl Nand {
                 }
             }
         }
-        let kept = if options.capabilities.stores_data { pages } else { 0 };
+        let bad_blocks = states.iter().filter(|state| state.bad).count() as u64;
         Ok(Self {
             geometry,
             capabilities: options.capabilities,
@@ -111,8 +111,8 @@ impl Nand {
             totals: OpCounts::default(),
             keeps_more: options.count_programs || options.capabilities.stores_data,
             program_counts: options.count_programs.then(|| vec![0; pages]),
-            payload: vec![None; kept],
-            oobs: vec![TORN; kept],
+            payload: options.capabilities.stores_data.then(|| Box::new(Payload::new(&geometry))),
+            health: MediumHealth { bad_blocks, ..MediumHealth::default() },
         })
     }
 
@@ -157,46 +157,34 @@ impl Nand {
         if let Some(counts) = &mut self.program_counts {
             counts[page.index()] += 1;
         }
-        if self.capabilities.stores_data {
-            self.payload[page.index()] = data.map(Box::from);
-            self.oobs[page.index()] = oob;
+        if let Some(payload) = &mut self.payload {
+            payload.program(page, oob, data);
         }
     }
 
-    fn read_kept(&self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
-        let oob = self.oobs[page.index()];
-        if oob == TORN {
-            return Err(FlashError::Uncorrectable { page });
-        }
-        if let Some(data) = data {
-            match &self.payload[page.index()] {
-                Some(bytes) => data.copy_from_slice(bytes),
-                None => data.fill(0),
+    /// The OOB, and bytes from `start` on, of a page that is programmed.
+    fn read_kept(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+        let payload = self.payload.as_ref().expect("asked only where payload is kept");
+        payload.read(page, start, data).map_err(|decay| {
+            match decay {
+                Decay::Torn => self.health.torn_pages += 1,
+                Decay::Checksum => self.health.checksum_errors += 1,
             }
-        }
-        Ok(oob)
+            refusal(page)
+        })
     }
 
-    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The page must be the next of its
-    /// block, or any erased one where order does not matter.
-    pub fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
-        self.program(page, Oob { lpn: Lpn::PADDING, ..TORN }, None)?;
-        if let Some(oob) = self.oobs.get_mut(page.index()) {
-            *oob = TORN;
+    /// Whether the page may be read; counts the read.
+    #[inline(always)]
+    fn begin_read(&mut self, page: Ppn) -> Result<Oob, FlashError> {
+        let (block, index) = self.locate(page)?;
+        let state = &self.blocks[block.index()];
+        let lpn = self.lpns[page.index()];
+        if index >= state.write_pointer || lpn == Lpn::NONE {
+            return Err(FlashError::Erased { page });
         }
-        Ok(())
-    }
-
-    /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
-    pub fn tear_erase(&mut self, block: BlockId) {
-        let first = self.geometry.page(block, 0).index();
-        let pages = self.geometry.pages_per_block as usize;
-        self.blocks[block.index()].write_pointer = self.geometry.pages_per_block;
-        self.lpns[first..first + pages].fill(Lpn::PADDING);
-        if self.capabilities.stores_data {
-            self.payload[first..first + pages].fill(None);
-            self.oobs[first..first + pages].fill(TORN);
-        }
+        self.totals.reads += 1;
+        Ok(Oob { lpn, stream: 0, seq: state.seq })
     }
 }
 
@@ -211,17 +199,16 @@ impl Medium for Nand {
 
     #[inline(always)]
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
-        let (block, index) = self.locate(page)?;
-        let state = &self.blocks[block.index()];
-        let lpn = self.lpns[page.index()];
-        if index >= state.write_pointer || lpn == Lpn::NONE {
-            return Err(FlashError::Erased { page });
+        let oob = self.begin_read(page)?;
+        if self.keeps_more && self.payload.is_some() {
+            return self.read_kept(page, 0, data);
         }
-        self.totals.reads += 1;
-        if self.keeps_more && !self.oobs.is_empty() {
-            return self.read_kept(page, data);
-        }
-        Ok(Oob { lpn, stream: 0, seq: state.seq })
+        Ok(oob)
+    }
+
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+        let oob = self.begin_read(page)?;
+        if self.payload.is_some() { self.read_kept(page, start, Some(data)) } else { Ok(oob) }
     }
 
     fn note_unmapped_read(&mut self) {
@@ -262,17 +249,45 @@ impl Medium for Nand {
             return Err(FlashError::WornOut { block, endurance: self.endurance });
         }
         state.erase_count += 1;
-        let programmed = std::mem::replace(&mut state.write_pointer, 0) as usize;
+        state.write_pointer = 0;
         self.totals.erases += 1;
-        if self.capabilities.stores_data {
-            let first = self.geometry.page(block, 0).index();
-            self.payload[first..first + programmed].fill(None);
+        if let Some(payload) = &mut self.payload {
+            payload.erase(block.0);
         }
         Ok(())
     }
 
     fn mark_bad(&mut self, block: BlockId) {
-        self.blocks[block.index()].bad = true;
+        if !std::mem::replace(&mut self.blocks[block.index()].bad, true) {
+            self.health.bad_blocks += 1;
+        }
+    }
+
+    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+        self.program(page, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, None)?;
+        if let Some(payload) = &mut self.payload {
+            payload.tear(page);
+        }
+        Ok(())
+    }
+
+    fn tear_erase(&mut self, block: BlockId) {
+        let first = self.geometry.page(block, 0);
+        let pages = self.geometry.pages_per_block;
+        self.blocks[block.index()].write_pointer = pages;
+        self.lpns[first.index()..first.index() + pages as usize].fill(Lpn::PADDING);
+        if let Some(payload) = &mut self.payload {
+            payload.erase(block.0);
+            (first.0..first.0 + pages).for_each(|page| payload.tear(Ppn(page)));
+        }
+    }
+
+    fn rot(&mut self, page: Ppn, bit: u64) -> bool {
+        self.is_programmed(page) && self.payload.as_mut().is_some_and(|payload| payload.rot(page, bit))
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.health
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {
@@ -389,13 +404,77 @@ mod tests {
         assert_eq!((0..8).filter(|b| nand.is_bad(BlockId(*b))).count(), 4);
     }
 
+    fn storing() -> Nand {
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        nand(&NandOptions { capabilities, ..NandOptions::default() })
+    }
+
     #[test]
     fn payload_is_kept_where_the_medium_stores_data() {
-        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
-        let mut nand = nand(&NandOptions { capabilities, ..NandOptions::default() });
+        let mut nand = storing();
         nand.program(Ppn(0), oob(1), Some(&[9; 512])).unwrap();
+        nand.program(Ppn(1), oob(2), None).unwrap();
         let mut buffer = [0; 512];
-        nand.read(Ppn(0), Some(&mut buffer)).unwrap();
+        assert_eq!(nand.read(Ppn(0), Some(&mut buffer)).unwrap(), oob(1));
         assert_eq!(buffer, [9; 512]);
+        assert_eq!(nand.read(Ppn(1), Some(&mut buffer)).unwrap(), oob(2));
+        assert_eq!(buffer, [0; 512]);
+        let mut part = [1; 100];
+        nand.read_part(Ppn(0), 300, &mut part).unwrap();
+        assert_eq!(part, [9; 100]);
+    }
+
+    #[test]
+    fn an_erased_block_holds_nothing_of_what_it_held() {
+        let mut nand = storing();
+        nand.program(Ppn(0), oob(1), Some(&[9; 512])).unwrap();
+        nand.erase(BlockId(0)).unwrap();
+        nand.program(Ppn(0), oob(2), Some(&[7; 512])).unwrap();
+        nand.program(Ppn(1), oob(3), None).unwrap();
+        let mut buffer = [1; 512];
+        nand.read(Ppn(1), Some(&mut buffer)).unwrap();
+        assert_eq!(buffer, [0; 512]);
+        assert_eq!(nand.read(Ppn(2), None), Err(FlashError::Erased { page: Ppn(2) }));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found_by_the_next_read_that_touches_it() {
+        for bit in 0..(512 * 8 + 14 * 8) {
+            let mut nand = storing();
+            let data: Vec<u8> = (0..512).map(|i| (i * 7 % 251) as u8).collect();
+            nand.program(Ppn(0), Oob { lpn: Lpn(u32::MAX - 9), stream: 0, seq: 0 }, Some(&data)).unwrap();
+            assert!(nand.rot(Ppn(0), bit));
+            let mut buffer = [0; 512];
+            assert_eq!(
+                nand.read(Ppn(0), Some(&mut buffer)),
+                Err(FlashError::Uncorrectable { page: Ppn(0) }),
+                "{bit}"
+            );
+            assert_eq!(nand.health().checksum_errors, 1, "{bit}");
+            // What does not touch the data does not know of its decay.
+            assert_eq!(nand.read(Ppn(0), None).is_ok(), bit < 512 * 8, "{bit}");
+        }
+        let mut nand = storing();
+        assert!(!nand.rot(Ppn(0), 0), "an erased page holds nothing");
+        nand.program(Ppn(0), oob(1), Some(&[0; 512])).unwrap();
+        assert!(!nand.rot(Ppn(0), 512 * 8 + 14 * 8), "beyond the OOB");
+    }
+
+    #[test]
+    fn torn_pages_count_as_programmed_until_the_erase() {
+        let mut nand = storing();
+        nand.program(Ppn(0), oob(1), Some(&[9; 512])).unwrap();
+        nand.tear_program(Ppn(1)).unwrap();
+        assert_eq!(nand.write_pointer(BlockId(0)), 2);
+        assert_eq!(nand.read(Ppn(1), None), Err(FlashError::Uncorrectable { page: Ppn(1) }));
+        assert!(nand.read(Ppn(0), None).is_ok());
+        nand.tear_erase(BlockId(0));
+        for page in 0..4 {
+            assert_eq!(nand.read(Ppn(page), None), Err(FlashError::Uncorrectable { page: Ppn(page) }));
+        }
+        assert_eq!(nand.health().torn_pages, 5);
+        nand.erase(BlockId(0)).unwrap();
+        nand.program(Ppn(0), oob(2), Some(&[8; 512])).unwrap();
+        assert_eq!(nand.read(Ppn(0), None).unwrap(), oob(2));
     }
 }

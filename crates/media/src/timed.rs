@@ -3,8 +3,8 @@
 
 use crate::{Medium, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Oob, OpCounts,
-    PageRead, Ppn, SimTime, Token,
+    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, MediumHealth,
+    Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -113,6 +113,23 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
     }
 
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let transfer = data.len() as u32;
+        let oob = self.medium.read_part(page, start, data)?;
+        if let Some(packed) = self.packed {
+            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
+        }
+        self.causes.row(issue.cause).reads += 1;
+        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
+        Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
+    }
+
     #[inline(always)]
     fn program(
         &mut self,
@@ -201,6 +218,10 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
 
     fn idle_from(&self) -> SimTime {
         self.scheduler.idle_from()
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.medium.health()
     }
 
     fn counters(&self) -> &CauseTable {

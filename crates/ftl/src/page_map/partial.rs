@@ -20,9 +20,7 @@ impl<D: FlashDevice> PageMap<D> {
             let read = if page.is_some() {
                 match part {
                     Some(part) if !self.buffer.is_empty() && !span.is_whole(self.page_bytes) => {
-                        let read = self.device.read(page, span.len, Some(&mut self.buffer), issue)?;
-                        part.copy_from_slice(&self.buffer[span.start as usize..][..span.len as usize]);
-                        read.done
+                        self.device.read_part(page, span.start, part, issue)?.done
                     }
                     Some(part) if !self.buffer.is_empty() => {
                         self.device.read(page, span.len, Some(part), issue)?.done

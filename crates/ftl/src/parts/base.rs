@@ -158,11 +158,7 @@ impl<D: FlashDevice> Base<D> {
             Some(part) if span.is_whole(self.geometry.page_bytes) => {
                 self.device.read(page, span.len, Some(part), issue)?.done
             }
-            Some(part) => {
-                let done = self.device.read(page, span.len, Some(&mut self.page), issue)?.done;
-                part.copy_from_slice(&self.page[span.start as usize..][..span.len as usize]);
-                done
-            }
+            Some(part) => self.device.read_part(page, span.start, part, issue)?.done,
         };
         Ok(done)
     }

@@ -2,7 +2,7 @@
 
 use nandscape_core::{
     BlockId, Capabilities, Cause, CauseTable, Completion, Divider, FlashDevice, FlashError, Geometry, Issue,
-    Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
+    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -162,6 +162,21 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(read)
     }
 
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let place = self.page(page)?;
+        let read = self.device().read_part(place, start, data, self.issue(issue));
+        let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
+        self.causes.row(issue.cause).reads += 1;
+        self.totals.reads += 1;
+        Ok(read)
+    }
+
     fn program(
         &mut self,
         page: Ppn,
@@ -234,6 +249,10 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
 
     fn idle_from(&self) -> SimTime {
         self.device().idle_from()
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.device().health()
     }
 
     fn counters(&self) -> &CauseTable {

@@ -1,0 +1,171 @@
+//! What a medium in memory keeps of its pages where it stores data: bytes, OOB and checksums.
+
+use crate::checksum::{self, OOB_BYTES, Units};
+use nandscape_core::{FlashError, Geometry, Lpn, Oob, Ppn};
+
+/// Bytes are kept in chunks of so many at most, none larger than a block.
+const CHUNK_BYTES: u64 = 256 << 10;
+/// Chunks that became free are kept for the next programs up to this many bytes, since the system takes long to give memory.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// The OOB of a page that cannot be read.
+const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
+
+/// Why a read is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decay {
+    /// Program or erase cut short.
+    Torn,
+    /// A checksum does not match.
+    Checksum,
+}
+
+/// Bytes, OOB and checksums of every page. A chunk is allocated with the first program into it and given up when its block is erased.
+#[derive(Clone, Debug)]
+pub(crate) struct Payload {
+    units: Units,
+    page_bytes: usize,
+    pages_per_block: u32,
+    pages_per_chunk: u32,
+    chunks_per_block: u32,
+    chunks: Vec<Option<Box<[u8]>>>,
+    spare: Vec<Box<[u8]>>,
+    most_spare: usize,
+    pages: Vec<Page>,
+    /// Of each unit of each page.
+    sums: Vec<u32>,
+}
+
+/// What is kept of a page beside its bytes. Meaningful where the page is programmed.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    oob: Oob,
+    oob_sum: u32,
+    /// Whether bytes were programmed; zeroes otherwise.
+    has_bytes: bool,
+}
+
+impl Payload {
+    pub(crate) fn new(geometry: &Geometry) -> Self {
+        let units = Units::new(geometry);
+        let page_bytes = u64::from(geometry.page_bytes);
+        let pages_per_chunk = ((CHUNK_BYTES / page_bytes) as u32).clamp(1, geometry.pages_per_block);
+        let chunks_per_block = geometry.pages_per_block.div_ceil(pages_per_chunk);
+        let chunk_bytes = u64::from(pages_per_chunk) * page_bytes;
+        let pages = geometry.pages() as usize;
+        Self {
+            units,
+            page_bytes: page_bytes as usize,
+            pages_per_block: geometry.pages_per_block,
+            pages_per_chunk,
+            chunks_per_block,
+            chunks: vec![None; geometry.blocks() as usize * chunks_per_block as usize],
+            spare: Vec::new(),
+            most_spare: (SPARE_BYTES / chunk_bytes) as usize,
+            pages: vec![Page { oob: TORN, oob_sum: 0, has_bytes: false }; pages],
+            sums: vec![0; pages * units.count as usize],
+        }
+    }
+
+    /// The chunk of a page and its first byte there.
+    #[inline]
+    fn place(&self, page: Ppn) -> (usize, usize) {
+        let (block, index) = (page.0 / self.pages_per_block, page.0 % self.pages_per_block);
+        let chunk = block * self.chunks_per_block + index / self.pages_per_chunk;
+        (chunk as usize, (index % self.pages_per_chunk) as usize * self.page_bytes)
+    }
+
+    pub(crate) fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) {
+        let oob_sum = checksum::oob_sum(page, oob);
+        self.pages[page.index()] = Page { oob, oob_sum, has_bytes: data.is_some() };
+        let Some(data) = data else { return };
+        assert_eq!(data.len(), self.page_bytes, "a page is programmed whole");
+        let first = page.index() * self.units.count as usize;
+        for (unit, sum) in self.sums[first..][..self.units.count as usize].iter_mut().enumerate() {
+            *sum = checksum::sum(&data[self.units.range(unit as u32)]);
+        }
+        let (chunk, at) = self.place(page);
+        let bytes = self.pages_per_chunk as usize * self.page_bytes;
+        let spare = &mut self.spare;
+        let chunk = self.chunks[chunk]
+            .get_or_insert_with(|| spare.pop().unwrap_or_else(|| vec![0; bytes].into_boxed_slice()));
+        chunk[at..at + self.page_bytes].copy_from_slice(data);
+    }
+
+    /// Reads the OOB, and bytes from `start` on, which lie inside the page.
+    pub(crate) fn read(&self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<Oob, Decay> {
+        let kept = &self.pages[page.index()];
+        if kept.oob == TORN {
+            return Err(Decay::Torn);
+        }
+        if kept.oob_sum != checksum::oob_sum(page, kept.oob) {
+            return Err(Decay::Checksum);
+        }
+        let Some(data) = data else { return Ok(kept.oob) };
+        let (chunk, at) = self.place(page);
+        let Some(chunk) = self.chunks[chunk].as_ref().filter(|_| kept.has_bytes) else {
+            data.fill(0);
+            return Ok(kept.oob);
+        };
+        let whole = &chunk[at..at + self.page_bytes];
+        let first = page.index() * self.units.count as usize;
+        for unit in self.units.covering(start, data.len() as u32) {
+            if checksum::sum(&whole[self.units.range(unit)]) != self.sums[first + unit as usize] {
+                return Err(Decay::Checksum);
+            }
+        }
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(kept.oob)
+    }
+
+    /// A programmed page that cannot be read.
+    pub(crate) fn tear(&mut self, page: Ppn) {
+        self.pages[page.index()].oob = TORN;
+    }
+
+    /// Gives up the bytes of a block.
+    pub(crate) fn erase(&mut self, block: u32) {
+        let first = block as usize * self.chunks_per_block as usize;
+        for chunk in &mut self.chunks[first..][..self.chunks_per_block as usize] {
+            let Some(chunk) = chunk.take() else { continue };
+            if self.spare.len() < self.most_spare {
+                self.spare.push(chunk);
+            }
+        }
+    }
+
+    /// Flips a bit of a programmed page.
+    pub(crate) fn rot(&mut self, page: Ppn, bit: u64) -> bool {
+        let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
+        let (chunk, at) = self.place(page);
+        let kept = &mut self.pages[page.index()];
+        if byte < self.page_bytes {
+            let Some(chunk) = self.chunks[chunk].as_mut().filter(|_| kept.has_bytes) else { return false };
+            chunk[at + byte] ^= mask;
+            return true;
+        }
+        let mut bytes = checksum::oob_bytes(kept.oob);
+        let Some(byte) = bytes.get_mut(byte - self.page_bytes) else { return false };
+        *byte ^= mask;
+        kept.oob = oob_of(bytes);
+        // What decays into the mark of a torn page must be found by its checksum all the same.
+        if kept.oob == TORN {
+            kept.oob.seq = 1;
+        }
+        true
+    }
+}
+
+fn oob_of(bytes: [u8; OOB_BYTES]) -> Oob {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    Oob {
+        lpn: Lpn(word(0)),
+        stream: u16::from_le_bytes([bytes[4], bytes[5]]),
+        seq: u64::from(word(6)) | u64::from(word(10)) << 32,
+    }
+}
+
+/// The error of a page that decayed.
+pub(crate) const fn refusal(page: Ppn) -> FlashError {
+    FlashError::Uncorrectable { page }
+}
