@@ -128,13 +128,14 @@ pub enum FlashError {
         /// Which page.
         page: Ppn,
     },
-    /// The program operation failed; the block should be retired.
+    /// The program operation failed; the block should be retired. Whether the page now counts as programmed,
+    /// [`FlashDevice::is_programmed`] says; nothing can be read from it.
     #[error("program of page {} failed", page.0)]
     ProgramFailed {
         /// Which page.
         page: Ppn,
     },
-    /// The erase failed; the block should be retired.
+    /// The erase failed; the block should be retired. What it held may be gone.
     #[error("erase of block {} failed", block.0)]
     EraseFailed {
         /// Which block.
@@ -179,6 +180,12 @@ pub enum FlashError {
     ReadOnly {
         /// Why.
         reason: &'static str,
+    },
+    /// The power was cut, as a fault that was asked for; nothing is done any more.
+    #[error("the power was cut at operation {operation}")]
+    PowerLost {
+        /// The program or erase at which it was, counted from the start.
+        operation: u64,
     },
     /// No such page or block.
     #[error("address {address} outside the device ({limit})")]

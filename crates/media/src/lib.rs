@@ -4,6 +4,7 @@
 //! a medium with bytes and one without share them.
 
 pub mod checksum;
+pub mod faults;
 mod nand;
 mod packing;
 mod payload;
@@ -72,6 +73,12 @@ pub trait Medium {
 
     /// See [`nandscape_core::FlashDevice::health`].
     fn health(&self) -> MediumHealth;
+
+    /// How many times as long as usual an operation on this page takes; 1 but for slow dies ([`faults`]).
+    #[inline]
+    fn slow_factor(&self, _page: Ppn) -> u32 {
+        1
+    }
 
     /// Whether the page has been programmed since the last erase.
     fn is_programmed(&self, page: Ppn) -> bool;

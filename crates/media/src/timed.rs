@@ -3,8 +3,8 @@
 
 use crate::{Medium, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, MediumHealth,
-    Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    BlockId, Capabilities, Cause, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue,
+    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -81,6 +81,56 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         done
     }
 
+    /// Gives an operation to the scheduler.
+    #[inline(always)]
+    fn submit(&mut self, op: TimedOp, issue: Issue) -> Token {
+        let factor = self.medium.slow_factor(op.page());
+        if factor > 1 {
+            self.drag(op, factor, issue);
+        }
+        self.scheduler.submit_as(op, issue.cause, issue.at, issue.after)
+    }
+
+    /// Keeps a slow die busy, `factor` times as long together with the operation itself.
+    #[cold]
+    fn drag(&mut self, op: TimedOp, factor: u32, issue: Issue) {
+        let idle = match op {
+            TimedOp::Read { page, .. } => TimedOp::Read { page, transfer: 0 },
+            TimedOp::Program { page, .. } => TimedOp::Program { page, transfer: 0 },
+            TimedOp::Erase { .. } => op,
+        };
+        for _ in 1..factor {
+            // Not the host's: it neither crosses the link nor takes room in the buffer.
+            self.scheduler.submit_as(idle, Cause::Meta, issue.at, issue.after);
+        }
+    }
+
+    /// An operation that was done and failed takes its time and counts, as the medium's own totals do.
+    #[cold]
+    fn failed(&mut self, error: FlashError, issue: Issue) -> FlashError {
+        if self.packed.is_some() {
+            return error;
+        }
+        let row = self.causes.row(issue.cause);
+        let op = match error {
+            FlashError::Uncorrectable { page } => {
+                row.reads += 1;
+                TimedOp::Read { page, transfer: self.page_bytes }
+            }
+            FlashError::ProgramFailed { page } => {
+                row.programs += 1;
+                TimedOp::Program { page, transfer: self.page_bytes }
+            }
+            FlashError::EraseFailed { block } => {
+                row.erases += 1;
+                TimedOp::Erase { page: self.medium.geometry().page(block, 0) }
+            }
+            _ => return error,
+        };
+        self.submit(op, issue);
+        error
+    }
+
     #[inline(always)]
     const fn transfer(&self, asked: u32) -> u32 {
         if self.capabilities.partial_transfer { asked } else { self.page_bytes }
@@ -104,13 +154,16 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         data: Option<&mut [u8]>,
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
-        let oob = self.medium.read(page, data)?;
+        let oob = match self.medium.read(page, data) {
+            Ok(oob) => oob,
+            Err(error) => return Err(self.failed(error, issue)),
+        };
         if let Some(packed) = self.packed {
             return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
         }
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
+        Ok(PageRead { oob, done: self.submit(op, issue) })
     }
 
     fn read_part(
@@ -121,13 +174,16 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
         let transfer = data.len() as u32;
-        let oob = self.medium.read_part(page, start, data)?;
+        let oob = match self.medium.read_part(page, start, data) {
+            Ok(oob) => oob,
+            Err(error) => return Err(self.failed(error, issue)),
+        };
         if let Some(packed) = self.packed {
             return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
         }
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.scheduler.submit_as(op, issue.cause, issue.at, issue.after) })
+        Ok(PageRead { oob, done: self.submit(op, issue) })
     }
 
     #[inline(always)]
@@ -139,25 +195,29 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Result<Token, FlashError> {
-        self.medium.program(page, oob, data)?;
+        if let Err(error) = self.medium.program(page, oob, data) {
+            return Err(self.failed(error, issue));
+        }
         if let Some(packed) = self.packed {
             return Ok(self.program_packed(packed, page, issue));
         }
         self.causes.row(issue.cause).programs += 1;
         let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
-        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
+        Ok(self.submit(op, issue))
     }
 
     #[inline(always)]
     fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
-        self.medium.erase(block)?;
+        if let Err(error) = self.medium.erase(block) {
+            return Err(self.failed(error, issue));
+        }
         self.causes.row(issue.cause).erases += 1;
         let page = match &self.packed {
             None => self.medium.geometry().page(block, 0),
             Some(packed) => packed.packing.flash_page(block.0, 0),
         };
         let op = TimedOp::Erase { page };
-        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
+        Ok(self.submit(op, issue))
     }
 
     #[inline(always)]
@@ -181,7 +241,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.medium.note_unmapped_read();
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(self.scheduler.submit_as(op, issue.cause, issue.at, issue.after))
+        Ok(self.submit(op, issue))
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {
