@@ -87,7 +87,35 @@ pub struct StackArgs {
 
 /// How to serve.
 #[derive(Clone, Debug, Subcommand)]
-pub enum ServeVerb {}
+pub enum ServeVerb {
+    /// As files of a FUSE mount, and as loop devices for the kernel's own file systems.
+    Fuse(ServeFuseArgs),
+}
+
+/// Arguments of `serve fuse`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeFuseArgs {
+    /// Directory to mount on, made if it is missing; each namespace is a file in it, such as DIR/ns1.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub mount: PathBuf,
+    /// A loop device over each file (needs root), ready for mkfs and mount.
+    #[arg(long = "loop")]
+    pub with_loop: bool,
+    /// Logical sector of the loop devices in bytes: 512, 1024, 2048 or 4096.
+    #[arg(long, value_name = "BYTES", default_value = "512", requires = "with_loop")]
+    pub sector: String,
+    /// Refuse writes.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Threads that take requests from the kernel.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Print what is served as JSON, instead of a path for each namespace.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub stack: ServeArgs,
+}
 
 /// The stack that a server serves, and where its bytes are kept.
 #[derive(Clone, Debug, Args)]

@@ -5,7 +5,6 @@
 mod args;
 mod commands;
 mod console;
-#[expect(dead_code, reason = "used by the front ends")]
 mod serving;
 
 use args::{Cli, Verb};

@@ -1,0 +1,117 @@
+//! `nandscape serve fuse`: files of a mount, and loop devices over them.
+
+use crate::args::ServeFuseArgs;
+use crate::console::{Console, Failure};
+use crate::serving::Session;
+use nandscape_core::units;
+use nandscape_fuse::{LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a busy mount is tried again.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// Serves until a signal comes or somebody else unmounts.
+pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
+    let sector = sector(&args.sector)?;
+    let session = Session::start(&args.stack, console)?;
+    let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
+    // Before the threads that serve are started, since they inherit it.
+    let warnings = guard::stand_below_block_device();
+    for note in notes.into_iter().chain(warnings) {
+        console.note(&note);
+    }
+    let options = MountOptions { is_read_only: args.read_only, threads: usize::from(args.threads) };
+    let tell = Box::new(move |message: &str| console.note(message));
+    let stop = Arc::clone(session.stop());
+    let ended = move || stop.request("the mount has ended");
+    let mount = Mount::start(session.engine(), &dir, options, tell, ended).map_err(Failure::run)?;
+    let mut server = Server { mount, loops: Vec::new(), console };
+    let served = server.serve(args, sector, &session);
+    // Whatever went wrong above, what was written is kept.
+    let down = server.take_down();
+    drop(server);
+    served.and(down).and(session.finish())
+}
+
+/// The sector size that was typed.
+fn sector(text: &str) -> Result<u32, Failure> {
+    let bytes = units::parse_size(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
+    bytes
+        .filter(|bytes| SECTORS.contains(bytes))
+        .ok_or_else(|| Failure::usage(format!("--sector {text}: expected 512, 1024, 2048 or 4096")))
+}
+
+/// Everything that has to be taken down again.
+struct Server {
+    mount: Mount,
+    loops: Vec<LoopDevice>,
+    console: Console,
+}
+
+impl Server {
+    /// Sets up the loop devices, says what there is, and waits.
+    fn serve(&mut self, args: &ServeFuseArgs, sector: u32, session: &Session) -> Result<(), Failure> {
+        if args.with_loop {
+            let options = LoopOptions { sector, is_read_only: args.read_only };
+            for file in self.mount.files() {
+                self.loops.push(LoopDevice::attach(file, options).map_err(Failure::run)?);
+            }
+        }
+        self.announce(args.json, session)?;
+        session.wait();
+        Ok(())
+    }
+
+    /// Prints a path for each namespace, which also says that they are ready.
+    fn announce(&self, as_json: bool, session: &Session) -> Result<(), Failure> {
+        let places = self.mount.files().iter().enumerate().map(|(index, file)| {
+            let device = self.loops.get(index).map(LoopDevice::path);
+            (file.as_path(), device)
+        });
+        if as_json {
+            let served: Vec<serde_json::Value> = places
+                .zip(session.engine().namespaces())
+                .map(|((file, device), info)| {
+                    serde_json::json!({
+                        "namespace": info.name,
+                        "file": file,
+                        "loop": device,
+                        "capacity_bytes": info.capacity_bytes,
+                        "page_bytes": info.page_bytes,
+                    })
+                })
+                .collect();
+            return self.console.result(&format!("{:#}", serde_json::Value::Array(served)));
+        }
+        let shown = |(file, device): (&Path, Option<&Path>)| device.unwrap_or(file).display().to_string();
+        session.ready(&places.map(shown).collect::<Vec<_>>())
+    }
+
+    /// Takes down loop devices and mount. While somebody uses them they stay; a second signal ends the process all the same.
+    fn take_down(&mut self) -> Result<(), Failure> {
+        for device in &mut self.loops {
+            device.detach();
+        }
+        let mut told = Vec::new();
+        loop {
+            let users = match self.mount.unmount() {
+                Err(MountError::Busy { users, .. }) => users,
+                outcome => return outcome.map_err(Failure::run),
+            };
+            std::thread::sleep(RETRY);
+            // A loop device takes a moment to go, so nobody is told of what is gone by then.
+            if users != told && matches!(self.mount.unmount(), Err(MountError::Busy { .. })) {
+                let by = if users.is_empty() {
+                    "a process that cannot be seen from here".to_owned()
+                } else {
+                    users.join(", ")
+                };
+                self.console
+                    .note(&format!("in use by {by}; waiting for that to end (a second signal ends at once)"));
+                told = users;
+            }
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The directory of files, as the FUSE library asks for it.
+
+use crate::block_file::{BlockFile, Failed};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// The largest request in bytes; the kernel's default limit is 256 pages.
+pub const REQUEST_BYTES: u32 = 1 << 20;
+
+/// Asynchronous requests that the kernel keeps under way before it holds its callers back.
+const BACKGROUND: u16 = 256;
+
+/// How long the kernel may remember names and attributes. They change only through this mount.
+const REMEMBERED: Duration = Duration::from_secs(3600);
+
+/// Messages about failed requests, before they are left out.
+const FAILURES_TOLD: u32 = 10;
+
+thread_local! {
+    /// What is read goes through here, once: the kernel copies it to its client.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Called with messages for the operator.
+pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// The root directory and its files.
+pub struct Files {
+    entries: Vec<Entry>,
+    root: Mutex<FileAttr>,
+    tell: Tell,
+    failures: AtomicU32,
+}
+
+struct Entry {
+    name: String,
+    file: BlockFile,
+    attr: Mutex<FileAttr>,
+}
+
+const ROOT: u64 = 1;
+/// Number of the first file.
+const FIRST: u64 = 2;
+
+impl Files {
+    /// Files with their names, owned by whoever runs the server.
+    pub fn new(files: Vec<(String, u32, BlockFile)>, tell: Tell) -> Self {
+        let root = attributes(ROOT, FileType::Directory, 0, 4096, 0o755);
+        let entry = |(index, (name, page_bytes, file)): (usize, (String, u32, BlockFile))| {
+            let mode = if file.is_read_only() { 0o400 } else { 0o600 };
+            let attr = attributes(
+                FIRST + index as u64,
+                FileType::RegularFile,
+                file.capacity_bytes(),
+                page_bytes,
+                mode,
+            );
+            Entry { name, file, attr: Mutex::new(attr) }
+        };
+        let entries = files.into_iter().enumerate().map(entry).collect();
+        Self { entries, root: Mutex::new(root), tell, failures: AtomicU32::new(0) }
+    }
+
+    fn entry(&self, ino: INodeNo) -> Result<&Entry, Errno> {
+        let index = ino.0.checked_sub(FIRST).ok_or(Errno::EISDIR)?;
+        self.entries.get(index as usize).ok_or(Errno::ENOENT)
+    }
+
+    /// The attributes of a file or of the root.
+    fn attr(&self, ino: INodeNo) -> Result<&Mutex<FileAttr>, Errno> {
+        if ino.0 == ROOT { Ok(&self.root) } else { self.entry(ino).map(|entry| &entry.attr) }
+    }
+
+    /// What the client is told of a failure, and the operator too, a few times.
+    fn failed(&self, call: &str, name: &str, failed: &Failed) -> Errno {
+        if let Some(cause) = &failed.cause {
+            let count = self.failures.fetch_add(1, Ordering::Relaxed);
+            if count < FAILURES_TOLD {
+                (self.tell)(&format!("{call} of {name} failed: {cause}"));
+            } else if count == FAILURES_TOLD {
+                (self.tell)("further requests failed; no more of them are reported");
+            }
+        }
+        Errno::from_i32(failed.errno)
+    }
+
+    fn done(&self, call: &str, entry: &Entry, outcome: Result<(), Failed>, reply: ReplyEmpty) {
+        match outcome {
+            Ok(()) => reply.ok(),
+            Err(failed) => reply.error(self.failed(call, &entry.name, &failed)),
+        }
+    }
+}
+
+fn attributes(ino: u64, kind: FileType, size: u64, blksize: u32, perm: u16) -> FileAttr {
+    let now = SystemTime::now();
+    FileAttr {
+        ino: INodeNo(ino),
+        size,
+        blocks: size.div_ceil(512),
+        atime: now,
+        mtime: now,
+        ctime: now,
+        crtime: now,
+        kind,
+        perm,
+        nlink: if kind == FileType::Directory { 2 } else { 1 },
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        rdev: 0,
+        blksize,
+        flags: 0,
+    }
+}
+
+/// A thread that panicked with the attributes in hand has left them whole: they are replaced in one step.
+fn read_attr(attr: &Mutex<FileAttr>) -> FileAttr {
+    *attr.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Filesystem for Files {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Each is the nearest the kernel takes; a smaller one only means smaller requests.
+        if let Err(nearest) = config.set_max_write(REQUEST_BYTES) {
+            let _ = config.set_max_write(nearest);
+        }
+        if let Err(nearest) = config.set_max_readahead(REQUEST_BYTES) {
+            let _ = config.set_max_readahead(nearest);
+        }
+        let _ = config.set_max_background(BACKGROUND);
+        let _ = config.set_congestion_threshold(BACKGROUND);
+        let wanted = InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
+            | InitFlags::FUSE_PARALLEL_DIROPS;
+        let _ = config.add_capabilities(wanted & config.capabilities());
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.entries.iter().find(|entry| parent.0 == ROOT && entry.name.as_str() == name) {
+            Some(entry) => reply.entry(&REMEMBERED, &read_attr(&entry.attr), Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attr(ino) {
+            Ok(attr) => reply.attr(&REMEMBERED, &read_attr(attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    /// Owner, mode and times change, for as long as the mount lasts; the size does not.
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let attr = match self.attr(ino) {
+            Ok(attr) => attr,
+            Err(error) => return reply.error(error),
+        };
+        let mut attr = attr.lock().unwrap_or_else(PoisonError::into_inner);
+        if size.is_some_and(|size| size != attr.size) {
+            return reply.error(Errno::EPERM);
+        }
+        let now = SystemTime::now();
+        let time = |change: TimeOrNow| match change {
+            TimeOrNow::SpecificTime(time) => time,
+            TimeOrNow::Now => now,
+        };
+        *attr = FileAttr {
+            perm: mode.map_or(attr.perm, |mode| (mode & 0o7777) as u16),
+            uid: uid.unwrap_or(attr.uid),
+            gid: gid.unwrap_or(attr.gid),
+            atime: atime.map_or(attr.atime, time),
+            mtime: mtime.map_or(attr.mtime, time),
+            ctime: ctime.unwrap_or(now),
+            ..*attr
+        };
+        reply.attr(&REMEMBERED, &attr);
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.entry(ino) {
+            Ok(entry) if entry.file.is_read_only() && flags.acc_mode() != OpenAccMode::O_RDONLY => {
+                reply.error(Errno::EROFS);
+            }
+            Ok(_) => {
+                let flags = FopenFlags::FOPEN_DIRECT_IO
+                    | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+                    | FopenFlags::FOPEN_NOFLUSH;
+                reply.opened(FileHandle(0), flags);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let entry = match self.entry(ino) {
+            Ok(entry) => entry,
+            Err(error) => return reply.error(error),
+        };
+        BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            if buffer.len() < size {
+                buffer.resize(size.max(REQUEST_BYTES as usize), 0);
+            }
+            match entry.file.read(offset, &mut buffer[..size]) {
+                Ok(len) => reply.data(&buffer[..len]),
+                Err(failed) => reply.error(self.failed("read", &entry.name, &failed)),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let entry = match self.entry(ino) {
+            Ok(entry) => entry,
+            Err(error) => return reply.error(error),
+        };
+        // O_SYNC contains O_DSYNC, and the kernel sets it here for RWF_DSYNC too.
+        match entry.file.write(offset, data, flags.0 & libc::O_DSYNC != 0) {
+            Ok(len) => reply.written(len as u32),
+            Err(failed) => reply.error(self.failed("write", &entry.name, &failed)),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // A close promises nothing.
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        match self.entry(ino) {
+            Ok(entry) => self.done("flush", entry, entry.file.sync(), reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        match self.entry(ino) {
+            Ok(entry) => self.done("fallocate", entry, entry.file.allocate(offset, length, mode), reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        if ino.0 != ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let dots = [".", ".."].map(|name| (ROOT, FileType::Directory, name));
+        let files = self.entries.iter().zip(FIRST..).map(|(f, ino)| (ino, FileType::RegularFile, &*f.name));
+        let entries = dots.into_iter().chain(files).zip(1..).skip(offset as usize);
+        for ((ino, kind, name), next) in entries {
+            if reply.add(INodeNo(ino), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    /// Every file has all of its space, so none is free. The block size is the page, and becomes the granularity of a loop device's discards.
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let page_bytes = self.entries.iter().map(|f| read_attr(&f.attr).blksize).max().unwrap_or(4096);
+        let bytes: u64 = self.entries.iter().map(|f| f.file.capacity_bytes()).sum();
+        let blocks = bytes / u64::from(page_bytes);
+        reply.statfs(blocks, 0, 0, self.entries.len() as u64, 0, page_bytes, 255, page_bytes);
+    }
+
+    /// Nothing is made, removed or renamed here.
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: fuser::RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: fuser::ReplyCreate) {
+        reply.error(Errno::EPERM);
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.entries.iter().map(|entry| &*entry.name).collect();
+        f.debug_struct("Files").field("names", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! The mount, from start to end.
+
+use crate::block_file::BlockFile;
+use crate::errors::MountError;
+use crate::files::{Files, Tell};
+use crate::{leftovers, table};
+use fuser::{Config, MountOption, Session, SessionACL};
+use nandscape_engine::Engine;
+use rustix::io::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// How to mount.
+#[derive(Clone, Copy, Debug)]
+pub struct MountOptions {
+    /// Refuse writes.
+    pub is_read_only: bool,
+    /// Threads that take requests from the kernel and run them.
+    pub threads: usize,
+}
+
+/// A directory in which every namespace of an engine is a file. Dropping it unmounts.
+#[derive(Debug)]
+pub struct Mount {
+    dir: PathBuf,
+    files: Vec<PathBuf>,
+    session: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Mount {
+    /// Mounts at `dir`, which is made if it is missing, and begins to serve. `tell` is called with messages about failed requests; `ended` once, when
+    /// the mount has gone, whoever unmounted it.
+    pub fn start(
+        engine: &Arc<Engine>,
+        dir: &Path,
+        options: MountOptions,
+        tell: Tell,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, MountError> {
+        let failed = |error: io::Error| MountError::Mount { dir: dir.to_owned(), error };
+        let mut files = Vec::new();
+        for (index, info) in engine.namespaces().iter().enumerate() {
+            let name = info.name.clone();
+            if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+                return Err(MountError::Name { name });
+            }
+            let file = BlockFile::new(Arc::clone(engine), index as u32, options.is_read_only);
+            files.push((name, info.page_bytes, file));
+        }
+        let paths = files.iter().map(|(name, ..)| dir.join(name)).collect();
+        let session = Session::new(Files::new(files, tell), dir, &configuration(options)).map_err(failed)?;
+        let run = move || {
+            let outcome = session.run();
+            ended();
+            outcome
+        };
+        let session = std::thread::Builder::new().name("fuse".to_owned()).spawn(run).map_err(failed)?;
+        Ok(Self { dir: dir.to_owned(), files: paths, session: Some(session) })
+    }
+
+    /// The directory as the system knows it: absolute, made if it is missing, without links, cleared of what a killed server left in it.
+    /// Gives it with notes on what was cleared.
+    pub fn prepare(dir: &Path) -> Result<(PathBuf, Vec<String>), MountError> {
+        let failed = |error: io::Error| MountError::Directory { dir: dir.to_owned(), error };
+        // The directory itself cannot be looked at while a dead mount covers it.
+        let full = std::path::absolute(dir).map_err(failed)?;
+        let full = match (full.parent(), full.file_name()) {
+            (Some(parent), Some(name)) => {
+                std::fs::create_dir_all(parent).map_err(failed)?;
+                parent.canonicalize().map_err(failed)?.join(name)
+            }
+            _ => full,
+        };
+        let notes = leftovers::clear(&full)?;
+        if full.exists() && !full.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+        }
+        std::fs::create_dir_all(&full).map_err(failed)?;
+        let full = full.canonicalize().map_err(failed)?;
+        Ok((full, notes))
+    }
+
+    /// The files, in the order of the namespaces.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Unmounts and waits for the last request. A mount in use stays, and the error names its users.
+    pub fn unmount(&mut self) -> Result<(), MountError> {
+        self.take_down(false)
+    }
+
+    /// Takes the mount out of sight; whoever still uses it gets errors once this process has ended.
+    pub fn abandon(&mut self) -> Result<(), MountError> {
+        self.take_down(true)
+    }
+
+    fn take_down(&mut self, lazily: bool) -> Result<(), MountError> {
+        let Some(session) = &self.session else { return Ok(()) };
+        if !session.is_finished() {
+            let dir = || self.dir.clone();
+            match leftovers::unmount(&self.dir, lazily) {
+                // Somebody else has unmounted it.
+                Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+                Err(Errno::BUSY) => {
+                    return Err(MountError::Busy { dir: dir(), users: table::users_of_mount(&self.dir) });
+                }
+                Err(error) => return Err(MountError::Unmount { dir: dir(), error: error.into() }),
+            }
+        }
+        let session = self.session.take().expect("it was there above");
+        if lazily && !session.is_finished() {
+            // It ends with its last user, who may outlive this process.
+            return Ok(());
+        }
+        match session.join() {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(MountError::Unmount { dir: self.dir.clone(), error }),
+            Err(_) => Err(MountError::Unmount {
+                dir: self.dir.clone(),
+                error: io::Error::other("a thread that served requests panicked"),
+            }),
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Whoever wants to know unmounts before.
+        if self.unmount().is_err() {
+            let _ = self.abandon();
+        }
+    }
+}
+
+fn configuration(options: MountOptions) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(table::NAME.to_owned()),
+        MountOption::Subtype(table::NAME.to_owned()),
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::NoExec,
+        MountOption::NoAtime,
+        MountOption::DefaultPermissions,
+    ];
+    if options.is_read_only {
+        config.mount_options.push(MountOption::RO);
+    }
+    // Who may do what is a matter of the files' owner and mode, which the kernel checks. Ordinary users may not open their mounts to others
+    // unless /etc/fuse.conf says so.
+    config.acl = if rustix::process::geteuid().is_root() { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(options.threads.max(1));
+    config.clone_fd = options.threads > 1;
+    config
+}
