@@ -4,6 +4,7 @@ use super::device::{Buffer, CrashDevice};
 use super::explore::{Case, Effort, Failure, Tally};
 use super::host::Layer;
 use nandscape_core::{Capabilities, Geometry};
+use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Nand, NandOptions};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,6 +17,8 @@ pub struct Setup<'a> {
     pub nand: Nand,
     /// Builds the layer on a device that is new or was cut off.
     pub open: Box<dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a>,
+    /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end read-only.
+    pub plan: FaultPlan,
     /// How much is tried.
     pub effort: Effort,
 }
@@ -67,6 +70,7 @@ pub fn campaign(label: &str, setups: &[Setup<'_>], points: u64, command: &str) -
                 let case = Case {
                     nand: &setup.nand,
                     buffer,
+                    plan: &setup.plan,
                     seed,
                     open: &*setup.open,
                     effort: setup.effort,
@@ -107,6 +111,7 @@ pub fn finds(setup: &Setup<'_>, seeds: u64) -> (Option<Failure>, Tally) {
             let case = Case {
                 nand: &setup.nand,
                 buffer,
+                plan: &setup.plan,
                 seed,
                 open: &*setup.open,
                 effort: setup.effort,

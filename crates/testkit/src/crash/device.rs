@@ -5,9 +5,10 @@
 
 use super::order::{Change, OpSet, Operation};
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Oob, OpCounts,
-    PageRead, Ppn, SimTime, Token,
+    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, MediumHealth,
+    Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
+use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, Nand};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,7 +59,7 @@ pub struct Handle(Arc<Mutex<Core>>);
 
 #[derive(Debug)]
 struct Core {
-    nand: Nand,
+    medium: Faults<Nand>,
     buffer: Buffer,
     /// End of the last operation; operations take a nanosecond, so that idle time has an end.
     free: u64,
@@ -78,13 +79,15 @@ struct Recorder {
 }
 
 impl CrashDevice {
-    /// A device with this state, and the handle to it. A recording one notes each operation with what it stands on.
-    pub fn new(mut nand: Nand, buffer: Buffer, records: bool) -> (Self, Handle) {
+    /// A device with this state, and the handle to it. A recording one notes each operation with what it stands on; that it can do of
+    /// failed programs and erases, but not of pages that become unreadable.
+    pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
         nand.reset_totals();
         let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
         let recorder =
             records.then(|| Recorder { last: vec![None; geometry.blocks() as usize], ..Recorder::default() });
-        let core = Arc::new(Mutex::new(Core { nand, buffer, free: 0, recorder }));
+        let medium = Faults::new(nand, plan.clone()).expect("a plan for this device");
+        let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder }));
         let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
         (device, Handle(core))
     }
@@ -102,7 +105,20 @@ fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 impl Handle {
     /// What the flash holds when all that was submitted is done.
     pub fn nand(&self) -> Nand {
-        lock(&self.0).nand.clone()
+        lock(&self.0).medium.medium().clone()
+    }
+
+    /// What went wrong so far.
+    pub fn faults(&self) -> FaultCounts {
+        lock(&self.0).medium.counts()
+    }
+
+    /// Whether the data of a page can be read.
+    pub fn is_readable(&self, page: Ppn) -> bool {
+        let core = lock(&self.0);
+        let mut data = vec![0; core.medium.geometry().page_bytes as usize];
+        // Looked at from outside, on a copy: the layer's counters must not notice.
+        core.medium.clone().read(page, Some(&mut data)).is_ok()
     }
 
     /// Operations recorded so far.
@@ -175,6 +191,17 @@ impl Core {
     }
 }
 
+impl Core {
+    /// An operation was done, failed, and left something.
+    fn failed(&mut self, issue: Issue, block: BlockId, change: Change) {
+        self.run(issue);
+        if let Some(recorder) = &mut self.recorder {
+            let after = recorder.set(issue.after).clone();
+            recorder.push(change, block, &after);
+        }
+    }
+}
+
 impl FlashDevice for CrashDevice {
     fn geometry(&self) -> &Geometry {
         &self.geometry
@@ -192,8 +219,11 @@ impl FlashDevice for CrashDevice {
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
         let mut core = lock(&self.core);
-        let oob = core.nand.read(page, data)?;
-        self.causes.row(issue.cause).reads += 1;
+        let read = core.medium.read(page, data);
+        if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. })) {
+            self.causes.row(issue.cause).reads += 1;
+        }
+        let oob = read?;
         let end = core.run(issue);
         let is_buffered = core.buffer == Buffer::Volatile;
         let done = match &mut core.recorder {
@@ -219,7 +249,13 @@ impl FlashDevice for CrashDevice {
         issue: Issue,
     ) -> Result<Token, FlashError> {
         let mut core = lock(&self.core);
-        core.nand.program(page, oob, data)?;
+        if let Err(error) = core.medium.program(page, oob, data) {
+            if matches!(error, FlashError::ProgramFailed { .. }) {
+                self.causes.row(issue.cause).programs += 1;
+                core.failed(issue, self.geometry.block_of(page), Change::FailedProgram { page });
+            }
+            return Err(error);
+        }
         self.causes.row(issue.cause).programs += 1;
         let end = core.run(issue);
         let is_buffered = core.buffer == Buffer::Volatile;
@@ -236,7 +272,13 @@ impl FlashDevice for CrashDevice {
 
     fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
         let mut core = lock(&self.core);
-        core.nand.erase(block)?;
+        if let Err(error) = core.medium.erase(block) {
+            if matches!(error, FlashError::EraseFailed { .. }) {
+                self.causes.row(issue.cause).erases += 1;
+                core.failed(issue, block, Change::FailedErase { block });
+            }
+            return Err(error);
+        }
         self.causes.row(issue.cause).erases += 1;
         let end = core.run(issue);
         Ok(match &mut core.recorder {
@@ -278,9 +320,23 @@ impl FlashDevice for CrashDevice {
         })
     }
 
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        // The rules and the order are those of a whole page.
+        let mut whole = vec![0; self.geometry.page_bytes as usize];
+        let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(read)
+    }
+
     fn mark_bad(&mut self, block: BlockId) {
         let mut core = self.core();
-        core.nand.mark_bad(block);
+        core.medium.mark_bad(block);
         if let Some(recorder) = &mut core.recorder {
             recorder.push(Change::MarkBad { block }, block, &OpSet::default());
         }
@@ -288,7 +344,7 @@ impl FlashDevice for CrashDevice {
 
     fn read_unmapped(&mut self, _: Ppn, _: u32, issue: Issue) -> Result<Token, FlashError> {
         let mut core = lock(&self.core);
-        core.nand.note_unmapped_read();
+        core.medium.note_unmapped_read();
         self.causes.row(issue.cause).reads += 1;
         let end = core.run(issue);
         Ok(match &mut core.recorder {
@@ -301,19 +357,19 @@ impl FlashDevice for CrashDevice {
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {
-        self.core().nand.is_programmed(page)
+        self.core().medium.is_programmed(page)
     }
 
     fn write_pointer(&self, block: BlockId) -> u32 {
-        self.core().nand.write_pointer(block)
+        self.core().medium.write_pointer(block)
     }
 
     fn erase_count(&self, block: BlockId) -> u32 {
-        self.core().nand.erase_count(block)
+        self.core().medium.erase_count(block)
     }
 
     fn is_bad(&self, block: BlockId) -> bool {
-        self.core().nand.is_bad(block)
+        self.core().medium.is_bad(block)
     }
 
     fn completion(&self, token: Token) -> Option<SimTime> {
@@ -333,17 +389,21 @@ impl FlashDevice for CrashDevice {
         SimTime(self.core().free)
     }
 
+    fn health(&self) -> MediumHealth {
+        self.core().medium.health()
+    }
+
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
 
     fn medium_totals(&self) -> OpCounts {
-        self.core().nand.totals()
+        self.core().medium.totals()
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
-        self.core().nand.reset_totals();
+        self.core().medium.reset_totals();
     }
 
     fn reset_time(&mut self, at: SimTime) {

@@ -9,6 +9,7 @@ use super::states::{Cut, Open, Recorded, States};
 use crate::conformance::message_of;
 use crate::shrink::shrink;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Medium, Nand};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,6 +86,8 @@ pub struct Case<'a> {
     pub nand: &'a Nand,
     /// What stands between a program and the flash.
     pub buffer: Buffer,
+    /// What goes wrong besides: programs and erases that fail.
+    pub plan: &'a FaultPlan,
     /// Decides everything else.
     pub seed: u64,
     /// The layer.
@@ -151,7 +154,14 @@ impl Case<'_> {
         let mut walk = Walk { case: self, tally: Tally::default() };
         let recorded = guarded(|| {
             let (start, promises) = self.start()?;
-            Recorded::new(self.open, start, self.buffer, promises, steps, self.seed.is_multiple_of(2))
+            Recorded::new(
+                self.open,
+                start,
+                (self.buffer, &self.plan(0)),
+                promises,
+                steps,
+                self.seed.is_multiple_of(2),
+            )
         });
         let recorded = recorded.map_err(|message| Failure {
             cut: "-".to_owned(),
@@ -161,12 +171,17 @@ impl Case<'_> {
         Ok(walk.tally)
     }
 
+    /// What goes wrong after the cut that a number stands for.
+    fn plan(&self, salt: u64) -> FaultPlan {
+        FaultPlan { seed: self.seed ^ (salt << 32), ..self.plan.clone() }
+    }
+
     fn start(&self) -> Result<(Nand, Option<Promises>), String> {
         let kind = self.seed % 3;
         if kind == 0 {
             return Ok((self.nand.clone(), None));
         }
-        let (device, handle) = CrashDevice::new(self.nand.clone(), self.buffer, false);
+        let (device, handle) = CrashDevice::new(self.nand.clone(), self.buffer, &FaultPlan::default(), false);
         let mut host = Host::new(
             (self.open)(device).map_err(|e| format!("open: {e}"))?,
             handle.clone(),
@@ -227,12 +242,13 @@ impl Walk<'_> {
     fn check(&self, nand: Nand, promises: Promises, salt: u64, is_deep: bool) -> Result<(), String> {
         let case = self.case;
         let open = |nand| {
-            let (device, handle) = CrashDevice::new(nand, case.buffer, false);
+            let (device, handle) = CrashDevice::new(nand, case.buffer, &case.plan(salt), false);
             (case.open)(device).map(|ftl| (ftl, handle)).map_err(|error| format!("open: {error}"))
         };
         let (ftl, handle) = open(nand)?;
         ftl.check_invariants();
         let mut host = Host::new(ftl, handle.clone(), case.buffer, Some(promises));
+        host.may_end_read_only = !case.plan.is_empty();
         host.observe(0)?;
         if !is_deep {
             return Ok(());
@@ -243,24 +259,34 @@ impl Walk<'_> {
         host.verify().map_err(|error| format!("after the recovery: {error}"))?;
         host.ftl.check_invariants();
         host.shutdown()?;
+        let is_read_only = host.ftl.read_only().is_some();
         let Host { ftl, promises, .. } = host;
         drop(ftl);
         let (ftl, handle) =
             open(handle.nand()).map_err(|error| format!("after a clean shutdown: {error}"))?;
-        if ftl.device().recovery().is_some_and(|report| !report.was_clean) {
+        if !is_read_only && ftl.device().recovery().is_some_and(|report| !report.was_clean) {
             return Err(format!("not clean after a clean shutdown: {:?}", ftl.device().recovery()));
         }
         ftl.check_invariants();
         let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
-        host.verify().map_err(|error| format!("after a clean shutdown: {error}"))
+        // A device that takes no writes cannot make the last ones durable.
+        let found = if is_read_only { host.observe(0) } else { host.verify() };
+        found.map_err(|error| format!("after a clean shutdown: {error}"))
     }
 
     /// Cuts at each operation of the recovery and of a few requests after it.
     fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
         let case = self.case;
         let steps = load::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
-        let run = Recorded::new(case.open, nand, case.buffer, Some(promises), &steps, false)
-            .map_err(|error| format!("second start: {error}"))?;
+        let run = Recorded::new(
+            case.open,
+            nand,
+            (case.buffer, &case.plan(salt as u64)),
+            Some(promises),
+            &steps,
+            false,
+        )
+        .map_err(|error| format!("second start: {error}"))?;
         let mut states = States::new(&run);
         for cut in 0..=run.operations.len() {
             states.advance(cut);
@@ -291,8 +317,15 @@ impl Walk<'_> {
         for round in 0..10 {
             let salt = case.seed ^ ((salt as u64) << 24) ^ ((3 + round) << 56);
             let steps = load::steps(salt, (round % 4 + 1) as usize, page_bytes);
-            let run = Recorded::new(case.open, nand, case.buffer, Some(promises), &steps, false)
-                .map_err(|error| format!("start {round} in a row: {error}"))?;
+            let run = Recorded::new(
+                case.open,
+                nand,
+                (case.buffer, &case.plan(salt)),
+                Some(promises),
+                &steps,
+                false,
+            )
+            .map_err(|error| format!("start {round} in a row: {error}"))?;
             let mut states = States::new(&run);
             let mut cut = below(&mut rng, run.operations.len() as u64 + 1) as usize;
             // Where space is shortest: copies are made, their source is not erased.
@@ -307,9 +340,10 @@ impl Walk<'_> {
             self.tally.again += 1;
         }
         self.tally.rows += 1;
-        let (device, handle) = CrashDevice::new(nand, case.buffer, false);
+        let (device, handle) = CrashDevice::new(nand, case.buffer, &FaultPlan::default(), false);
         let ftl = (case.open)(device).map_err(|error| format!("start after ten cuts: {error}"))?;
         let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
+        host.may_end_read_only = !case.plan.is_empty();
         host.observe(0).map_err(|error| format!("after ten cuts: {error}"))?;
         for _ in 0..2 {
             for step in load::fill(rng_salt(&mut rng), page_bytes, host.promises.len()) {

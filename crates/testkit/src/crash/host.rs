@@ -5,7 +5,7 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
-use nandscape_core::{Extent, Ftl, Hint, SimTime, Token};
+use nandscape_core::{Extent, Ftl, FtlError, Hint, SimTime, Token};
 
 /// What a layer is to the harness.
 pub type Layer = Box<dyn Ftl + Send>;
@@ -15,6 +15,8 @@ pub struct Host {
     pub ftl: Layer,
     handle: Handle,
     buffer: Buffer,
+    /// Blocks fail, so that there may be too few of them one day.
+    pub may_end_read_only: bool,
     page_bytes: u32,
     now: SimTime,
     pub promises: Promises,
@@ -38,6 +40,7 @@ impl Host {
             ftl,
             handle,
             buffer,
+            may_end_read_only: false,
             page_bytes,
             now: SimTime::ZERO,
             promises,
@@ -99,74 +102,100 @@ impl Host {
         }
         let extent = step.extent(self.capacity());
         let at = self.now;
-        let failed = |error| format!("{step:?}: {error}");
-        match step.act {
+        let now = self.handle.recorded();
+        let page_bytes = self.page_bytes;
+        let result = match step.act {
             Act::Read => {
-                for span in extent.pages(self.page_bytes) {
+                for span in extent.pages(page_bytes) {
                     self.read_page(span.lpn.index())?;
                     self.compare(span.lpn.index())?;
                 }
+                return Ok(());
             }
             Act::Write { is_fua } => {
                 let data = step.bytes(extent);
-                let now = self.handle.recorded();
                 let hint = Hint(step.hint.min(self.ftl.logs() - 1));
-                let token = self.ftl.write(extent, Some(&data), hint, at).map_err(failed)?;
-                let spans = extent.pages(self.page_bytes);
-                let made = spans.map(|span| {
+                let result = self.ftl.write(extent, Some(&data), hint, at);
+                let made = extent.pages(page_bytes).map(|span| {
                     let bytes = &data[span.at as usize..][..span.len as usize];
                     self.promises.write(span.lpn.index(), span.start as usize, bytes, now)
                 });
                 let made = made.collect();
-                self.issued(token, made, step.overlaps && !is_fua);
-                if is_fua {
-                    self.flush().map_err(failed)?;
-                }
+                let issued = self.issued(result, made, step.overlaps && !is_fua);
+                issued.and_then(|()| if is_fua { self.flush() } else { Ok(()) })
             }
             Act::Trim => {
-                let now = self.handle.recorded();
-                let token = self.ftl.trim(extent, at).map_err(failed)?;
-                let (first, count) = extent.whole_pages(self.page_bytes);
+                let result = self.ftl.trim(extent, at);
+                let (first, count) = extent.whole_pages(page_bytes);
                 let pages = first as usize..(first + count) as usize;
                 let made = pages.map(|page| self.promises.drop_page(page, now)).collect();
-                self.issued(token, made, step.overlaps);
+                self.issued(result, made, step.overlaps)
             }
             Act::WriteZeroes => {
-                let now = self.handle.recorded();
-                let token = self.ftl.write_zeroes(extent, at).map_err(failed)?;
-                let spans = extent.pages(self.page_bytes);
-                let made = spans.map(|span| {
+                let result = self.ftl.write_zeroes(extent, at);
+                let made = extent.pages(page_bytes).map(|span| {
                     let zeroes = vec![0; span.len as usize];
                     let made = self.promises.write(span.lpn.index(), span.start as usize, &zeroes, now);
                     // A layer may drop a page that is zeroed whole.
-                    made.as_drop(span.is_whole(self.page_bytes))
+                    made.as_drop(span.is_whole(page_bytes))
                 });
                 let made = made.collect();
-                self.issued(token, made, step.overlaps);
+                self.issued(result, made, step.overlaps)
             }
-            Act::Flush => self.flush().map_err(failed)?,
+            Act::Flush => self.flush(),
             Act::Idle => {
                 let until = at + 40;
-                self.ftl.idle(at, until).map_err(failed)?;
                 self.now = until;
+                self.ftl.idle(at, until).map_err(|error| error.to_string())
+            }
+        };
+        result.map_err(|error| format!("{step:?}: {error}"))
+    }
+
+    /// A request was issued that makes these versions, or was refused.
+    fn issued(
+        &mut self,
+        result: Result<Token, FtlError>,
+        made: Vec<Made>,
+        overlaps: bool,
+    ) -> Result<(), String> {
+        match result {
+            Ok(token) if overlaps => self.under_way.push((token, made)),
+            Ok(token) => self.wait_for(token, made),
+            Err(error) => {
+                self.allow(&error)?;
+                // Each page holds what it held or what it was to hold.
+                for made in made {
+                    self.read_page(made.page)?;
+                    if self.page != self.promises.latest(made.page) {
+                        let now = self.handle.recorded();
+                        self.promises.retract(made, now);
+                        self.compare(made.page)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// A request was issued that makes these versions.
-    fn issued(&mut self, token: Token, made: Vec<Made>, overlaps: bool) {
-        if overlaps {
-            self.under_way.push((token, made));
-        } else {
-            self.wait_for(token, made);
-        }
+    /// Blocks that fail may leave a device that can be read only, and stays so.
+    fn allow(&self, error: &FtlError) -> Result<(), String> {
+        let is_allowed = matches!(error, FtlError::ReadOnly { .. }) && self.ftl.read_only().is_some();
+        if is_allowed && self.may_end_read_only { Ok(()) } else { Err(error.to_string()) }
     }
 
     /// Whatever was answered before is durable once a flush is.
-    fn flush(&mut self) -> Result<(), nandscape_core::FtlError> {
+    fn flush(&mut self) -> Result<(), String> {
         let covered = std::mem::take(&mut self.answered);
-        let token = self.ftl.flush(self.now)?;
+        let result = self.ftl.flush(self.now);
+        self.flushed(result, covered)
+    }
+
+    fn flushed(&mut self, result: Result<Token, FtlError>, covered: Vec<Made>) -> Result<(), String> {
+        let token = match result {
+            Ok(token) => token,
+            Err(error) => return self.allow(&error),
+        };
         self.wait_for(token, Vec::new());
         let now = self.handle.recorded();
         for made in covered {
@@ -201,12 +230,7 @@ impl Host {
     pub fn shutdown(&mut self) -> Result<(), String> {
         self.wait_for_all();
         let covered = std::mem::take(&mut self.answered);
-        let token = self.ftl.shutdown(self.now).map_err(|error| format!("shutdown: {error}"))?;
-        self.wait_for(token, Vec::new());
-        let now = self.handle.recorded();
-        for made in covered {
-            self.promises.settle(made, now);
-        }
-        Ok(())
+        let result = self.ftl.shutdown(self.now);
+        self.flushed(result, covered).map_err(|error| format!("shutdown: {error}"))
     }
 }

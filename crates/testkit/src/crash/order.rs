@@ -61,6 +61,16 @@ pub enum Change {
         /// Which block.
         block: BlockId,
     },
+    /// A program failed and left a page that cannot be read.
+    FailedProgram {
+        /// Which page.
+        page: Ppn,
+    },
+    /// An erase failed and left a block that cannot be read.
+    FailedErase {
+        /// Which block.
+        block: BlockId,
+    },
     /// A block was marked bad.
     MarkBad {
         /// Which block.
@@ -88,6 +98,11 @@ impl Operation {
         let result = match &self.change {
             Change::Program { page, oob, data } => nand.program(*page, *oob, data.as_deref()),
             Change::Erase { block } => nand.erase(*block),
+            Change::FailedProgram { page } => nand.tear_program(*page),
+            Change::FailedErase { block } => {
+                nand.tear_erase(*block);
+                Ok(())
+            }
             Change::MarkBad { block } => {
                 nand.mark_bad(*block);
                 Ok(())
@@ -99,10 +114,10 @@ impl Operation {
     /// Does half of it.
     pub fn tear(&self, nand: &mut Nand) {
         match &self.change {
-            Change::Program { page, .. } => nand
+            Change::Program { page, .. } | Change::FailedProgram { page } => nand
                 .tear_program(*page)
                 .unwrap_or_else(|error| panic!("{self} was possible when it was recorded: {error}")),
-            Change::Erase { block } => nand.tear_erase(*block),
+            Change::Erase { block } | Change::FailedErase { block } => nand.tear_erase(*block),
             // A mark is there or not.
             Change::MarkBad { .. } => {}
         }
@@ -118,6 +133,8 @@ impl std::fmt::Display for Operation {
                 page.0, oob.lpn.0, oob.stream, oob.seq
             ),
             Change::Erase { block } => write!(f, "erase of block {}", block.0),
+            Change::FailedProgram { page } => write!(f, "failing program of page {}", page.0),
+            Change::FailedErase { block } => write!(f, "failing erase of block {}", block.0),
             Change::MarkBad { block } => write!(f, "bad mark of block {}", block.0),
         }
     }

@@ -18,7 +18,8 @@ struct Version {
 /// A version of a page that a request made.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
-    page: usize,
+    /// Which page.
+    pub page: usize,
     version: usize,
     /// The page was dropped and not written: durable with a flush, not with the answer.
     pub is_drop: bool,
@@ -73,6 +74,13 @@ impl Promises {
         let versions = &mut self.pages[page];
         versions.push(Version { bytes, from: now as u32, durable: NEVER });
         Made { page, version: versions.len() - 1, is_drop }
+    }
+
+    /// The request that was to make a version failed, and its page still holds what it held. After a cut the version may be found
+    /// all the same.
+    pub fn retract(&mut self, made: Made, now: usize) {
+        let bytes = Arc::clone(&self.pages[made.page][made.version - 1].bytes);
+        self.push(made.page, bytes, now, false);
     }
 
     /// The host learnt that a version is durable.

@@ -450,6 +450,7 @@ mod tests {
                 Ok(log) => Ok(Box::new(log)),
                 Err(error) => Err(error.to_string()),
             }),
+            plan: nandscape_media::faults::FaultPlan::default(),
             effort: Effort::default(),
         }
     }

@@ -7,6 +7,7 @@ use super::order::{OpSet, Operation};
 use super::promise::Promises;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_media::Nand;
+use nandscape_media::faults::FaultPlan;
 use std::fmt;
 
 /// Builds a layer on a device that is new or was cut off, or says why not.
@@ -48,14 +49,16 @@ impl Recorded {
     pub fn new(
         open: &Open<'_>,
         start: Nand,
-        buffer: Buffer,
+        medium: (Buffer, &FaultPlan),
         promises: Option<Promises>,
         steps: &[Step],
         shuts_down: bool,
     ) -> Result<Self, String> {
-        let (device, handle) = CrashDevice::new(start.clone(), buffer, true);
+        let (buffer, plan) = medium;
+        let (device, handle) = CrashDevice::new(start.clone(), buffer, plan, true);
         let ftl = open(device).map_err(|error| format!("open: {error}"))?;
         let mut host = Host::new(ftl, handle.clone(), buffer, promises);
+        host.may_end_read_only = !plan.is_empty();
         host.observe(0)?;
         for step in steps {
             host.step(step)?;
