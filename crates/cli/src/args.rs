@@ -90,6 +90,8 @@ pub struct StackArgs {
 pub enum ServeVerb {
     /// As files of a FUSE mount, and as loop devices for the kernel's own file systems.
     Fuse(ServeFuseArgs),
+    /// Over NBD, the network block device protocol: for qemu, nbdcopy, fio, Linux's nbd client ...
+    Nbd(ServeNbdArgs),
 }
 
 /// Arguments of `serve fuse`.
@@ -115,6 +117,31 @@ pub struct ServeFuseArgs {
     pub json: bool,
     #[command(flatten)]
     pub stack: ServeArgs,
+}
+
+/// Arguments of `serve nbd`.
+#[derive(Clone, Debug, Args)]
+pub struct ServeNbdArgs {
+    #[command(flatten)]
+    pub stack: ServeArgs,
+    /// Socket file to listen on; one left behind is replaced [default, without --listen: nandscape.sock].
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+    /// Address to listen on, such as 127.0.0.1 or localhost:0 (a free port) [default port: 10809].
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    pub listen: Option<String>,
+    /// Listen on an address that other machines can reach without TLS: whoever can connect reads and writes the device.
+    #[arg(long, requires = "listen")]
+    pub insecure_listen: bool,
+    /// Only these namespaces, the first of them also under the empty name [default: all].
+    #[arg(long = "export", value_name = "NAMES", value_delimiter = ',')]
+    pub exports: Vec<String>,
+    /// Refuse writes, to all exports or to those named.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., require_equals = true)]
+    pub read_only: Option<Vec<String>>,
+    /// Connections at the same time; one more is closed at once.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
 }
 
 /// The stack that a server serves, and where its bytes are kept.

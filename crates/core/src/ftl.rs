@@ -1,6 +1,6 @@
 //! The translation layer contract.
 
-use crate::addr::{Extent, Lpn, Ppn};
+use crate::addr::{Extent, Lpn, PageSpan, Ppn};
 use crate::device::{FlashDevice, FlashError, Token};
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,15 @@ use serde::{Deserialize, Serialize};
 /// log to append to. 0 is none, or the default log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint(pub u16);
+
+/// What a range holds from its first byte on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Data is stored there. What is not mapped reads as zeroes.
+    pub is_mapped: bool,
+    /// For so many bytes, up to the end of the range asked about; more than 0 unless that is empty.
+    pub bytes: u64,
+}
 
 /// Why a translation layer refuses a request. A refused request has changed nothing the host can see, unless the variant says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -199,6 +208,16 @@ pub trait Ftl {
 
     /// Where a logical page is, if it is mapped. For tests and analysis.
     fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
+
+    /// Whether the first byte of `extent` is mapped, and how far this goes on in it. Extents past the capacity are unmapped there.
+    fn allocation(&self, extent: Extent) -> Allocation {
+        let mut spans = extent.pages(self.device().geometry().page_bytes);
+        let is_mapped = |span: &PageSpan| self.lookup(span.lpn).is_some();
+        let Some(first) = spans.next() else { return Allocation { is_mapped: false, bytes: 0 } };
+        let state = is_mapped(&first);
+        let end = spans.find(|span| is_mapped(span) != state);
+        Allocation { is_mapped: state, bytes: end.map_or(extent.len, |span| span.at) }
+    }
 
     /// Counters since the last reset.
     fn stats(&self) -> FtlStats;

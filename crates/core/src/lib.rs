@@ -39,7 +39,7 @@ pub use device::{
     Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,
 };
 pub use divide::Divider;
-pub use ftl::{Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
+pub use ftl::{Allocation, Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use kinds::{KindCount, KindReport};
 pub use namespace::{Command, Namespace, NamespaceError};

@@ -2,7 +2,7 @@
 
 use crate::addr::Extent;
 use crate::device::{Completion, FlashDevice, Token};
-use crate::ftl::{Cost, FtlError, FtlStats, Hint, LogStatus};
+use crate::ftl::{Allocation, Cost, FtlError, FtlStats, Hint, LogStatus};
 use crate::placement::PlacementReport;
 use crate::record::Op;
 use crate::time::SimTime;
@@ -113,6 +113,11 @@ pub trait Namespace {
 
     /// See [`crate::Ftl::read_only`].
     fn read_only(&self) -> Option<&'static str>;
+
+    /// See [`crate::Ftl::allocation`]. By default everything is mapped, which is never wrong.
+    fn allocation(&self, extent: Extent) -> Allocation {
+        Allocation { is_mapped: true, bytes: extent.len }
+    }
 
     /// What hosts asked for since the last reset.
     fn host_counts(&self) -> HostCounts;

@@ -2,7 +2,7 @@
 
 use crate::addr::Extent;
 use crate::device::{Completion, FlashDevice, Token};
-use crate::ftl::{Cost, FtlStats, LogStatus};
+use crate::ftl::{Allocation, Cost, FtlStats, LogStatus};
 use crate::kinds::KindReport;
 use crate::namespace::{Command, HostCounts, Namespace, NamespaceError, Payload};
 use crate::placement::PlacementReport;
@@ -76,6 +76,13 @@ pub trait Subsystem {
 
     /// Why a set takes no more writes, see [`crate::Ftl::read_only`].
     fn read_only(&self, set: u16) -> Option<&'static str>;
+
+    /// See [`crate::Ftl::allocation`], offsets counted from the namespace's first byte. By default everything is mapped, which is
+    /// never wrong.
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        let _ = namespace;
+        Allocation { is_mapped: true, bytes: extent.len }
+    }
 
     /// What hosts asked of a namespace since the last reset.
     fn host_counts(&self, namespace: u32) -> HostCounts;
@@ -202,6 +209,10 @@ impl Subsystem for Single {
 
     fn read_only(&self, _: u16) -> Option<&'static str> {
         self.namespace.read_only()
+    }
+
+    fn allocation(&self, _: u32, extent: Extent) -> Allocation {
+        self.namespace.allocation(extent)
     }
 
     fn host_counts(&self, _: u32) -> HostCounts {

@@ -2,8 +2,8 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus, Namespace,
-    NamespaceError, Op, SimTime, Token,
+    Allocation, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus,
+    Namespace, NamespaceError, Op, SimTime, Token,
 };
 
 /// A namespace of plain block commands that covers a whole translation layer.
@@ -123,6 +123,10 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
 
     fn read_only(&self) -> Option<&'static str> {
         self.ftl.read_only()
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        self.ftl.allocation(extent)
     }
 
     fn host_counts(&self) -> HostCounts {

@@ -2,8 +2,8 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace, NamespaceError,
-    PlacementReport, SimTime, Subsystem, Token,
+    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
+    NamespaceError, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// The only namespace of a subsystem. Flash counters are those of its set.
@@ -76,6 +76,10 @@ impl<S: Subsystem> Namespace for Sole<S> {
 
     fn read_only(&self) -> Option<&'static str> {
         self.subsystem.read_only(self.set)
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        self.subsystem.allocation(0, extent)
     }
 
     fn host_counts(&self) -> HostCounts {

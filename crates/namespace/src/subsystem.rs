@@ -8,8 +8,8 @@ use crate::block::{count, execute};
 use crate::sets::Shared;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    CauseTable, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, LogStatus,
-    NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
+    Allocation, CauseTable, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats,
+    LogStatus, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -303,6 +303,11 @@ impl Subsystem for NvmSubsystem {
 
     fn read_only(&self, set: u16) -> Option<&'static str> {
         self.ftl(set).read_only()
+    }
+
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        let space = &self.spaces[namespace as usize];
+        self.sets[space.set].ftl.allocation(Extent::new(space.offset_bytes + extent.offset, extent.len))
     }
 
     fn host_counts(&self, namespace: u32) -> HostCounts {

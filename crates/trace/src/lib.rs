@@ -29,7 +29,6 @@ pub mod generators;
 mod lines;
 mod order;
 mod pages;
-pub mod recording;
 pub mod scan;
 mod source;
 pub mod stats;

@@ -1,6 +1,7 @@
 //! `nandscape serve`: a stack with bytes behind a front end, until a signal comes. What the front ends have in common is in `serving`.
 
 mod fuse;
+mod nbd;
 
 use crate::args::ServeVerb;
 use crate::console::{Console, Failure};
@@ -9,5 +10,6 @@ use crate::console::{Console, Failure};
 pub fn run(verb: &ServeVerb, console: Console) -> Result<(), Failure> {
     match verb {
         ServeVerb::Fuse(args) => fuse::run(args, console),
+        ServeVerb::Nbd(args) => nbd::run(args, console),
     }
 }

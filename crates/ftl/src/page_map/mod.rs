@@ -38,8 +38,8 @@ use domain::Domain;
 use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, LogStatus,
-    Lpn, Oob, ParamError, Params, Ppn, QuietRoom, SimTime, Token,
+    Allocation, BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue,
+    LogStatus, Lpn, Oob, ParamError, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -377,6 +377,24 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.map.entries().get(lpn.index()).copied().filter(|page| page.is_some())
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        let page_bytes = u64::from(self.page_bytes);
+        let inside = extent.end().min(self.capacity_bytes);
+        if inside <= extent.offset {
+            return Allocation { is_mapped: false, bytes: extent.len };
+        }
+        let first = (extent.offset / page_bytes) as u32;
+        let end = inside.div_ceil(page_bytes) as u32;
+        let is_mapped = self.map.get(Lpn(first)).is_some();
+        let change = if is_mapped {
+            (first..end).find(|lpn| !self.map.get(Lpn(*lpn)).is_some())
+        } else {
+            self.map.next_mapped(first, end).map(|lpn| lpn.0)
+        };
+        let bytes = change.map_or(extent.len, |lpn| u64::from(lpn) * page_bytes - extent.offset);
+        Allocation { is_mapped, bytes }
     }
 
     fn stats(&self) -> FtlStats {

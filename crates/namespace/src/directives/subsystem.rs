@@ -5,8 +5,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport, LogStatus, NamespaceError,
-    NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport, LogStatus,
+    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// What the hint of a host's write command means.
@@ -212,6 +212,10 @@ impl Subsystem for DirectedSubsystem {
 
     fn read_only(&self, set: u16) -> Option<&'static str> {
         self.inner.read_only(set)
+    }
+
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        self.inner.allocation(namespace, extent)
     }
 
     fn host_counts(&self, namespace: u32) -> HostCounts {

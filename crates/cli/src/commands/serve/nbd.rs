@@ -1,0 +1,116 @@
+//! `nandscape serve nbd`.
+
+use crate::args::ServeNbdArgs;
+use crate::console::{Console, Failure};
+use crate::serving::Session;
+use nandscape_core::NamespaceInfo;
+use nandscape_nbd::server::{Events, ServerOptions};
+use nandscape_nbd::{Export, Server};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the server listens if nothing is said.
+const DEFAULT_SOCKET: &str = "nandscape.sock";
+
+/// The port that IANA gave the protocol.
+const DEFAULT_PORT: u16 = 10809;
+
+/// Serves until told to stop.
+pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
+    let address = args.listen.as_deref().map(resolve).transpose()?;
+    let session = Session::start(&args.stack, console)?;
+    let exports = exports(args, session.engine().namespaces())?;
+    let options = ServerOptions { connections: usize::from(args.connections) };
+    let mut server =
+        Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))
+            .map_err(Failure::run)?;
+    if let Some(address) = address {
+        server.listen_tcp(address, args.insecure_listen).map_err(|error| match error {
+            nandscape_nbd::server::ListenError::Exposed { .. } => {
+                Failure::usage(format!("--listen {error}; --insecure-listen allows it"))
+            }
+            error => Failure::run(error),
+        })?;
+    }
+    if args.socket.is_some() || address.is_none() {
+        server
+            .listen_unix(args.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)))
+            .map_err(Failure::run)?;
+    }
+    let places: Vec<String> = server.uris().iter().map(|uri| format!("listening on {uri}")).collect();
+    let stopper = server.stopper();
+    let stop = Arc::clone(session.stop());
+    let serving = std::thread::Builder::new().name("nbd-accept".to_owned()).spawn(move || {
+        let outcome = server.run();
+        // Whatever ended it, the process is to end too.
+        stop.request("the server ended");
+        outcome
+    });
+    let serving = serving.map_err(Failure::run)?;
+    let told = session.ready(&places);
+    if told.is_ok() {
+        session.wait();
+    }
+    stopper.stop();
+    let outcome = serving.join().expect("the server does not panic");
+    session.finish()?;
+    told?;
+    outcome.map_err(|error| Failure::run(format!("waiting for clients: {error}")))
+}
+
+/// What clients may choose.
+fn exports(args: &ServeNbdArgs, namespaces: &[NamespaceInfo]) -> Result<Vec<Export>, Failure> {
+    let find = |flag: &str, name: &String| {
+        let found = namespaces.iter().position(|info| info.name == *name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = namespaces.iter().map(|info| info.name.as_str()).collect();
+            Failure::usage(format!("{flag} {name}: expected one of {}", names.join(", ")))
+        })
+    };
+    let mut chosen: Vec<usize> =
+        args.exports.iter().map(|name| find("--export", name)).collect::<Result<_, _>>()?;
+    if chosen.is_empty() {
+        chosen = (0..namespaces.len()).collect();
+    }
+    let mut exports: Vec<Export> =
+        chosen.iter().map(|index| Export::new(*index as u32, &namespaces[*index])).collect();
+    if let Some(names) = &args.read_only {
+        let indices: Vec<usize> =
+            names.iter().map(|name| find("--read-only", name)).collect::<Result<_, _>>()?;
+        for export in &mut exports {
+            export.is_read_only = indices.is_empty() || indices.contains(&(export.namespace as usize));
+        }
+    }
+    Ok(exports)
+}
+
+/// The address that was typed, with the default port where it has none.
+fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!(
+            "--listen {text}: {why}; expected an address such as 127.0.0.1 or [::1]:10809"
+        ))
+    };
+    let with_port = match text.rsplit_once(':') {
+        // A bare IPv6 address has colons of its own.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            port.parse::<u16>().map_err(|_| wrong(format!("'{port}' is no port")))?;
+            text.to_owned()
+        }
+        Some(_) if !text.starts_with('[') => format!("[{text}]:{DEFAULT_PORT}"),
+        _ => format!("{text}:{DEFAULT_PORT}"),
+    };
+    let mut found = with_port.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    found.next().ok_or_else(|| wrong("no such address".to_owned()))
+}
+
+/// Tells of a connection that went wrong.
+fn report(event: &Events<'_>, console: Console) {
+    match event {
+        Events::Failed(error) => console.note(&format!("nbd: connection ended: {error}")),
+        Events::TurnedAway => console.note("nbd: a client was turned away: --connections are in use"),
+        Events::NotAccepted(error) => console.note(&format!("nbd: a client could not be accepted: {error}")),
+        _ => {}
+    }
+}

@@ -1,0 +1,226 @@
+//! Where clients come in.
+
+use super::transport::Socket;
+use std::fmt::Write;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the name of a socket file that the system has room for.
+const MAX_PATH_BYTES: usize = 107;
+
+/// Why an address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// A file that is no socket has that name.
+    #[error("{}: expected a free name or a socket left behind, but this is something else", path.display())]
+    Foreign {
+        /// Its name.
+        path: PathBuf,
+    },
+    /// Somebody listens there.
+    #[error("{}: another server is listening there", path.display())]
+    InUse {
+        /// Its name.
+        path: PathBuf,
+    },
+    /// The name does not fit.
+    #[error("{}: {} bytes are too many for the name of a socket: expected at most {MAX_PATH_BYTES}", path.display(), path.as_os_str().len())]
+    TooLong {
+        /// The name.
+        path: PathBuf,
+    },
+    /// Other machines could reach an address without TLS.
+    #[error(
+        "{address}: expected a loopback address, as there is no TLS: other machines could read and write the device"
+    )]
+    Exposed {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The system refused.
+    #[error("{address}: {error}")]
+    Io {
+        /// Which address.
+        address: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl ListenError {
+    fn io(address: &impl ToString, error: io::Error) -> Self {
+        Self::Io { address: address.to_string(), error }
+    }
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Unix {
+        listener: UnixListener,
+        path: PathBuf,
+        /// Device and inode of the file, so that it is removed only while it is ours.
+        identity: Option<(u64, u64)>,
+    },
+    Tcp(TcpListener, SocketAddr),
+}
+
+impl Listener {
+    /// Listens on a socket file. One that nobody listens on any more is replaced.
+    pub fn unix(path: &Path) -> Result<Self, ListenError> {
+        if path.as_os_str().len() > MAX_PATH_BYTES {
+            return Err(ListenError::TooLong { path: path.to_owned() });
+        }
+        clear_the_way(path)?;
+        let listen = || {
+            let listener = UnixListener::bind(path)?;
+            listener.set_nonblocking(true)?;
+            // Absolute, so that the file is found again wherever the process goes.
+            let path = std::path::absolute(path)?;
+            let identity = identity(&path);
+            Ok(Self::Unix { listener, path, identity })
+        };
+        listen().map_err(|error| ListenError::io(&path.display(), error))
+    }
+
+    /// Listens on an address of a network.
+    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        let listen = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let bound = listener.local_addr()?;
+            Ok(Self::Tcp(listener, bound))
+        };
+        listen().map_err(|error| ListenError::io(&address, error))
+    }
+
+    /// The next client, if there is one.
+    pub fn accept(&self) -> io::Result<Socket> {
+        Ok(match self {
+            Self::Unix { listener, .. } => {
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(false)?;
+                Socket::Unix(socket)
+            }
+            Self::Tcp(listener, _) => {
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(false)?;
+                socket.set_nodelay(true)?;
+                Socket::Tcp(socket)
+            }
+        })
+    }
+
+    /// The address of an export here, as clients take it.
+    pub fn uri(&self, export: &str, is_secure: bool) -> String {
+        let secure = if is_secure { "s" } else { "" };
+        let export = escape(export.as_bytes());
+        match self {
+            Self::Unix { path, .. } => {
+                let path = escape(path.as_os_str().as_encoded_bytes());
+                format!("nbd{secure}+unix:///{export}?socket={path}")
+            }
+            Self::Tcp(_, address) => format!("nbd{secure}://{address}/{export}"),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix { listener, .. } => listener.as_fd(),
+            Self::Tcp(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix { path, identity: ours @ Some(_), .. } = self
+            && identity(path) == *ours
+        {
+            // An error leaves a socket file behind that the next server replaces.
+            _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket file that nobody listens on; any other file stays and is an error.
+fn clear_the_way(path: &Path) -> Result<(), ListenError> {
+    let refused = |error| Err(ListenError::io(&path.display(), error));
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => refused(error),
+        Ok(found) if !found.file_type().is_socket() => Err(ListenError::Foreign { path: path.to_owned() }),
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => Err(ListenError::InUse { path: path.to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).or_else(refused)
+            }
+            Err(error) => refused(error),
+        },
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Percent-escapes what does not stand for itself in a URI.
+fn escape(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_left_behind_is_replaced_and_nothing_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a socket");
+        std::fs::write(&path, "precious").unwrap();
+        assert!(matches!(Listener::unix(&path), Err(ListenError::Foreign { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+        std::fs::remove_file(&path).unwrap();
+
+        // What a server that was killed leaves.
+        drop(UnixListener::bind(&path).unwrap());
+        let first = Listener::unix(&path).unwrap();
+        assert!(first.uri("ns 1", false).starts_with("nbd+unix:///ns%201?socket=/"));
+        assert!(first.uri("ns1", false).ends_with("/a%20socket"));
+        assert!(matches!(Listener::unix(&path), Err(ListenError::InUse { .. })));
+        drop(first);
+        assert!(!path.exists(), "a socket file outlived its listener");
+    }
+
+    #[test]
+    fn a_listener_leaves_the_file_of_another_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let first = Listener::unix(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = Listener::unix(&path).unwrap();
+        drop(first);
+        assert!(path.exists(), "the second listener's file is gone");
+        drop(second);
+    }
+
+    #[test]
+    fn a_name_too_long_for_a_socket_is_refused_with_its_length() {
+        let error = Listener::unix(Path::new(&"x".repeat(108))).unwrap_err();
+        assert!(error.to_string().contains("108 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,272 @@
+//! The server: sockets, a thread for each connection, and a way to stop.
+//!
+//! A connection's thread receives what has arrived into one buffer, runs as many requests as stand there whole as one batch on the
+//! engine, and sends their replies with one call. It has one batch under way, so a client that sends faster than the device runs
+//! is held back by its own socket.
+
+mod connection;
+mod input;
+mod listener;
+mod transport;
+
+pub use connection::ConnectionError;
+pub use listener::ListenError;
+
+use crate::export::Export;
+use crate::limits::STOP_TIMEOUT;
+use listener::Listener;
+use nandscape_engine::Engine;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use transport::Socket;
+
+/// What a server tells of its connections.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Events<'a> {
+    /// A client has chosen an export.
+    Chosen {
+        /// Its name.
+        export: &'a str,
+    },
+    /// A connection ended before its client said goodbye.
+    Failed(&'a ConnectionError),
+    /// A client was turned away: there are too many.
+    TurnedAway,
+    /// A client could not be accepted.
+    NotAccepted(&'a io::Error),
+}
+
+/// Choices about a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerOptions {
+    /// Connections at the same time; one more is closed at once.
+    pub connections: usize,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { connections: 128 }
+    }
+}
+
+/// An NBD server over an engine.
+pub struct Server {
+    shared: Arc<Shared>,
+    listeners: Vec<Listener>,
+    wake: PipeReader,
+    stopper: Stopper,
+}
+
+/// What all threads of a server look at.
+struct Shared {
+    engine: Arc<Engine>,
+    exports: Arc<[Export]>,
+    options: ServerOptions,
+    events: Box<dyn Fn(Events<'_>) + Send + Sync>,
+    is_stopping: AtomicBool,
+    open: Mutex<Open>,
+    /// A connection has ended.
+    ended: Condvar,
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct Open {
+    next: u64,
+    sockets: BTreeMap<u64, Socket>,
+}
+
+/// Stops a server from another thread.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    wake: Arc<PipeWriter>,
+}
+
+impl Stopper {
+    /// The server takes no more clients, answers what runs, and returns from [`Server::run`].
+    pub fn stop(&self) {
+        // The pipe is read by nobody before the server ends: one byte is enough.
+        _ = (&*self.wake).write(&[0]);
+    }
+}
+
+impl Server {
+    /// A server of these exports of the engine; the first is also the one without a name. `events` hears of what happens.
+    pub fn new(
+        engine: Arc<Engine>,
+        exports: Vec<Export>,
+        options: ServerOptions,
+        events: impl Fn(Events<'_>) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (wake, writer) = io::pipe()?;
+        let shared = Shared {
+            engine,
+            exports: exports.into(),
+            options,
+            events: Box::new(events),
+            is_stopping: AtomicBool::new(false),
+            open: Mutex::default(),
+            ended: Condvar::new(),
+        };
+        let stopper = Stopper { wake: Arc::new(writer) };
+        Ok(Self { shared: Arc::new(shared), listeners: Vec::new(), wake, stopper })
+    }
+
+    /// Listens on a socket file. A file left behind by a server that has gone is replaced; any other file is an error. It is
+    /// removed when the server is dropped.
+    pub fn listen_unix(&mut self, path: &Path) -> Result<(), ListenError> {
+        self.listeners.push(Listener::unix(path)?);
+        Ok(())
+    }
+
+    /// Listens on an address of a network. One that other machines can reach is refused unless `is_exposed` says that it may be.
+    pub fn listen_tcp(&mut self, address: SocketAddr, is_exposed: bool) -> Result<(), ListenError> {
+        if !address.ip().to_canonical().is_loopback() && !is_exposed {
+            return Err(ListenError::Exposed { address });
+        }
+        self.listeners.push(Listener::tcp(address)?);
+        Ok(())
+    }
+
+    /// The address of every export, as clients take it.
+    pub fn uris(&self) -> Vec<String> {
+        let exports = self.shared.exports.iter();
+        exports
+            .flat_map(|export| self.listeners.iter().map(|listener| listener.uri(&export.name, false)))
+            .collect()
+    }
+
+    /// Stops this server from another thread.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Serves until told to stop; returns when every connection has ended.
+    pub fn run(&self) -> io::Result<()> {
+        let outcome = self.accept_all();
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.shared.end(Shutdown::Read, STOP_TIMEOUT);
+        self.shared.end(Shutdown::Both, STOP_TIMEOUT);
+        outcome
+    }
+
+    fn accept_all(&self) -> io::Result<()> {
+        loop {
+            let readable = PollFlags::IN;
+            let mut fds = vec![PollFd::new(&self.wake, readable)];
+            fds.extend(self.listeners.iter().map(|listener| PollFd::new(listener, readable)));
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] {
+                return Ok(());
+            }
+            for (listener, _) in self.listeners.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+                self.accept(listener);
+            }
+        }
+    }
+
+    fn accept(&self, listener: &Listener) {
+        match listener.accept() {
+            Ok(socket) => self.start(socket),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                (self.shared.events)(Events::NotAccepted(&error));
+                // Out of descriptors, mostly: the client stays in the queue, so without a pause this would come again at once.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// Starts a thread for a client.
+    fn start(&self, socket: Socket) {
+        let Some(id) = self.shared.enter(&socket) else {
+            (self.shared.events)(Events::TurnedAway);
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || {
+            // Leaves even if it panics.
+            let _leave = Leave { shared: &shared, id };
+            if let Err(error) = connection::serve(&shared, socket) {
+                (shared.events)(Events::Failed(&error));
+            }
+        });
+        if let Err(error) = thread {
+            self.shared.leave(id);
+            (self.shared.events)(Events::NotAccepted(&error));
+        }
+    }
+}
+
+/// A connection that is open, until this is dropped.
+struct Leave<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.shared.leave(self.id);
+    }
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().expect("nothing panics while it holds the list of connections")
+    }
+
+    /// Notes a connection, unless there are too many.
+    fn enter(&self, socket: &Socket) -> Option<u64> {
+        let mut open = self.open();
+        if open.sockets.len() >= self.options.connections {
+            return None;
+        }
+        let again = socket.again().ok()?;
+        let id = open.next;
+        open.next += 1;
+        open.sockets.insert(id, again);
+        Some(id)
+    }
+
+    fn leave(&self, id: u64) {
+        if let Some(socket) = self.open().sockets.remove(&id) {
+            // The client sees the end now, whoever else holds the socket.
+            socket.shut(Shutdown::Both);
+        }
+        self.ended.notify_all();
+    }
+
+    /// Shuts all sockets and waits until their threads have ended, at most so long.
+    fn end(&self, how: Shutdown, timeout: Duration) {
+        let mut open = self.open();
+        for socket in open.sockets.values() {
+            socket.shut(how);
+        }
+        let deadline = Instant::now() + timeout;
+        while !open.sockets.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            open = self.ended.wait_timeout(open, left).expect("see `open`").0;
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("exports", &self.shared.exports).finish_non_exhaustive()
+    }
+}

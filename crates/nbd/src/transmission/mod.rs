@@ -1,0 +1,201 @@
+//! The transmission phase without sockets: requests in, replies out, the engine between.
+//!
+//! * [`Header`] and [`Session::check`]: what a request is, and whether this export does it.
+//! * [`Plan`]: as many requests as have arrived whole, within the bounds of a batch, and where their replies will stand.
+//! * [`Worker`]: runs a plan on the engine. Payloads of writes are used where they were received; reads go straight to where
+//!   their reply is sent from.
+//!
+//! Replies come in the order of the requests.
+
+mod plan;
+mod replies;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use plan::{BatchLimits, Entry, Plan, Stop};
+pub use replies::Replies;
+pub use worker::Worker;
+
+use crate::errno::{Errno, Refusal};
+use crate::export::Export;
+use crate::limits::MAX_REQUEST_BYTES;
+use crate::wire::{REQUEST_MAGIC, Take, command, command_flag};
+
+/// The number by which block status of `base:allocation` goes on a connection.
+pub const STATUS_CONTEXT: u32 = 1;
+
+/// Bytes of a request without its payload.
+pub const HEADER_BYTES: usize = 28;
+
+/// What the negotiation agreed on.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// What is served.
+    pub export: Export,
+    /// Reads are answered in chunks.
+    pub is_structured: bool,
+    /// Block status of `base:allocation` may be asked for.
+    pub has_status: bool,
+    /// The server is about to go: every request is refused.
+    pub is_stopping: bool,
+}
+
+/// A request without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Flags of the command.
+    pub flags: u16,
+    /// The command.
+    pub kind: u16,
+    /// What the reply repeats.
+    pub cookie: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u32,
+}
+
+/// The bytes that stand where a request should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("request begins with {0:#010x}: expected {REQUEST_MAGIC:#010x}")]
+pub struct BadMagic(pub u32);
+
+impl Header {
+    /// The request at the front of `bytes`; `None` where it has not arrived whole.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, BadMagic> {
+        let mut take = Take(bytes);
+        let Some(magic) = take.u32() else { return Ok(None) };
+        if magic != REQUEST_MAGIC {
+            return Err(BadMagic(magic));
+        }
+        let mut parse = || {
+            Some(Self {
+                flags: take.u16()?,
+                kind: take.u16()?,
+                cookie: take.u64()?,
+                offset: take.u64()?,
+                len: take.u32()?,
+            })
+        };
+        Ok(parse())
+    }
+
+    /// Bytes that follow the header.
+    pub const fn payload_bytes(&self) -> u32 {
+        if self.kind == command::WRITE { self.len } else { 0 }
+    }
+
+    const fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What a request comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read.
+    Read,
+    /// Write.
+    Write {
+        /// Forced unit access.
+        is_fua: bool,
+    },
+    /// Forget a range.
+    Trim {
+        /// Forced unit access.
+        is_fua: bool,
+    },
+    /// Zero a range by unmapping what can be.
+    Zero {
+        /// Forced unit access.
+        is_fua: bool,
+    },
+    /// Zero a range by writing zeroes, so that it stays allocated.
+    WriteZeroes {
+        /// Forced unit access.
+        is_fua: bool,
+    },
+    /// Make durable.
+    Flush,
+    /// Load into a cache: there is none, so this does nothing.
+    Cache,
+    /// Which parts of a range hold data.
+    Status {
+        /// One extent only.
+        is_single: bool,
+    },
+    /// Goodbye.
+    Disconnect,
+}
+
+impl Session {
+    /// What a request comes to, or why it is refused. Nothing that gets through reaches past the export, or is longer than
+    /// [`MAX_REQUEST_BYTES`] where it moves bytes.
+    pub fn check(&self, header: &Header) -> Result<Action, Refusal> {
+        if self.is_stopping && header.kind != command::DISC {
+            return Err(Refusal::new(Errno::Shutdown, "the server is stopping"));
+        }
+        let is_fua = header.has(command_flag::FUA);
+        let (action, allowed) = match header.kind {
+            command::READ => (Action::Read, if self.is_structured { command_flag::DF } else { 0 }),
+            command::WRITE => (Action::Write { is_fua }, 0),
+            command::DISC => return Ok(Action::Disconnect),
+            command::FLUSH => (Action::Flush, 0),
+            command::TRIM => (Action::Trim { is_fua }, 0),
+            command::CACHE => (Action::Cache, 0),
+            command::WRITE_ZEROES if header.has(command_flag::NO_HOLE) => {
+                (Action::WriteZeroes { is_fua }, command_flag::NO_HOLE | command_flag::FAST_ZERO)
+            }
+            command::WRITE_ZEROES => (Action::Zero { is_fua }, command_flag::FAST_ZERO),
+            command::BLOCK_STATUS if self.has_status => {
+                (Action::Status { is_single: header.has(command_flag::REQ_ONE) }, command_flag::REQ_ONE)
+            }
+            command::BLOCK_STATUS => {
+                return Err(Refusal::new(Errno::Inval, "expected SET_META_CONTEXT before a block status"));
+            }
+            _ => return Err(Refusal::new(Errno::Inval, "no such command")),
+        };
+        // Forced unit access may come with every command where it is announced, and means something with writes only.
+        if header.flags & !(allowed | command_flag::FUA) != 0 {
+            return Err(Refusal::new(Errno::Inval, "the command does not take these flags"));
+        }
+        self.check_range(header, action)?;
+        if matches!(action, Action::WriteZeroes { .. }) && header.has(command_flag::FAST_ZERO) {
+            return Err(Refusal::new(Errno::NotSup, "zeroes without a hole are written: that is not fast"));
+        }
+        Ok(action)
+    }
+
+    fn check_range(&self, header: &Header, action: Action) -> Result<(), Refusal> {
+        let writes = matches!(
+            action,
+            Action::Write { .. } | Action::Trim { .. } | Action::Zero { .. } | Action::WriteZeroes { .. }
+        );
+        if writes && self.export.is_read_only {
+            return Err(Refusal::new(Errno::Perm, "the export is read-only"));
+        }
+        if action == Action::Flush {
+            return if header.offset == 0 && header.len == 0 {
+                Ok(())
+            } else {
+                Err(Refusal::new(Errno::Inval, "expected offset and length 0 with a flush"))
+            };
+        }
+        if header.len == 0 {
+            return Err(Refusal::new(Errno::Inval, "expected a length above 0"));
+        }
+        let moves = matches!(action, Action::Read | Action::Write { .. });
+        if moves && header.len > MAX_REQUEST_BYTES {
+            return Err(Refusal::new(Errno::Inval, "longer than the greatest block size announced, 32 MiB"));
+        }
+        let end = header.offset.checked_add(u64::from(header.len));
+        if end.is_none_or(|end| end > self.export.size) {
+            let grows = writes && !matches!(action, Action::Trim { .. });
+            let errno = if grows { Errno::NoSpc } else { Errno::Inval };
+            return Err(Refusal::new(errno, "reaches past the end of the export"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Replies as they are sent.
+
+use crate::errno::Refusal;
+use crate::wire::{Put, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
+use nandscape_core::SimTime;
+
+/// Bytes of a simple reply without data.
+pub(super) const SIMPLE_BYTES: usize = 16;
+
+/// Bytes of a chunk in front of what it holds.
+const CHUNK_BYTES: usize = 20;
+
+/// The most words of an error that are sent.
+const MESSAGE_BYTES: usize = 400;
+
+/// Bytes in front of the data of a read.
+pub(super) const fn read_header_bytes(is_structured: bool) -> usize {
+    if is_structured { CHUNK_BYTES + size_of::<u64>() } else { SIMPLE_BYTES }
+}
+
+/// Replies of one batch, one after the other.
+#[derive(Debug, Default)]
+pub struct Replies {
+    /// Room for them. Only grows, so that no byte is cleared twice.
+    room: Vec<u8>,
+    len: usize,
+    /// Where each reply ends, and when the model's device would have given it.
+    pub(super) due: Vec<(usize, SimTime)>,
+}
+
+impl Replies {
+    /// What is to be sent.
+    pub fn bytes(&self) -> &[u8] {
+        &self.room[..self.len]
+    }
+
+    /// Where each reply ends, and when the model's device would have given it.
+    pub fn due(&self) -> &[(usize, SimTime)] {
+        &self.due
+    }
+
+    /// Room for so many bytes of replies, whatever it held before.
+    pub(super) fn prepare(&mut self, bytes: usize) -> &mut [u8] {
+        self.len = bytes;
+        self.due.clear();
+        if self.room.len() < bytes {
+            // New room is cleared by the system when it is touched; to grow the old would copy it.
+            self.room = vec![0; bytes.next_power_of_two()];
+        }
+        &mut self.room[..bytes]
+    }
+
+    /// Puts other bytes in place of what is there.
+    pub(super) fn replace(&mut self, bytes: Vec<u8>) {
+        self.len = bytes.len();
+        self.room = bytes;
+    }
+
+    /// Gives back the room that only an unusually large batch needed.
+    pub fn shrink(&mut self, keep: usize) {
+        if self.room.len() > keep {
+            self.room = Vec::new();
+            self.len = 0;
+        }
+    }
+}
+
+/// Fills in a simple reply of success.
+pub(super) fn write_simple(at: &mut [u8], cookie: u64) {
+    at[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
+    at[4..8].fill(0);
+    at[8..16].copy_from_slice(&cookie.to_be_bytes());
+}
+
+/// Fills in what stands in front of the data of a read.
+pub(super) fn write_read_header(at: &mut [u8], is_structured: bool, cookie: u64, offset: u64, len: u32) {
+    if !is_structured {
+        return write_simple(at, cookie);
+    }
+    let header = chunk_header(chunk::OFFSET_DATA, cookie, len + size_of::<u64>() as u32);
+    at[..CHUNK_BYTES].copy_from_slice(&header);
+    at[CHUNK_BYTES..][..8].copy_from_slice(&offset.to_be_bytes());
+}
+
+/// The last, and here the only, chunk of a reply.
+fn chunk_header(kind: u16, cookie: u64, len: u32) -> [u8; CHUNK_BYTES] {
+    let mut header = [0; CHUNK_BYTES];
+    header[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
+    header[4..6].copy_from_slice(&chunk::FLAG_DONE.to_be_bytes());
+    header[6..8].copy_from_slice(&kind.to_be_bytes());
+    header[8..16].copy_from_slice(&cookie.to_be_bytes());
+    header[16..].copy_from_slice(&len.to_be_bytes());
+    header
+}
+
+/// Appends an error.
+pub(super) fn put_error(out: &mut Vec<u8>, is_structured: bool, cookie: u64, refusal: &Refusal) {
+    if !is_structured {
+        out.put_u32(SIMPLE_REPLY_MAGIC);
+        out.put_u32(refusal.errno as u32);
+        out.put_u64(cookie);
+        return;
+    }
+    let mut end = refusal.message.len().min(MESSAGE_BYTES);
+    while !refusal.message.is_char_boundary(end) {
+        end -= 1;
+    }
+    let message = &refusal.message.as_bytes()[..end];
+    out.put(&chunk_header(chunk::ERROR, cookie, 6 + message.len() as u32));
+    out.put_u32(refusal.errno as u32);
+    out.put_u16(message.len() as u16);
+    out.put(message);
+}
+
+/// Appends the extents of a block status: length and flags of each.
+pub(super) fn put_status(out: &mut Vec<u8>, cookie: u64, context: u32, extents: &[(u32, u32)]) {
+    out.put(&chunk_header(chunk::BLOCK_STATUS, cookie, 4 + 8 * extents.len() as u32));
+    out.put_u32(context);
+    for (len, flags) in extents {
+        out.put_u32(*len);
+        out.put_u32(*flags);
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs planned requests on the engine.
+
+use super::replies::{put_error, put_status, read_header_bytes, write_read_header, write_simple};
+use super::{Action, BadMagic, BatchLimits, Entry, Plan, Replies, STATUS_CONTEXT, Session, Stop};
+use crate::errno::Refusal;
+use crate::limits::MAX_EXTENTS;
+use crate::wire::allocation;
+use nandscape_core::{Extent, NamespaceError, Op, SimTime};
+use nandscape_engine::{Data, Engine, Request, Served};
+use std::sync::Arc;
+
+/// What zeroes are written from.
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Requests of [`ZEROES`] that run without letting others at the engine.
+const ZERO_REQUESTS: usize = 16;
+
+/// Serves the requests of one connection.
+#[derive(Debug)]
+pub struct Worker {
+    engine: Arc<Engine>,
+    session: Session,
+    limits: BatchLimits,
+    plan: Plan,
+    /// Kept for its allocation.
+    requests: Vec<Request<'static>>,
+    /// What became of the entries of the plan.
+    outcomes: Vec<Result<Served, Refusal>>,
+}
+
+impl Worker {
+    /// Serves what was negotiated, in batches of at most this.
+    pub fn new(engine: Arc<Engine>, session: Session, limits: BatchLimits) -> Self {
+        Self { engine, session, limits, plan: Plan::default(), requests: Vec::new(), outcomes: Vec::new() }
+    }
+
+    /// From now on every request is refused.
+    pub fn stop(&mut self) {
+        self.session.is_stopping = true;
+    }
+
+    /// Runs the requests at the front of `input` and puts their replies in the place of what `replies` held. Gives how many bytes it took
+    /// and why it took no more.
+    pub fn step(&mut self, input: &[u8], replies: &mut Replies) -> Result<(usize, Stop), BadMagic> {
+        let planned = self.plan.fill(&self.session, input, self.limits)?;
+        match self.plan.entries.first() {
+            None => _ = replies.prepare(0),
+            Some(Entry { action: Ok(Action::Status { is_single }), .. }) => self.status(*is_single, replies),
+            Some(Entry { action: Ok(Action::WriteZeroes { is_fua }), .. }) => {
+                self.outcomes.clear();
+                self.outcomes.push(self.write_zeroes(*is_fua));
+                let at = replies.prepare(self.plan.reply_bytes);
+                write_simple(at, self.plan.entries[0].header.cookie);
+                self.finish(replies);
+            }
+            Some(_) => {
+                self.run(input, replies);
+                self.finish(replies);
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Runs the plan as one batch, each reply filled in as if all went well.
+    fn run(&mut self, input: &[u8], replies: &mut Replies) {
+        let Session { ref export, is_structured, .. } = self.session;
+        let mut requests = recycle(std::mem::take(&mut self.requests));
+        let mut room = replies.prepare(self.plan.reply_bytes);
+        for entry in &self.plan.entries {
+            let (reply, rest) = room.split_at_mut(entry.reply_bytes);
+            room = rest;
+            let header = entry.header;
+            let extent = Extent::new(header.offset, u64::from(header.len));
+            let namespace = export.namespace;
+            if let Ok(Action::Read) = entry.action {
+                let (front, data) = reply.split_at_mut(read_header_bytes(is_structured));
+                write_read_header(front, is_structured, header.cookie, header.offset, header.len);
+                requests.push(Request::read(namespace, header.offset, data));
+                continue;
+            }
+            write_simple(reply, header.cookie);
+            requests.push(match entry.action {
+                Ok(Action::Write { is_fua }) => {
+                    let data = &input[entry.payload..][..header.len as usize];
+                    Request::write(namespace, header.offset, data).durable(is_fua)
+                }
+                Ok(Action::Trim { is_fua }) => Request::plain(namespace, Op::Trim, extent).durable(is_fua),
+                Ok(Action::Zero { is_fua }) => {
+                    Request::plain(namespace, Op::WriteZeroes, extent).durable(is_fua)
+                }
+                Ok(Action::Flush) => Request::plain(namespace, Op::Flush, Extent::new(0, 0)),
+                // Nothing to run; `finish` knows.
+                _ => continue,
+            });
+        }
+        self.engine.run(&mut requests);
+        self.outcomes.clear();
+        let mut ran = requests.drain(..);
+        for entry in &self.plan.entries {
+            self.outcomes.push(match &entry.action {
+                Ok(Action::Cache) => Ok(Served::default()),
+                Ok(_) => ran.next().expect("one request each").outcome.map_err(|error| Refusal::from(&error)),
+                Err(refusal) => Err(refusal.clone()),
+            });
+        }
+        drop(ran);
+        self.requests = recycle(requests);
+    }
+
+    /// Puts errors in the place of what did not go well, and notes when each reply is due.
+    fn finish(&mut self, replies: &mut Replies) {
+        if self.outcomes.iter().any(Result::is_err) {
+            return self.finish_with_errors(replies);
+        }
+        let mut end = 0;
+        for (entry, outcome) in self.plan.entries.iter().zip(&self.outcomes) {
+            end += entry.reply_bytes;
+            replies.due.push((end, outcome.as_ref().map_or(SimTime::ZERO, |served| served.done)));
+        }
+    }
+
+    #[cold]
+    fn finish_with_errors(&mut self, replies: &mut Replies) {
+        let mut bytes = Vec::new();
+        let mut at = 0;
+        for (entry, outcome) in self.plan.entries.iter().zip(&self.outcomes) {
+            let done = match outcome {
+                Ok(served) => {
+                    bytes.extend_from_slice(&replies.bytes()[at..][..entry.reply_bytes]);
+                    served.done
+                }
+                Err(refusal) => {
+                    put_error(&mut bytes, self.session.is_structured, entry.header.cookie, refusal);
+                    SimTime::ZERO
+                }
+            };
+            at += entry.reply_bytes;
+            replies.due.push((bytes.len(), done));
+        }
+        replies.replace(bytes);
+    }
+
+    /// Writes zeroes over the only entry of the plan, a piece at a time.
+    fn write_zeroes(&self, is_fua: bool) -> Result<Served, Refusal> {
+        let header = self.plan.entries[0].header;
+        let namespace = self.session.export.namespace;
+        let end = header.offset + u64::from(header.len);
+        let mut at = header.offset;
+        let mut last = Served::default();
+        while at < end {
+            let mut batch = Vec::with_capacity(ZERO_REQUESTS);
+            while batch.len() < ZERO_REQUESTS && at < end {
+                // Pieces end where the zeroes would in a row of them, so that all but the first begin at a page.
+                let piece = ZEROES.len() as u64 - at % ZEROES.len() as u64;
+                let len = piece.min(end - at);
+                let request = Request::write(namespace, at, &ZEROES[..len as usize]);
+                at += len;
+                batch.push(request.durable(is_fua && at == end));
+            }
+            self.engine.run(&mut batch);
+            for request in batch {
+                last = request.outcome.map_err(|error: NamespaceError| Refusal::from(&error))?;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Answers a block status, the only entry of the plan.
+    fn status(&mut self, is_single: bool, replies: &mut Replies) {
+        let header = self.plan.entries[0].header;
+        let namespace = self.session.export.namespace;
+        let most = if is_single { 1 } else { MAX_EXTENTS };
+        let mut extents: Vec<(u32, u32)> = Vec::new();
+        let mut left = Extent::new(header.offset, u64::from(header.len));
+        self.engine.with(|subsystem, _| {
+            while left.len > 0 {
+                let run = subsystem.allocation(namespace, left);
+                let flags = if run.is_mapped { 0 } else { allocation::HOLE | allocation::ZERO };
+                // Runs lie inside a request, whose length has 32 bits.
+                let len = run.bytes as u32;
+                if let Some((sum, same)) = extents.last_mut()
+                    && *same == flags
+                {
+                    *sum += len;
+                } else if extents.len() < most {
+                    extents.push((len, flags));
+                } else {
+                    break;
+                }
+                left = Extent::new(left.offset + run.bytes, left.len - run.bytes);
+            }
+        });
+        let mut bytes = Vec::new();
+        put_status(&mut bytes, header.cookie, STATUS_CONTEXT, &extents);
+        replies.prepare(0);
+        replies.due.push((bytes.len(), SimTime::ZERO));
+        replies.replace(bytes);
+    }
+}
+
+/// An empty vector of requests with the allocation of another: collecting an iterator of a vector into a vector of the same layout
+/// keeps it.
+fn recycle<'b>(mut requests: Vec<Request<'_>>) -> Vec<Request<'b>> {
+    requests.clear();
+    requests
+        .into_iter()
+        .map(|request| Request {
+            payload: Data::None,
+            ..Request::plain(request.namespace, request.op, request.extent)
+        })
+        .collect()
+}
