@@ -62,7 +62,8 @@ pub struct Oob {
     pub stream: u16,
     /// Sequence number of the *data*: grows with every host write, and a copy (any [`Cause`] but [`Cause::Host`]) passes on the number that
     /// it read, so that the newest data of a logical page is known however often it was moved. A device with a journal assigns the
-    /// numbers of host writes itself. A timing-only medium keeps one per block (that of its first page), a medium with bytes one
+    /// numbers of host writes itself, in steps of 65,536, and adds 1 to that of a copy, so that the copy made last counts as newest. A
+    /// timing-only medium keeps one per block (that of its first page), a medium with bytes one
     /// per page.
     pub seq: u64,
 }
@@ -187,6 +188,22 @@ pub enum FlashError {
         /// The program or erase at which it was, counted from the start.
         operation: u64,
     },
+    /// The block still holds the newest data of logical pages, which an erase would lose; refused by a device with a journal.
+    #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
+    HoldsData {
+        /// Which block.
+        block: BlockId,
+        /// Logical pages whose newest data is there.
+        pages: u32,
+    },
+    /// A copy of a logical page that holds nothing, or no such copy where one was said to be; refused by a device with a journal.
+    #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
+    NoCopy {
+        /// Which logical page.
+        lpn: Lpn,
+        /// Where the copy was to be.
+        page: Ppn,
+    },
     /// No such page or block.
     #[error("address {address} outside the device ({limit})")]
     OutOfRange {
@@ -267,7 +284,7 @@ pub trait FlashDevice {
     }
 
     /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the one that [`FlashDevice::newest`]
-    /// gives, with the same [`Oob::seq`]: after a loss of power both ends of a copy may be there and either may have been taken, and a
+    /// gives, with the same [`Oob::seq`] but for the count of copies in it: after a loss of power both ends of a copy may be there and either may have been taken, and a
     /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is no such copy at `page`.
     fn prefer(&mut self, _lpn: Lpn, _page: Ppn) -> Result<(), FlashError> {
         Ok(())

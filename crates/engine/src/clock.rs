@@ -1,47 +1,32 @@
-//! The model's time while a stack is served.
+//! How the model's time runs while a stack is served.
 
-use nandscape_core::SimTime;
-use std::time::Instant;
-
-/// How the model's time runs.
-#[derive(Clone, Copy, Debug)]
+/// The rule by which a request is given the model's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// As fast as the host can: a batch is issued when the one before it has completed in the model, so what the model says of
-    /// latency is what a device would do whose client sends a batch at a time.
+    /// As fast as the host can. The model is a closed loop, as in a replay: `depth` requests are outstanding, and the next is issued the
+    /// moment one of them completes *in the model*. What the model says is then a function of the requests and their order alone, not
+    /// of how the host happened to schedule its threads. Two things are waited for as real clients wait: a flush is issued when everything
+    /// before it has completed, and what follows it when it has. While no request comes for [`crate::QUIET`] of real time, the model's time
+    /// goes on with the real clock, so that background work is done as it would be.
     Free {
-        /// Completion of everything before.
-        now: SimTime,
+        /// Outstanding requests, from 1.
+        depth: u32,
     },
     /// With real time: a request is issued when it really arrives, and should be answered when the model completes it.
-    Paced {
-        /// When the model's time was 0.
-        start: Instant,
-    },
+    Paced,
 }
 
+/// Outstanding requests of a free clock where nothing else is said, as in a replay.
+pub const DEFAULT_DEPTH: u32 = 32;
+
 impl Clock {
-    /// Time runs with the requests.
+    /// Time runs with the requests, [`DEFAULT_DEPTH`] of them outstanding.
     pub const fn free() -> Self {
-        Self::Free { now: SimTime(0) }
+        Self::Free { depth: DEFAULT_DEPTH }
     }
 
-    /// Time runs with the real clock, from now.
-    pub fn paced() -> Self {
-        Self::Paced { start: Instant::now() }
-    }
-
-    /// The model's time at which a batch that arrives now is issued.
-    pub fn issue(&self) -> SimTime {
-        match self {
-            Self::Free { now } => *now,
-            Self::Paced { start } => SimTime(start.elapsed().as_nanos() as u64),
-        }
-    }
-
-    /// A request completed in the model.
-    pub fn completed(&mut self, at: SimTime) {
-        if let Self::Free { now } = self {
-            *now = (*now).max(at);
-        }
+    /// Time runs with the real clock, from the start of the engine.
+    pub const fn paced() -> Self {
+        Self::Paced
     }
 }

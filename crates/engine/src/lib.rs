@@ -4,19 +4,43 @@
 //! [`Engine::run`]; whoever holds the engine runs its batch to the end, without waking another thread. A front end has one batch under
 //! way, of bounded size, so a client that sends faster than the stack runs is held back by its own socket.
 //!
-//! Below the engine there are no locks and no clocks.
+//! Below the engine there are no locks and no clocks. Beside it, and only there:
+//! * [`Stat`]: what it counts and measures while it runs ([`Engine::stat`]);
+//! * [`Background`]: a thread for what is to happen without a request: idle time, samples, warnings;
+//! * [`Engine::start_recording`]: every command in a file that can be replayed;
+//! * [`control`]: a socket over which all of this is asked for.
+//!
+//! A lock is taken only in this order: totals, stack, lateness.
 
+mod background;
 mod clock;
+pub mod control;
+mod meter;
+mod pace;
+mod record;
 mod request;
+mod stack;
+mod stat;
 mod stop;
+mod timeline;
 
-pub use clock::Clock;
+pub use background::Background;
+pub use clock::{Clock, DEFAULT_DEPTH};
+pub use pace::LATE;
+pub use record::RecordError;
 pub use request::{Data, Request, Served};
+pub use stat::{
+    ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, RecordingStat, Space, Stat,
+};
 pub use stop::Stop;
+pub use timeline::QUIET;
 
-use nandscape_core::namespace::Payload;
-use nandscape_core::{Completion, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token};
-use std::sync::{Mutex, MutexGuard};
+use nandscape_core::{NamespaceInfo, SimTime, Subsystem};
+use pace::Pace;
+use stack::Stack;
+use stat::Totals;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Instant;
 
 /// The most requests that a front end should bring at once.
 pub const BATCH_REQUESTS: usize = 256;
@@ -27,21 +51,29 @@ pub const BATCH_BYTES: usize = 8 << 20;
 /// A stack, ready to be served.
 pub struct Engine {
     namespaces: Vec<NamespaceInfo>,
-    core: Mutex<Core>,
+    start: Instant,
+    clock: Clock,
+    totals: Mutex<Totals>,
+    stack: Mutex<Stack>,
+    pace: Mutex<Pace>,
 }
 
-/// What one thread at a time owns.
-struct Core {
-    subsystem: Box<dyn Subsystem + Send>,
-    clock: Clock,
-    completions: Vec<Completion>,
-}
+const UNBROKEN: &str = "no thread panicked while it held the stack";
 
 impl Engine {
     /// Serves `subsystem`, its model's time running as `clock` says.
     pub fn new(subsystem: Box<dyn Subsystem + Send>, clock: Clock) -> Self {
         let namespaces = subsystem.namespaces().to_vec();
-        Self { namespaces, core: Mutex::new(Core { subsystem, clock, completions: Vec::new() }) }
+        let start = Instant::now();
+        let stack = Stack::new(subsystem, clock, start);
+        Self {
+            namespaces,
+            start,
+            clock,
+            totals: Mutex::new(Totals::new(stack.sample(start))),
+            stack: Mutex::new(stack),
+            pace: Mutex::new(Pace::default()),
+        }
     }
 
     /// What there is to serve. A request names its namespace by the index in this list.
@@ -49,57 +81,68 @@ impl Engine {
         &self.namespaces
     }
 
+    /// How the model's time runs.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Runs a batch in order, and leaves in each request what became of it. Returns when all of it has run.
     pub fn run(&self, batch: &mut [Request<'_>]) {
-        let mut core = self.lock();
-        let at = core.clock.issue();
-        for request in batch {
-            request.outcome = core.execute(request, at);
+        let arrival = Instant::now();
+        let (mut stack, entered) = self.enter(arrival);
+        let end = stack.run(batch, arrival, entered);
+        if self.clock == Clock::Paced {
+            self.lock_pace().ready(batch, stack.timeline(), end);
         }
     }
 
-    /// Does something with the stack between two batches.
+    /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that waited for that calls
+    /// [`Engine::answered`] afterwards.
+    pub fn due(&self, served: &Served) -> Option<Instant> {
+        match self.clock {
+            Clock::Free { .. } => None,
+            Clock::Paced => Some(self.start + std::time::Duration::from_nanos(served.done.0)),
+        }
+    }
+
+    /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What that was late is counted.
+    pub fn answered(&self, due: Instant) {
+        self.lock_pace().sent(due, Instant::now());
+    }
+
+    /// Does something with the stack between two batches, when nothing is outstanding in the model.
     pub fn with<R>(&self, action: impl FnOnce(&mut dyn Subsystem, SimTime) -> R) -> R {
-        let mut core = self.lock();
-        let at = core.clock.issue();
-        action(&mut *core.subsystem, at)
+        let (mut stack, entered) = self.enter(Instant::now());
+        stack.between(entered, action)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().expect("no thread panicked while it held the stack")
-    }
-}
-
-impl Core {
-    fn execute(&mut self, request: &mut Request<'_>, at: SimTime) -> Result<Served, NamespaceError> {
-        let (namespace, command) = (request.namespace, request.command());
-        let mut token = self.subsystem.submit(namespace, command, request.payload.as_payload(), at)?;
-        if request.is_fua {
-            // Forced unit access: a flush of everything is more than was asked for, and never less.
-            token = self.subsystem.submit(namespace, Request::flush(), Payload::None, at)?;
-        }
-        let done = match self.subsystem.completion(token) {
-            Some(done) => done,
-            None => self.wait(token),
-        };
-        let done = done.max(at);
-        self.clock.completed(done);
-        Ok(Served { issued: at, done })
+    /// Looks at the stack between two batches. Changes nothing, in the model's time neither.
+    pub fn look<R>(&self, look: impl FnOnce(&dyn Subsystem) -> R) -> R {
+        look(self.lock().subsystem())
     }
 
-    /// Runs an event-driven model until a token completes.
-    fn wait(&mut self, token: Token) -> SimTime {
-        self.subsystem.watch(token, 0);
-        loop {
-            self.completions.clear();
-            let Some(next) = self.subsystem.next_event() else {
-                unreachable!("a watched token completes with some event");
-            };
-            self.subsystem.advance(next, &mut self.completions);
-            if let Some(completion) = self.completions.first() {
-                return completion.at;
+    /// Waits for the stack. When it was got, too.
+    fn enter(&self, arrival: Instant) -> (MutexGuard<'_, Stack>, Instant) {
+        match self.stack.try_lock() {
+            Ok(stack) => (stack, arrival),
+            Err(TryLockError::WouldBlock) => {
+                let stack = self.lock();
+                (stack, Instant::now())
             }
+            Err(TryLockError::Poisoned(error)) => panic!("{UNBROKEN}: {error}"),
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stack> {
+        self.stack.lock().expect(UNBROKEN)
+    }
+
+    fn lock_totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().expect(UNBROKEN)
+    }
+
+    fn lock_pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().expect(UNBROKEN)
     }
 }
 

@@ -6,6 +6,7 @@ mod error;
 mod parts;
 
 pub mod hsbm_gcl;
+pub mod journal;
 pub mod page_map;
 pub mod placement;
 pub mod pm_gcc;
@@ -16,6 +17,7 @@ pub mod victim;
 pub mod wear;
 
 pub use error::{BuildResult, FtlBuildError};
+pub use journal::{Journal, JournalError, JournalOptions};
 pub use page_map::PageMap;
 pub use parts::page_table::PageTable;
 pub use registry::{FtlEntry, ftls, infos};

@@ -6,7 +6,7 @@
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests.
 //! * [`lifetime`]: how much may be written until the flash is worn out.
-//! * [`result`]: the result document (schema 1).
+//! * [`result`]: the result document (schema 1); [`sums`]: counters of a subsystem, added up.
 //!
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod precondition;
 pub mod replay;
 pub mod result;
+pub mod sums;
 
 pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, run_jobs};
 pub use lifetime::LifetimeResult;

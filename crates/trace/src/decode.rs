@@ -1,5 +1,7 @@
 //! Transparent decompression, by the first bytes and not by the name.
 //!
+//! Recordings of a server ([`crate::recording`]) are zstd too, but one that was cut off ends with its last whole frame.
+//!
 //! Everything is streamed, so a small file that expands to terabytes costs time but not memory: zstd windows are limited to
 //! 128 MiB (`--long=27`), xz decoders to 256 MiB.
 
@@ -14,13 +16,16 @@ pub(crate) type Bytes = Box<dyn Read + Send>;
 
 /// Unpacks gzip (all members), zstd (all frames) and xz (all streams); passes anything else through.
 pub(crate) fn decompress(mut raw: Bytes) -> std::io::Result<Bytes> {
-    let head = peek(&mut raw, 6)?;
+    let head = peek(&mut raw, 12)?;
     let is = |magic: &[u8]| head.starts_with(magic);
     // Skippable zstd frames start with 0x184D2A5?.
     let skippable = head.len() >= 4 && head[0] & 0xf0 == 0x50 && head[1..4] == [0x2a, 0x4d, 0x18];
     let (gzip, zstd, xz) = (is(&[0x1f, 0x8b]), is(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable, is(b"\xfd7zXZ\0"));
+    let framed = crate::recording::is_framed(&head);
     let whole = Cursor::new(head).chain(raw);
-    Ok(if gzip {
+    Ok(if framed {
+        Box::new(crate::recording::Frames::new(BufReader::new(whole)))
+    } else if gzip {
         Box::new(Named { inner: MultiGzDecoder::new(whole), what: "gzip" })
     } else if zstd {
         let mut decoder = zstd::Decoder::new(whole)?;

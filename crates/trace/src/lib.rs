@@ -29,6 +29,7 @@ pub mod generators;
 mod lines;
 mod order;
 mod pages;
+pub mod recording;
 pub mod scan;
 mod source;
 pub mod stats;

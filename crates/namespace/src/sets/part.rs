@@ -134,6 +134,7 @@ fn local(error: FlashError, page: Ppn, block: BlockId) -> FlashError {
         FlashError::NotErased { .. } => FlashError::NotErased { page },
         FlashError::OutOfOrder { expected, .. } => FlashError::OutOfOrder { page, expected },
         FlashError::Erased { .. } => FlashError::Erased { page },
+        FlashError::HoldsData { pages, .. } => FlashError::HoldsData { block, pages },
         other => other,
     }
 }

@@ -9,8 +9,8 @@ use crate::result::{
     RunResult, SCHEMA, SetResult, SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult,
     placement_of_logs,
 };
-use nandscape_core::namespace::HostCounts;
-use nandscape_core::{BlockId, Cause, Cost, FtlStats, OpCounts, Subsystem};
+use crate::sums;
+use nandscape_core::{BlockId, OpCounts, Subsystem};
 use nandscape_jobs::{Direction, Job, JobFile};
 use std::collections::BTreeMap;
 
@@ -103,8 +103,8 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
             engine.instant_reads
         ));
     }
-    let host = sum_hosts(subsystem, None);
-    let (stats, cost) = sum_layers(subsystem);
+    let host = sums::hosts(subsystem, None);
+    let (stats, cost) = sums::layers(subsystem);
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
     let per_second = |bytes: u64| if end == 0 { 0.0 } else { bytes as f64 * 1e9 / end as f64 };
     let totals: OpCounts = (0..subsystem.sets()).fold(OpCounts::default(), |mut sum, set| {
@@ -132,7 +132,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         policy: None,
         waf: ratio(totals.programs, host.write_pages),
         waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
-        flash: sum_flash(subsystem, totals),
+        flash: sums::flash(subsystem, totals),
         map,
         gc,
         merges,
@@ -248,66 +248,6 @@ fn levels(measure: &Measure) -> Vec<LatencyLevel> {
     out
 }
 
-/// What hosts asked for, of all namespaces or of those in one set.
-fn sum_hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
-    let mut sum = HostCounts::default();
-    for (index, info) in subsystem.namespaces().iter().enumerate() {
-        if set.is_some_and(|set| set != info.set) {
-            continue;
-        }
-        let host = subsystem.host_counts(index as u32);
-        sum.reads += host.reads;
-        sum.writes += host.writes;
-        sum.trims += host.trims;
-        sum.flushes += host.flushes;
-        sum.read_bytes += host.read_bytes;
-        sum.write_bytes += host.write_bytes;
-        sum.trim_bytes += host.trim_bytes;
-        sum.read_pages += host.read_pages;
-        sum.write_pages += host.write_pages;
-    }
-    sum
-}
-
-fn sum_layers(subsystem: &dyn Subsystem) -> (FtlStats, Cost) {
-    let mut stats = FtlStats::default();
-    let mut cost = Cost::default();
-    for set in 0..subsystem.sets() {
-        let (s, c) = (subsystem.ftl_stats(set), subsystem.cost(set));
-        stats.map_updates += s.map_updates;
-        stats.map_update_bytes += s.map_update_bytes;
-        stats.log_table_updates += s.log_table_updates;
-        stats.gc_runs += s.gc_runs;
-        stats.gc_moved_pages += s.gc_moved_pages;
-        stats.merges_switch += s.merges_switch;
-        stats.merges_full += s.merges_full;
-        stats.merges_evicted += s.merges_evicted;
-        stats.in_place_rewrites += s.in_place_rewrites;
-        stats.live_pages += s.live_pages;
-        cost.map_table_bytes += c.map_table_bytes;
-        cost.dram_bytes += c.dram_bytes;
-        cost.usable_bytes += c.usable_bytes;
-        cost.total_blocks += c.total_blocks;
-        cost.reserve_blocks += c.reserve_blocks;
-        cost.pages_per_block = c.pages_per_block;
-        cost.logical_pages += c.logical_pages;
-    }
-    (stats, cost)
-}
-
-fn sum_flash(subsystem: &dyn Subsystem, totals: OpCounts) -> FlashResult {
-    let mut by_cause: BTreeMap<String, OpCounts> = BTreeMap::new();
-    for set in 0..subsystem.sets() {
-        for cause in Cause::ALL {
-            by_cause
-                .entry(cause.name().to_owned())
-                .or_default()
-                .add(subsystem.device(set).counters().get(cause));
-        }
-    }
-    FlashResult { programs: totals.programs, reads: totals.reads, erases: totals.erases, by_cause }
-}
-
 /// Erases of the good blocks of a set since the counted part began, and of all its blocks.
 fn set_wear(subsystem: &dyn Subsystem, set: u16, before: &[u32], now: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let device = subsystem.device(set);
@@ -337,7 +277,7 @@ fn set_results(subsystem: &dyn Subsystem, wear_before: &[Vec<u32>]) -> Vec<SetRe
     (0..subsystem.sets())
         .map(|set| {
             let device = subsystem.device(set);
-            let host = sum_hosts(subsystem, Some(set));
+            let host = sums::hosts(subsystem, Some(set));
             let totals = device.medium_totals();
             let stats = subsystem.ftl_stats(set);
             let page_bytes = u64::from(device.geometry().page_bytes);

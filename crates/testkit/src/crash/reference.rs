@@ -4,6 +4,8 @@
 //! Every page carries its logical page and a sequence number; a start reads them all, and the highest number wins. Dropped pages are
 //! kept as records in pages of their own, written out before a flush is answered and before any block is erased. An erase waits for
 //! everything before it, and for a barrier.
+//!
+//! Over a device with a journal ([`Log::over_journal`]) all of that is the journal's business, which is tested so without any other layer.
 
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Oob,
@@ -60,6 +62,8 @@ struct Place {
 pub struct Log<D> {
     device: D,
     sabotage: Sabotage,
+    /// The device finds the newest data, keeps drops and makes erases wait.
+    has_journal: bool,
     map: Vec<Option<Place>>,
     /// Pages that were dropped after they held data, with the number of the drop.
     dropped: BTreeMap<u32, u64>,
@@ -87,11 +91,22 @@ const RECORD_BYTES: usize = 12;
 impl<D: FlashDevice> Log<D> {
     /// Starts from what the device holds.
     pub fn new(device: D, sabotage: Sabotage) -> Result<Self, FlashError> {
+        Self::start(device, sabotage, false)
+    }
+
+    /// Starts from what a device with a journal knows.
+    pub fn over_journal(device: D) -> Result<Self, FlashError> {
+        Self::start(device, Sabotage::None, true)
+    }
+
+    fn start(device: D, sabotage: Sabotage, has_journal: bool) -> Result<Self, FlashError> {
         let geometry = *device.geometry();
-        let logical = (geometry.blocks() - SPARE_BLOCKS) * geometry.pages_per_block * 3 / 4;
+        let good = (0..geometry.blocks()).filter(|block| !device.is_bad(BlockId(*block))).count() as u32;
+        let logical = good.saturating_sub(SPARE_BLOCKS) * geometry.pages_per_block * 3 / 4;
         let mut log = Self {
             device,
             sabotage,
+            has_journal,
             map: vec![None; logical as usize],
             dropped: BTreeMap::new(),
             records: Vec::new(),
@@ -111,6 +126,9 @@ impl<D: FlashDevice> Log<D> {
         let geometry = *self.device.geometry();
         let mut drops: BTreeMap<u32, u64> = BTreeMap::new();
         for block in 0..geometry.blocks() {
+            if self.device.is_bad(BlockId(block)) {
+                continue;
+            }
             let pointer = self.device.write_pointer(BlockId(block));
             match pointer {
                 0 => {
@@ -125,8 +143,13 @@ impl<D: FlashDevice> Log<D> {
                 }
                 _ => {}
             }
-            for index in 0..pointer {
+            for index in 0..if self.has_journal { 0 } else { pointer } {
                 self.recover_page(geometry.page(BlockId(block), index), &mut drops)?;
+            }
+        }
+        if self.has_journal {
+            for lpn in 0..self.map.len() {
+                self.map[lpn] = self.device.newest(Lpn(lpn as u32)).map(|page| Place { page, seq: 0 });
             }
         }
         for (lpn, seq) in drops {
@@ -205,6 +228,7 @@ impl<D: FlashDevice> Log<D> {
         while self.free.len() < FREE_BLOCKS {
             let live = self.live();
             let victim = (0..geometry.blocks())
+                .filter(|block| !self.device.is_bad(BlockId(*block)))
                 .filter(|block| !self.free.contains(block) && !self.leaked.contains(block))
                 .filter(|block| self.open != Some(BlockId(*block)))
                 .min_by_key(|block| live[*block as usize])
@@ -243,7 +267,9 @@ impl<D: FlashDevice> Log<D> {
         if (self.has_new_drops && self.sabotage != Sabotage::ErasesBeforeDrops) || has_records {
             self.write_records(at)?;
         }
-        if self.sabotage != Sabotage::EraseFirst {
+        if self.has_journal {
+            self.device.erase(block, Issue::new(at, Cause::Gc))?;
+        } else if self.sabotage != Sabotage::EraseFirst {
             let barrier = self.device.barrier(at)?;
             let mut after = self.device.join(self.all, barrier);
             if self.sabotage == Sabotage::ErasesAtOnce {
@@ -298,12 +324,18 @@ impl<D: FlashDevice> Log<D> {
         Ok(if self.sabotage == Sabotage::AnswersEarly { Token::NONE } else { token })
     }
 
-    fn drop_one(&mut self, lpn: u32) {
-        if self.map[lpn as usize].take().is_some() {
+    fn drop_one(&mut self, lpn: u32, at: SimTime) -> Result<(), FtlError> {
+        if self.map[lpn as usize].take().is_none() {
+            return Ok(());
+        }
+        if self.has_journal {
+            self.device.drop_pages(Lpn(lpn), 1, at)?;
+        } else {
             self.dropped.insert(lpn, self.seq);
             self.seq += 1;
             self.has_new_drops = true;
         }
+        Ok(())
     }
 }
 
@@ -360,10 +392,12 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, _: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
         self.check_range(extent)?;
         let (first, count) = extent.whole_pages(self.page_bytes());
-        (first..first + count).for_each(|lpn| self.drop_one(lpn as u32));
+        for lpn in first..first + count {
+            self.drop_one(lpn as u32, at)?;
+        }
         Ok(Token::NONE)
     }
 
@@ -372,7 +406,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         let mut done = Token::NONE;
         for span in extent.pages(self.page_bytes()) {
             if span.is_whole(self.page_bytes()) {
-                self.drop_one(span.lpn.0);
+                self.drop_one(span.lpn.0, at)?;
             } else if self.map[span.lpn.index()].is_some() {
                 let token = self.write_page(span.lpn, span.start, &vec![0; span.len as usize], at)?;
                 done = self.device.join(done, token);
@@ -394,7 +428,9 @@ impl<D: FlashDevice> Ftl for Log<D> {
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        self.flush(at)
+        let flushed = self.flush(at)?;
+        let written = self.device.checkpoint(at)?;
+        Ok(self.device.join(flushed, written))
     }
 
     fn idle(&mut self, _: SimTime, _: SimTime) -> Result<(), FtlError> {

@@ -124,6 +124,40 @@ impl LineFormat for Csv {
     }
 }
 
+/// Lines of the format.
+pub(crate) struct CsvLines;
+
+impl CsvLines {
+    /// The first line.
+    pub fn header(out: &mut Vec<u8>, volume: bool, hint: bool) {
+        out.extend_from_slice(HEADER);
+        out.extend_from_slice(if volume { b",volume" } else { b"" });
+        out.extend_from_slice(if hint { b",hint" } else { b"" });
+        out.push(b'\n');
+    }
+
+    /// A request.
+    pub fn line(out: &mut Vec<u8>, record: &IoRecord, volume: bool, hint: bool) {
+        let ns = record.at.as_ns();
+        let (us, rest) = (ns / 1000, ns % 1000);
+        let written = (|| {
+            write!(out, "{us}")?;
+            if rest > 0 {
+                write!(out, ".{rest:03}")?;
+            }
+            write!(out, ",{},{},{}", record.op.letter(), record.offset, record.len)?;
+            if volume {
+                write!(out, ",{}", record.volume)?;
+            }
+            if hint {
+                write!(out, ",{}", record.hint)?;
+            }
+            out.write_all(b"\n")
+        })();
+        written.expect("a vector takes everything");
+    }
+}
+
 struct Writer<'a> {
     out: Box<dyn Write + 'a>,
     line: Vec<u8>,
@@ -132,19 +166,12 @@ struct Writer<'a> {
 
 impl RecordWriter for Writer<'_> {
     fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
+        self.line.clear();
         if !self.started {
             self.started = true;
-            self.out.write_all(HEADER)?;
-            self.out.write_all(b"\n")?;
+            CsvLines::header(&mut self.line, false, false);
         }
-        self.line.clear();
-        let ns = record.at.as_ns();
-        let (us, rest) = (ns / 1000, ns % 1000);
-        write!(self.line, "{us}")?;
-        if rest > 0 {
-            write!(self.line, ".{rest:03}")?;
-        }
-        writeln!(self.line, ",{},{},{}", record.op.letter(), record.offset, record.len)?;
+        CsvLines::line(&mut self.line, record, false, false);
         self.out.write_all(&self.line)
     }
 

@@ -1,0 +1,46 @@
+//! Whether the host keeps the model's pace.
+
+use crate::meter::Times;
+use crate::request::Request;
+use crate::timeline::Timeline;
+use std::time::{Duration, Instant};
+
+/// An answer that comes later than this after the model's completion counts as late. A sleeping thread wakes up some 60 us after it asked to, so
+/// a smaller span would call every answer late that was waited for.
+pub const LATE: Duration = Duration::from_micros(200);
+
+/// Lateness of answers on a paced clock.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// How late each answer was; 0 for those in time.
+    pub times: Times,
+    /// Answers.
+    pub answers: u64,
+    /// Later than [`LATE`].
+    pub late: u64,
+}
+
+impl Pace {
+    /// A batch has run. Those of its answers that were due before are late by now; the others are told of by [`Pace::sent`].
+    pub fn ready(&mut self, batch: &[Request<'_>], timeline: &Timeline, end: Instant) {
+        for request in batch {
+            let Some(due) = request.outcome.as_ref().ok().and_then(|served| timeline.due(served.done)) else {
+                continue;
+            };
+            self.answers += 1;
+            if due < end {
+                self.record(end - due);
+            }
+        }
+    }
+
+    /// An answer was sent.
+    pub fn sent(&mut self, due: Instant, now: Instant) {
+        self.record(now.saturating_duration_since(due));
+    }
+
+    fn record(&mut self, late: Duration) {
+        self.times.record(late.as_nanos() as u64);
+        self.late += u64::from(late > LATE);
+    }
+}

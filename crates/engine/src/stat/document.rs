@@ -1,0 +1,210 @@
+//! The shape of a stat document. Names as in the result document where it has them; add, never rename.
+
+use nandscape_core::OpCounts;
+use nandscape_core::namespace::HostCounts;
+use nandscape_core::recovery::RecoveryReport;
+use nandscape_sim::result::{
+    CostResult, FlashResult, GcResult, LatencySummary, MapResult, MergeResult, SetResult, ThroughputResult,
+    TimeResult, WearResult,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a server tells of itself. Counters run since the start of the server or the last reset; wear is of the whole life of the device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Stat {
+    /// Version of the document's shape: 1.
+    pub schema: u32,
+    /// Version of nandscape.
+    pub version: String,
+    /// Process id of the server.
+    pub pid: u32,
+    /// Seconds since the server started.
+    pub uptime_s: f64,
+    /// How the model's time runs.
+    pub clock: ClockStat,
+    /// Every namespace.
+    pub namespaces: Vec<NamespaceStat>,
+    /// What the hosts asked for.
+    pub host: HostCounts,
+    /// What the flash did.
+    pub flash: FlashResult,
+    /// Programs over host pages written; null without writes.
+    pub waf: Option<f64>,
+    /// Programs times page size over host bytes written; null without writes.
+    pub waf_bytes: Option<f64>,
+    /// The last seconds.
+    pub interval: Interval,
+    /// Free and used.
+    pub space: Space,
+    /// Erase counts over the good blocks, since the device was made.
+    pub wear: WearResult,
+    /// Mapping table.
+    pub map: MapResult,
+    /// Garbage collection.
+    pub gc: GcResult,
+    /// Log-block merges.
+    pub merges: MergeResult,
+    /// The model's time, and the real one, since the start or the last reset.
+    pub time: TimeResult,
+    /// In the model's time.
+    pub throughput: ThroughputResult,
+    /// Issue to completion in the model.
+    pub latency_ns: Latencies,
+    /// Arrival at the engine to when the answer may be sent, in real time.
+    pub real_latency_ns: Latencies,
+    /// Waiting for the stack.
+    pub queue: QueueStat,
+    /// Whether the host keeps the pace; absent on a free clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PaceStat>,
+    /// Failed requests by kind of error.
+    pub errors: BTreeMap<String, u64>,
+    /// Why sets take no more writes, by number of the set.
+    pub read_only: BTreeMap<u16, String>,
+    /// Pages that failed their checksum when they were read, since the start.
+    pub checksum_errors: u64,
+    /// Pages that were found to be cut short, since the start.
+    pub torn_pages: u64,
+    /// What the start found, for each set whose device keeps a journal.
+    pub recovery: Vec<RecoveryReport>,
+    /// What the device costs.
+    pub cost: CostResult,
+    /// Each NVM set by itself, where there are several. Without wear.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<SetResult>,
+    /// What streams or placement handles were written, where writes are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<serde_json::Value>,
+    /// Writes by what the blocks hold, for each namespace whose file system is watched.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, serde_json::Value>,
+    /// The recording that runs or ran last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<RecordingStat>,
+    /// The configuration of the device, as nested tables.
+    #[serde(default)]
+    pub config: serde_json::Value,
+}
+
+/// How the model's time runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClockStat {
+    /// `free` or `paced`.
+    pub mode: String,
+    /// Requests outstanding in the model, on a free clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct NamespaceStat {
+    /// Its name.
+    pub name: String,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Device page in bytes.
+    pub page_bytes: u32,
+    /// NVM set that holds it.
+    pub set: u16,
+    /// What hosts asked of it.
+    pub host: HostCounts,
+}
+
+/// The last seconds: ten at most.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Interval {
+    /// Real time of the interval.
+    pub seconds: f64,
+    /// The model's time in it.
+    pub simulated_ns: u64,
+    /// What the hosts asked for.
+    pub host: HostCounts,
+    /// What the flash did.
+    pub flash: OpCounts,
+    /// Programs over host pages written; null without writes.
+    pub waf: Option<f64>,
+    /// Requests a second of real time.
+    pub requests_per_s: f64,
+    /// Bytes read a second of real time.
+    pub read_bytes_per_s: f64,
+    /// Bytes written a second of real time.
+    pub write_bytes_per_s: f64,
+    /// Issue to completion in the model.
+    pub latency_ns: Latencies,
+    /// Arrival to answer in real time.
+    pub real_latency_ns: Latencies,
+}
+
+/// Latencies by kind of request. Percentiles are within 1 %.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Reads.
+    pub read: LatencySummary,
+    /// Writes, forced unit access included.
+    pub write: LatencySummary,
+    /// Discards and write zeroes.
+    pub trim: LatencySummary,
+    /// Flushes.
+    pub flush: LatencySummary,
+}
+
+/// Free and used space.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Space {
+    /// Blocks that translation layers may use.
+    pub total_blocks: u64,
+    /// Of these, blocks that are erased.
+    pub free_blocks: u64,
+    /// Blocks that are bad, from the factory or since.
+    pub bad_blocks: u64,
+    /// Logical pages that hold data.
+    pub live_pages: u64,
+    /// Logical pages in all.
+    pub logical_pages: u64,
+    /// Bytes in those that hold data.
+    pub live_bytes: u64,
+}
+
+/// How batches waited for the stack, which one thread at a time owns.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct QueueStat {
+    /// Batches that front ends brought.
+    pub batches: u64,
+    /// How long they waited.
+    pub wait_ns: LatencySummary,
+}
+
+/// Whether the host keeps the model's pace.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct PaceStat {
+    /// Answers with a time of their own.
+    pub answers: u64,
+    /// Those that were later than `late_after_ns`.
+    pub late: u64,
+    /// What counts as late.
+    pub late_after_ns: u64,
+    /// How late answers were, over all whose sending was seen.
+    pub late_ns: LatencySummary,
+}
+
+/// A recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingStat {
+    /// The file.
+    pub path: String,
+    /// Whether it still runs.
+    pub is_running: bool,
+    /// Commands taken.
+    pub commands: u64,
+    /// Refused commands, which are not recorded.
+    pub left_out: u64,
+    /// Bytes in the file.
+    pub file_bytes: u64,
+    /// How long requests waited for the file to be written.
+    pub stalled_ns: u64,
+    /// Why it ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}

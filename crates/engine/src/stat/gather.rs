@@ -1,0 +1,246 @@
+//! Gathers a stat document.
+
+use super::document::{ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, Stat};
+use super::totals::Sample;
+use crate::Engine;
+use crate::clock::Clock;
+use crate::meter::Meter;
+use crate::pace::{LATE, Pace};
+use nandscape_core::namespace::HostCounts;
+use nandscape_core::{BlockId, OpCounts, Subsystem};
+use nandscape_sim::result::{
+    CostResult, FlashResult, GcResult, RunResult, SetResult, ThroughputResult, TimeResult, WearResult,
+};
+use nandscape_sim::sums;
+use std::time::Instant;
+
+/// Blocks looked at before requests get their turn again: some tens of microseconds.
+const CHUNK_BLOCKS: u32 = 8192;
+
+impl Engine {
+    /// Everything that is counted and measured, now. Requests wait only while the counters are copied.
+    pub fn stat(&self) -> Stat {
+        let mut totals = self.lock_totals();
+        let now = self.take_meter(&mut totals);
+        let mut stat = self.lock().counters();
+        let (recent_start, recent) = totals.recent();
+        stat.interval = interval(&recent_start, &now, &recent);
+        let wall_s = (now.at - totals.first.at).as_secs_f64();
+        stat.time = time(&stat.host, now.model.since(totals.first.model).0, wall_s);
+        stat.throughput = throughput(&stat.host, stat.time.simulated_ns);
+        stat.latency_ns = Latencies::new(&totals.sum.model);
+        stat.real_latency_ns = Latencies::new(&totals.sum.real);
+        stat.queue = QueueStat { batches: totals.sum.batches, wait_ns: totals.sum.wait.summary() };
+        stat.errors = totals.sum.errors.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        drop(totals);
+        stat.schema = 1;
+        env!("CARGO_PKG_VERSION").clone_into(&mut stat.version);
+        stat.pid = std::process::id();
+        stat.uptime_s = (now.at - self.start).as_secs_f64();
+        stat.clock = ClockStat::new(self.clock);
+        if self.clock == Clock::Paced {
+            stat.pace = Some(self.pace_stat());
+        }
+        self.scan_blocks(&mut stat);
+        stat
+    }
+
+    /// Starts all counters and measurements anew. Wear counts on.
+    pub fn reset(&self) {
+        let mut totals = self.lock_totals();
+        let mut stack = self.lock();
+        stack.reset();
+        totals.reset(stack.sample(Instant::now()));
+        drop(stack);
+        *self.lock_pace() = Pace::default();
+    }
+
+    /// Takes what was measured since the last time, so that intervals have edges. [`crate::Background`] does so each second.
+    pub(crate) fn sample(&self) {
+        let mut totals = self.lock_totals();
+        self.take_meter(&mut totals);
+    }
+
+    pub(crate) fn pace_stat(&self) -> PaceStat {
+        let pace = self.lock_pace();
+        PaceStat {
+            answers: pace.answers,
+            late: pace.late,
+            late_after_ns: LATE.as_nanos() as u64,
+            late_ns: pace.times.summary(),
+        }
+    }
+
+    fn take_meter(&self, totals: &mut super::Totals) -> Sample {
+        let mut stack = self.lock();
+        stack.swap_meter(&mut totals.empty);
+        let now = stack.sample(Instant::now());
+        drop(stack);
+        totals.add_taken(now);
+        now
+    }
+
+    /// Wear and free blocks, a part at a time, so that no request waits for a big device.
+    fn scan_blocks(&self, stat: &mut Stat) {
+        let mut erases = Vec::with_capacity(stat.cost.total_blocks as usize);
+        let sets = self.look(|subsystem| subsystem.sets());
+        for set in 0..sets {
+            let blocks = self.look(|subsystem| subsystem.device(set).geometry().blocks());
+            for first in (0..blocks).step_by(CHUNK_BLOCKS as usize) {
+                self.look(|subsystem| {
+                    let device = subsystem.device(set);
+                    for block in (first..blocks.min(first + CHUNK_BLOCKS)).map(BlockId) {
+                        if !device.is_bad(block) {
+                            erases.push(device.erase_count(block));
+                            stat.space.free_blocks += u64::from(device.write_pointer(block) == 0);
+                        }
+                    }
+                });
+            }
+        }
+        stat.space.total_blocks = erases.len() as u64;
+        stat.wear = WearResult::new(erases.into_iter());
+    }
+}
+
+impl crate::stack::Stack {
+    /// The part of the document that comes from the stack's own counters.
+    fn counters(&mut self) -> Stat {
+        let recording = self.tap().as_ref().map(crate::record::Tap::stat);
+        let subsystem = self.subsystem();
+        let mut flash = OpCounts::default();
+        let mut stat = Stat { recording, ..Stat::default() };
+        for set in 0..subsystem.sets() {
+            let device = subsystem.device(set);
+            flash.add(device.medium_totals());
+            stat.read_only.extend(subsystem.read_only(set).map(|why| (set, why.to_owned())));
+            stat.recovery.extend(device.recovery().cloned());
+        }
+        // Of the whole device, whichever set is asked.
+        let health = subsystem.device(0).health();
+        stat.checksum_errors = health.checksum_errors;
+        stat.torn_pages = health.torn_pages;
+        stat.space.bad_blocks = health.bad_blocks;
+        let page_bytes = u64::from(subsystem.device(0).geometry().page_bytes);
+        let (layers, cost) = sums::layers(subsystem);
+        stat.host = sums::hosts(subsystem, None);
+        stat.flash = sums::flash(subsystem, flash);
+        stat.waf = ratio(flash.programs, stat.host.write_pages);
+        stat.waf_bytes = ratio(flash.programs * page_bytes, stat.host.write_bytes);
+        (stat.map, stat.gc, stat.merges) = RunResult::map_gc_merges(&layers, &cost);
+        stat.cost = CostResult::from(cost);
+        stat.space.live_pages = layers.live_pages;
+        stat.space.live_bytes = layers.live_pages * page_bytes;
+        stat.space.logical_pages = cost.logical_pages;
+        stat.placement = subsystem.placement().map(to_json);
+        for (index, info) in (0..).zip(subsystem.namespaces()) {
+            if let Some(kinds) = subsystem.kinds(index) {
+                stat.kinds.insert(info.name.clone(), to_json(kinds));
+            }
+            stat.namespaces.push(NamespaceStat {
+                name: info.name.clone(),
+                capacity_bytes: info.capacity_bytes,
+                page_bytes: info.page_bytes,
+                set: info.set,
+                host: subsystem.host_counts(index),
+            });
+        }
+        if subsystem.sets() > 1 {
+            stat.sets = (0..subsystem.sets()).map(|set| set_result(subsystem, set)).collect();
+        }
+        stat
+    }
+}
+
+fn to_json(report: impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(report).expect("a report of numbers and names is valid JSON")
+}
+
+fn set_result(subsystem: &dyn Subsystem, set: u16) -> SetResult {
+    let device = subsystem.device(set);
+    let (host, totals, layer) =
+        (sums::hosts(subsystem, Some(set)), device.medium_totals(), subsystem.ftl_stats(set));
+    let inside = subsystem.namespaces().iter().filter(|info| info.set == set);
+    SetResult {
+        set,
+        namespaces: inside.map(|info| info.name.clone()).collect(),
+        waf: ratio(totals.programs, host.write_pages),
+        waf_bytes: ratio(totals.programs * u64::from(device.geometry().page_bytes), host.write_bytes),
+        flash: FlashResult::new(totals, device.counters()),
+        gc: GcResult { runs: layer.gc_runs, moved_pages: layer.gc_moved_pages },
+        wear: WearResult::default(),
+        cost: CostResult::from(subsystem.cost(set)),
+        host,
+    }
+}
+
+fn interval(start: &Sample, now: &Sample, meter: &Meter) -> Interval {
+    let seconds = (now.at - start.at).as_secs_f64();
+    let host = since(&now.host, &start.host);
+    let flash = OpCounts {
+        programs: now.flash.programs - start.flash.programs,
+        reads: now.flash.reads - start.flash.reads,
+        erases: now.flash.erases - start.flash.erases,
+    };
+    let per_s = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+    Interval {
+        seconds,
+        simulated_ns: now.model.since(start.model).0,
+        waf: ratio(flash.programs, host.write_pages),
+        requests_per_s: per_s(host.reads + host.writes + host.trims + host.flushes),
+        read_bytes_per_s: per_s(host.read_bytes),
+        write_bytes_per_s: per_s(host.write_bytes),
+        latency_ns: Latencies::new(&meter.model),
+        real_latency_ns: Latencies::new(&meter.real),
+        host,
+        flash,
+    }
+}
+
+fn since(now: &HostCounts, before: &HostCounts) -> HostCounts {
+    HostCounts {
+        reads: now.reads.saturating_sub(before.reads),
+        writes: now.writes.saturating_sub(before.writes),
+        trims: now.trims.saturating_sub(before.trims),
+        flushes: now.flushes.saturating_sub(before.flushes),
+        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+        write_bytes: now.write_bytes.saturating_sub(before.write_bytes),
+        trim_bytes: now.trim_bytes.saturating_sub(before.trim_bytes),
+        read_pages: now.read_pages.saturating_sub(before.read_pages),
+        write_pages: now.write_pages.saturating_sub(before.write_pages),
+    }
+}
+
+fn time(host: &HostCounts, simulated_ns: u64, wall_s: f64) -> TimeResult {
+    let pages = (host.read_pages + host.write_pages) as f64;
+    TimeResult {
+        simulated_ns,
+        wall_s,
+        host_pages_per_wall_s: if wall_s > 0.0 { pages / wall_s } else { 0.0 },
+    }
+}
+
+fn throughput(host: &HostCounts, simulated_ns: u64) -> ThroughputResult {
+    let per_s = |bytes: u64| if simulated_ns > 0 { bytes as f64 * 1e9 / simulated_ns as f64 } else { 0.0 };
+    ThroughputResult { read_bytes_per_s: per_s(host.read_bytes), write_bytes_per_s: per_s(host.write_bytes) }
+}
+
+fn ratio(a: u64, b: u64) -> Option<f64> {
+    (b > 0).then(|| a as f64 / b as f64)
+}
+
+impl Latencies {
+    fn new(times: &[crate::meter::Times; crate::meter::KINDS]) -> Self {
+        let [read, write, trim, flush] = times.each_ref().map(crate::meter::Times::summary);
+        Self { read, write, trim, flush }
+    }
+}
+
+impl ClockStat {
+    fn new(clock: Clock) -> Self {
+        match clock {
+            Clock::Free { depth } => Self { mode: "free".to_owned(), depth: Some(depth) },
+            Clock::Paced => Self { mode: "paced".to_owned(), depth: None },
+        }
+    }
+}

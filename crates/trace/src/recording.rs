@@ -1,0 +1,277 @@
+//! Recordings: the native CSV, written while a device is served, and readable however the server ended.
+//!
+//! `.csv` is plain text. `.csv.zst` is a sequence of whole zstd frames, each behind a skippable frame of 20 bytes that gives its length
+//! (little endian: magic 0x184D2A5E, 12, `nsr1`, bytes of the zstd frame, bytes of text). zstd's own tools pass over those. A reader that knows
+//! them can tell a last frame that was cut off, because the server was killed while it wrote, from a damaged file: it ends before it.
+
+use crate::formats::csv::CsvLines;
+use nandscape_core::IoRecord;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::path::Path;
+
+const MAGIC: [u8; 12] = *b"\x5e\x2a\x4d\x18\x0c\0\0\0nsr1";
+const HEADER_BYTES: usize = 20;
+/// Neither a frame nor its text may be longer: what a reader allocates.
+const FRAME_MAX: usize = 16 << 20;
+/// Text of a frame.
+const FRAME_TEXT: usize = 512 << 10;
+const LEVEL: i32 = 3;
+
+/// Columns beside the four that every native CSV has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Number of the namespace.
+    pub volume: bool,
+    /// Stream id or placement handle.
+    pub hint: bool,
+}
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct RecordingWriter {
+    file: File,
+    compresses: bool,
+    columns: Columns,
+    text: Vec<u8>,
+    file_bytes: u64,
+}
+
+impl RecordingWriter {
+    /// Makes the file, which must not exist. Its name ends in `.csv` or `.csv.zst`.
+    pub fn create(path: &Path, columns: Columns) -> Result<Self> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let plain = name.strip_suffix(".zst");
+        let compresses = plain.is_some();
+        if Path::new(plain.unwrap_or(&name)).extension().is_none_or(|extension| extension != "csv") {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!("{}: expected a name that ends in .csv or .csv.zst", path.display()),
+            ));
+        }
+        let file = File::create_new(path).map_err(|error| named(path, &error))?;
+        let mut text = Vec::with_capacity(FRAME_TEXT + 4096);
+        CsvLines::header(&mut text, columns.volume, columns.hint);
+        let mut writer = Self { file, compresses, columns, text, file_bytes: 0 };
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Adds commands. They are in the file after [`RecordingWriter::flush`], or when enough have come together.
+    pub fn write(&mut self, records: &[IoRecord]) -> Result<()> {
+        for record in records {
+            CsvLines::line(&mut self.text, record, self.columns.volume, self.columns.hint);
+            if self.text.len() >= FRAME_TEXT {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what has come together.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let bytes = if self.compresses { frame(&self.text)? } else { std::mem::take(&mut self.text) };
+        self.file.write_all(&bytes)?;
+        self.file_bytes += bytes.len() as u64;
+        if !self.compresses {
+            self.text = bytes;
+        }
+        self.text.clear();
+        Ok(())
+    }
+
+    /// Bytes in the file.
+    pub const fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Writes the rest, down to the disk.
+    pub fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        self.file.sync_data()?;
+        Ok(self.file_bytes)
+    }
+}
+
+fn named(path: &Path, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn frame(text: &[u8]) -> Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    let packed = compressor.compress(text)?;
+    let mut out = Vec::with_capacity(HEADER_BYTES + packed.len());
+    out.extend_from_slice(&MAGIC);
+    for length in [packed.len(), text.len()] {
+        out.extend_from_slice(&u32::try_from(length).map_err(Error::other)?.to_le_bytes());
+    }
+    out.extend_from_slice(&packed);
+    Ok(out)
+}
+
+/// Whether a file that begins so is a recording.
+pub(crate) fn is_framed(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC)
+}
+
+/// Reads the frames of a recording, up to a last one that was cut off.
+pub(crate) struct Frames<R> {
+    source: R,
+    text: Vec<u8>,
+    read: usize,
+    position: u64,
+}
+
+impl<R: Read> Frames<R> {
+    pub fn new(source: R) -> Self {
+        Self { source, text: Vec::new(), read: 0, position: 0 }
+    }
+
+    /// The next frame's text; `false` at the end.
+    fn next(&mut self) -> Result<bool> {
+        let mut header = [0; HEADER_BYTES];
+        if !fill(&mut self.source, &mut header)? {
+            return Ok(false);
+        }
+        let length =
+            |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes")) as usize;
+        let (packed, text) = (length(12), length(16));
+        if header[..12] != MAGIC || packed > FRAME_MAX || text > FRAME_MAX {
+            return Err(self.damaged("expected the header of a frame"));
+        }
+        let mut bytes = vec![0; packed];
+        if !fill(&mut self.source, &mut bytes)? {
+            return Ok(false);
+        }
+        self.text = zstd::bulk::decompress(&bytes, text).map_err(|error| self.damaged(&error.to_string()))?;
+        self.read = 0;
+        self.position += (HEADER_BYTES + packed) as u64;
+        Ok(true)
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        Error::new(
+            ErrorKind::InvalidData,
+            format!("the recording is damaged at offset {}: {what}", self.position),
+        )
+    }
+}
+
+/// Fills a buffer; `false` if the source ends before.
+fn fill(source: &mut impl Read, buffer: &mut [u8]) -> Result<bool> {
+    match source.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl<R: Read> Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        while self.read == self.text.len() {
+            if !self.next()? {
+                return Ok(0);
+            }
+        }
+        let rest = &self.text[self.read..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.read += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::{Op, SimTime};
+
+    fn record(n: u64) -> IoRecord {
+        let (at, offset) = (SimTime(n * 1_234), n * 4096);
+        IoRecord { at, offset, len: 4096, volume: (n % 3) as u32, hint: (n % 5) as u16, op: Op::Write }
+    }
+
+    fn text(bytes: &[u8]) -> Result<String> {
+        let mut out = String::new();
+        Frames::new(bytes).read_to_string(&mut out)?;
+        Ok(out)
+    }
+
+    /// A recording of several frames: its bytes, and where they end.
+    fn sample() -> (Vec<u8>, Vec<usize>) {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for part in 0..4u64 {
+            let mut lines = Vec::new();
+            for n in part * 100..(part + 1) * 100 {
+                CsvLines::line(&mut lines, &record(n), true, true);
+            }
+            bytes.extend(frame(&lines).unwrap());
+            ends.push(bytes.len());
+        }
+        (bytes, ends)
+    }
+
+    #[test]
+    fn cut_anywhere_a_recording_gives_the_whole_lines_before() {
+        let (bytes, ends) = sample();
+        let whole = text(&bytes).unwrap();
+        assert_eq!(whole.lines().count(), 400);
+        for cut in 0..=bytes.len() {
+            let got = text(&bytes[..cut]).unwrap();
+            assert!(whole.starts_with(&got) && (got.is_empty() || got.ends_with('\n')), "{cut}");
+            assert_eq!(got.lines().count(), 100 * ends.iter().filter(|end| **end <= cut).count(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_an_error_unless_it_looks_like_a_cut() {
+        let (bytes, _) = sample();
+        let whole = text(&bytes).unwrap();
+        let mut refused = 0;
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            match text(&damaged) {
+                Err(error) => {
+                    assert!(error.to_string().contains("damaged at offset"), "{error}");
+                    refused += 1;
+                }
+                // A length that grows past the end of the file.
+                Ok(got) => assert!(whole.starts_with(&got), "{at}"),
+            }
+        }
+        assert!(refused > bytes.len() * 9 / 10, "{refused} of {}", bytes.len());
+    }
+
+    #[test]
+    fn plain_and_compressed_files_read_alike_and_other_names_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let records: Vec<IoRecord> = (0..50_000).map(record).collect();
+        let mut read = Vec::new();
+        for name in ["t.csv", "t.csv.zst"] {
+            let path = dir.path().join(name);
+            let mut writer = RecordingWriter::create(&path, Columns { volume: true, hint: true }).unwrap();
+            writer.write(&records).unwrap();
+            let bytes = writer.finish().unwrap();
+            assert_eq!(bytes, path.metadata().unwrap().len());
+            let target = crate::Target { capacity_bytes: 1 << 30, page_bytes: 4096 };
+            let reader = crate::open(path.to_str().unwrap(), &crate::OpenOptions::default(), target).unwrap();
+            read.push(reader.map(|record| record.unwrap()).collect::<Vec<_>>());
+            assert!(
+                RecordingWriter::create(&path, Columns::default()).unwrap_err().to_string().contains(name)
+            );
+        }
+        assert_eq!(read[0].len(), records.len());
+        for (got, record) in read[0].iter().zip(&records) {
+            // Volumes are laid side by side by whoever reads.
+            assert_eq!((got.at, got.op, got.len, got.hint), (record.at, record.op, record.len, record.hint));
+        }
+        assert_eq!(read[0], read[1]);
+        let wrong = RecordingWriter::create(&dir.path().join("t.json"), Columns::default()).unwrap_err();
+        assert!(wrong.to_string().contains("expected a name that ends in .csv or .csv.zst"), "{wrong}");
+    }
+}
