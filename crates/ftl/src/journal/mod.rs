@@ -53,8 +53,13 @@ pub struct Journal<D> {
     newest: Newest,
     /// Of the next host write or drop.
     seq: u64,
+    /// Completes when the first checkpoint of a new device is durable, before which no data may be there.
+    born: Token,
     /// Completes when every program of the layer so far has.
     programmed: Token,
+    /// Completes when every erase of the layer so far has. A checkpoint waits for it: a block that it knows as erased, and that was not, would
+    /// bring back what was dropped before.
+    erased: Token,
     /// Programs of the layer since this start.
     programs: u64,
     /// The checkpoint goes on, or a new one begins, when there were so many programs.
@@ -179,7 +184,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         } else if oob.seq % SEQ_STEP < SEQ_STEP - 1 {
             oob.seq += 1;
         }
-        let done = self.device.program(page, oob, transfer, data, issue)?;
+        let after = self.device.join(issue.after, self.born);
+        let done = self.device.program(page, oob, transfer, data, issue.after(after))?;
         if issue.cause == Cause::Host {
             self.seq += SEQ_STEP;
         }
@@ -217,7 +223,9 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
             }
         }
         self.is_touched = true;
-        self.device.erase(block, issue.after(after))
+        let done = self.device.erase(block, issue.after(after))?;
+        self.erased = self.device.join(self.erased, done);
+        Ok(done)
     }
 
     #[inline]
@@ -361,6 +369,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     fn reset_time(&mut self, at: SimTime) {
         self.device.reset_time(at);
         self.programmed = Token::NONE;
+        self.born = Token::NONE;
+        self.erased = Token::NONE;
         self.meta.forget_time();
     }
 

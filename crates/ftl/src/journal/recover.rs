@@ -230,7 +230,9 @@ impl<D: FlashDevice> Opening<D> {
             newest: Newest::new(&self.geometry),
             seq: SEQ_STEP,
             allows_loss: false,
+            born: Token::NONE,
             programmed: Token::NONE,
+            erased: Token::NONE,
             programs: 0,
             due: interval,
             is_touched: false,
@@ -254,6 +256,7 @@ impl<D: FlashDevice> Opening<D> {
         }
         let mut journal = self.journal(pool);
         journal.checkpoint_now(SimTime::ZERO)?;
+        journal.born = journal.meta.records_done;
         journal.report = RecoveryReport { was_clean: true, ..RecoveryReport::default() };
         Ok(journal)
     }

@@ -433,7 +433,8 @@ impl<D: FlashDevice> Journal<D> {
         let mut after = Token::NONE;
         if self.options.sabotage != Sabotage::EndWithoutWait {
             let durable = self.device.barrier(at)?;
-            after = self.device.join(durable, self.programmed);
+            let programmed = self.device.join(durable, self.programmed);
+            after = self.device.join(programmed, self.erased);
         }
         let meta = &mut self.meta;
         meta.payload.clear();

@@ -12,6 +12,7 @@ use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Medium, Nand};
 use std::fmt;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How much is tried at each cut.
@@ -214,6 +215,10 @@ impl Walk<'_> {
                     continue;
                 }
                 let mut rng = seeded(mix(self.case.seed, 0, cut, kind));
+                if self.case.only.is_some() {
+                    let story = states.story(kind, &mut rng.clone());
+                    let _ = write!(std::io::stderr(), "what cut {name} leaves:\n{story}");
+                }
                 let fails = |message: String| {
                     let at =
                         run.operations.get(cut).map_or_else(|| "the end".to_owned(), ToString::to_string);
@@ -292,15 +297,15 @@ impl Walk<'_> {
             states.advance(cut);
             for kind in states.kinds(1) {
                 let mut rng = seeded(mix(case.seed ^ salt as u64, 1, cut, kind));
+                let story = case.only.map(|_| states.story(kind, &mut rng.clone()));
                 let nand = states.state(kind, &mut rng);
                 self.tally.points += 1;
                 self.tally.again += 1;
                 let is_deep = below(&mut rng, 8) == 0;
                 self.check(nand, run.promises.after_cut(cut), cut as u64, is_deep).map_err(|error| {
-                    format!(
-                        "and then cut {cut}{kind} of {} in the second start: {error}",
-                        run.operations.len()
-                    )
+                    let count = run.operations.len();
+                    let story = story.map_or_else(String::new, |story| format!("\n{story}  {steps:?}"));
+                    format!("and then cut {cut}{kind} of {count} in the second start: {error}{story}")
                 })?;
             }
         }

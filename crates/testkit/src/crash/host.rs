@@ -5,7 +5,8 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
-use nandscape_core::{Extent, Ftl, FtlError, Hint, SimTime, Token};
+use nandscape_core::{Extent, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
+use nandscape_media::Medium as _;
 
 /// What a layer is to the harness.
 pub type Layer = Box<dyn Ftl + Send>;
@@ -65,10 +66,25 @@ impl Host {
         let now = self.handle.recorded();
         for page in 0..pages {
             self.read_page(page)?;
-            let known = self.promises.check(page, cut, &self.page)?;
+            let known = self.promises.check(page, cut, &self.page);
+            let known = known.map_err(|error| format!("{error}; {}", self.copies(page)))?;
             self.promises.observe(page, known, now);
         }
         Ok(())
+    }
+
+    /// Where the flash holds data of a page, for messages.
+    fn copies(&self, page: usize) -> String {
+        let mut nand = self.handle.nand();
+        let place = self.ftl.lookup(Lpn(page as u32));
+        let pages = (0..nand.geometry().pages()).map(Ppn);
+        let copies = pages.filter_map(|at| {
+            let oob = nand.read(at, None).ok().filter(|oob| oob.lpn.index() == page)?;
+            Some(format!("{} (sequence {})", at.0, oob.seq))
+        });
+        let copies: Vec<String> = copies.collect();
+        let place = place.map_or_else(|| "nowhere".to_owned(), |place| format!("at {}", place.0));
+        format!("the layer has it {place}, the flash at {}", copies.join(", "))
     }
 
     /// Reads every page, which must be its latest version.
@@ -135,9 +151,10 @@ impl Host {
                 let result = self.ftl.write_zeroes(extent, at);
                 let made = extent.pages(page_bytes).map(|span| {
                     let zeroes = vec![0; span.len as usize];
+                    let is_zero = self.promises.latest(span.lpn.index()).iter().all(|byte| *byte == 0);
                     let made = self.promises.write(span.lpn.index(), span.start as usize, &zeroes, now);
-                    // A layer may drop a page that is zeroed whole.
-                    made.as_drop(span.is_whole(page_bytes))
+                    // A layer may drop a page that is zeroed whole, and leave one alone that it holds for dropped.
+                    made.as_drop(is_zero || span.is_whole(page_bytes))
                 });
                 let made = made.collect();
                 self.issued(result, made, step.overlaps)

@@ -90,48 +90,49 @@ impl Promises {
     }
 
     /// The versions that a cut before operation `cut` may leave of a page, oldest first.
-    fn allowed(&self, page: usize, cut: usize) -> &[Version] {
+    fn allowed(&self, page: usize, cut: usize) -> std::ops::Range<usize> {
         let versions = &self.pages[page];
         let cut = cut.min(NEVER as usize - 1) as u32;
         let first = versions.iter().rposition(|version| version.durable <= cut).unwrap_or(0);
         let end = versions.partition_point(|version| version.from <= cut);
-        &versions[first..end.max(first + 1)]
+        first..end.max(first + 1)
     }
 
     /// Which version a page holds after a cut before operation `cut`, or what is wrong with it.
     pub fn check(&self, page: usize, cut: usize, found: &[u8]) -> Result<Arc<[u8]>, String> {
+        let versions = &self.pages[page];
         let allowed = self.allowed(page, cut);
-        if let Some(version) = allowed.iter().rev().find(|version| *version.bytes == *found) {
+        if let Some(version) = versions[allowed.clone()].iter().rev().find(|version| *version.bytes == *found)
+        {
             return Ok(Arc::clone(&version.bytes));
         }
-        let versions = &self.pages[page];
         let what = if found.iter().all(|byte| *byte == 0) {
             "zeroes".to_owned()
         } else if let Some(old) = versions.iter().position(|version| *version.bytes == *found) {
-            format!("version {old} of {}", versions.len() - 1)
+            format!("version {old}")
         } else {
-            "bytes that no version has".to_owned()
+            "bytes that none of its last versions has".to_owned()
         };
-        let first = versions
-            .len()
-            .min(versions.iter().position(|v| std::ptr::eq(v, &raw const allowed[0])).unwrap_or(0));
+        let last = versions.len() - 1;
         Err(format!(
-            "page {page} holds {what}; promised: version {first} to {} (made before operation {}, durable before operation {})",
-            first + allowed.len() - 1,
-            allowed[0].from,
-            allowed[0].durable,
+            "page {page} holds {what}; of versions 0 to {last} those from {} to {} were possible",
+            allowed.start,
+            allowed.end - 1,
         ))
     }
 
     /// What a host knows that starts after a cut before operation `cut`, without having read anything.
     pub fn after_cut(&self, cut: usize) -> Self {
         let pages = (0..self.pages.len()).map(|page| {
-            let mut versions: Vec<Version> = self.allowed(page, cut).to_vec();
-            for (number, version) in versions.iter_mut().enumerate() {
-                version.from = 0;
-                version.durable = if number == 0 { 0 } else { NEVER };
-            }
-            versions
+            let allowed = self.allowed(page, cut);
+            // Some that are older, for messages.
+            let kept = allowed.start.saturating_sub(3)..allowed.end;
+            let versions = kept.clone().zip(&self.pages[page][kept]).map(|(number, version)| Version {
+                bytes: Arc::clone(&version.bytes),
+                from: 0,
+                durable: if number <= allowed.start { 0 } else { NEVER },
+            });
+            versions.collect()
         });
         Self { pages: pages.collect(), zero: Arc::clone(&self.zero) }
     }
@@ -158,7 +159,7 @@ mod tests {
         assert!(promises.check(0, 2, &[1, 1, 0, 0]).is_ok());
         promises.settle(b, 5);
         assert!(promises.check(0, 5, &[1, 1, 0, 0]).unwrap_err().contains("version 1"));
-        assert!(promises.check(0, 5, &[9; 4]).unwrap_err().contains("no version"));
+        assert!(promises.check(0, 5, &[9; 4]).unwrap_err().contains("none of its"));
         let _ = promises.drop_page(0, 6);
         let later = promises.after_cut(6);
         assert!(later.check(0, 0, &[0; 4]).is_ok() && later.check(0, 0, &[1, 2, 0, 0]).is_ok());

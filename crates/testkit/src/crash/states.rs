@@ -120,8 +120,23 @@ impl<'a> States<'a> {
         std::iter::once(Cut::Lost).chain(torn).chain((0..scattered).map(Cut::Scattered))
     }
 
+    /// What a cut leaves of each operation: `=` is there for sure, `+` is there, `-` is not, `~` is half there.
+    pub fn story(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> String {
+        let mut marks = vec!['-'; self.run.operations.len()];
+        self.make(kind, rng, |number, mark| marks[number] = mark);
+        let lines = marks.iter().zip(&self.run.operations).enumerate().map(|(number, (mark, operation))| {
+            let mark = if self.sure.contains(number) { '=' } else { *mark };
+            format!("  {mark} {number:4} {operation}\n")
+        });
+        lines.collect()
+    }
+
     /// The state after a cut.
     pub fn state(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> Nand {
+        self.make(kind, rng, |_, _| {})
+    }
+
+    fn make(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus, mut note: impl FnMut(usize, char)) -> Nand {
         let mut nand = self.base.clone();
         let operations = &self.run.operations;
         // Shares of what may be there that is there.
@@ -138,18 +153,23 @@ impl<'a> States<'a> {
             if operation.needs.is_subset(&done) && below(rng, 100) < likely {
                 operation.apply(&mut nand);
                 done.insert(number);
+                note(number, '+');
             } else {
                 missing.push(number);
             }
         }
         match kind {
             Cut::Lost => {}
-            Cut::Torn => operations[self.cut].tear(&mut nand),
+            Cut::Torn => {
+                operations[self.cut].tear(&mut nand);
+                note(self.cut, '~');
+            }
             Cut::Scattered(_) => {
                 for number in missing {
                     // Its block is then as it was when the operation began.
                     if operations[number].needs.is_subset(&done) && below(rng, 2) == 0 {
                         operations[number].tear(&mut nand);
+                        note(number, '~');
                     }
                 }
             }
