@@ -25,6 +25,35 @@ pub enum BadBlocks {
     },
 }
 
+impl BadBlocks {
+    /// The bad blocks of a device of `blocks` blocks, in ascending order. A listed block outside the device is refused.
+    pub fn of(&self, blocks: u32) -> Result<Vec<BlockId>, FlashError> {
+        let mut bad = vec![false; blocks as usize];
+        match self {
+            Self::None => {}
+            Self::List(list) => {
+                for block in list {
+                    *bad.get_mut(block.index()).ok_or(FlashError::OutOfRange {
+                        address: u64::from(block.0),
+                        limit: u64::from(blocks),
+                    })? = true;
+                }
+            }
+            Self::Share { share, seed } => {
+                let mut rng = seeded(*seed);
+                let mut left = (share.clamp(0.0, 1.0) * f64::from(blocks)) as u64;
+                while left > 0 {
+                    let draw = below(&mut rng, u64::from(blocks)) as usize;
+                    if !std::mem::replace(&mut bad[draw], true) {
+                        left -= 1;
+                    }
+                }
+            }
+        }
+        Ok((0..blocks).filter(|block| bad[*block as usize]).map(BlockId).collect())
+    }
+}
+
 /// What a [`Nand`] is made with.
 #[derive(Clone, Debug, Default)]
 pub struct NandOptions {
@@ -78,27 +107,8 @@ impl Nand {
         let blocks = geometry.blocks() as usize;
         let pages = geometry.pages() as usize;
         let mut states = vec![Block::default(); blocks];
-        match &options.bad_blocks {
-            BadBlocks::None => {}
-            BadBlocks::List(list) => {
-                for block in list {
-                    let state = states.get_mut(block.index()).ok_or(FlashError::OutOfRange {
-                        address: u64::from(block.0),
-                        limit: blocks as u64,
-                    })?;
-                    state.bad = true;
-                }
-            }
-            BadBlocks::Share { share, seed } => {
-                let mut rng = seeded(*seed);
-                let mut left = (share.clamp(0.0, 1.0) * blocks as f64) as u64;
-                while left > 0 {
-                    let draw = below(&mut rng, blocks as u64) as usize;
-                    if !std::mem::replace(&mut states[draw].bad, true) {
-                        left -= 1;
-                    }
-                }
-            }
+        for block in options.bad_blocks.of(geometry.blocks())? {
+            states[block.index()].bad = true;
         }
         let bad_blocks = states.iter().filter(|state| state.bad).count() as u64;
         Ok(Self {

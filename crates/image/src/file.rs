@@ -1,0 +1,122 @@
+//! A store in a file. Its beginning is mapped, which needs space that is there for certain: a write to a mapped page for which the file
+//! system has no room ends the process. So the tables are allocated when the image is made.
+
+use crate::error::ImageError;
+use crate::store::Store;
+use memmap2::{MmapMut, MmapOptions};
+use rustix::fs::FallocateFlags;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A store in a file.
+#[derive(Debug)]
+pub(crate) struct FileStore {
+    file: Arc<File>,
+    tables: MmapMut,
+}
+
+impl FileStore {
+    /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are zeroes after it. A file that is
+    /// there is refused.
+    pub fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(ImageError::io(path, "create"))?;
+        let fill = |file: &File| -> Result<Self, ImageError> {
+            lock(file, path)?;
+            file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
+            allocate(file, tables).map_err(ImageError::io(path, "allocate the tables"))?;
+            let file = file.try_clone().map_err(ImageError::io(path, "open"))?;
+            let mut this = Self::map(file, tables, path)?;
+            this.tables[..head.len()].copy_from_slice(head);
+            Ok(this)
+        };
+        fill(&file).inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    /// Opens a file for this process alone.
+    pub fn open(path: &Path) -> Result<File, ImageError> {
+        let file =
+            OpenOptions::new().read(true).write(true).open(path).map_err(ImageError::io(path, "open"))?;
+        lock(&file, path)?;
+        Ok(file)
+    }
+
+    /// Maps the first `tables` bytes of a file, which has as many.
+    #[expect(unsafe_code, reason = "a mapped file")]
+    pub fn map(file: File, tables: u64, path: &Path) -> Result<Self, ImageError> {
+        let length = usize::try_from(tables).map_err(|_| ImageError::Unsuited {
+            path: path.to_owned(),
+            what: format!("tables of {tables} bytes do not fit into the address space"),
+        })?;
+        // SAFETY: the mapping is of a file that this process has locked. Others that keep to the lock do not change it; one that does not
+        // can make bytes change under us, which are read as plain bytes and verified by their checksums.
+        let tables = unsafe { MmapOptions::new().len(length).map_mut(&file) }
+            .map_err(ImageError::io(path, "map the tables"))?;
+        Ok(Self { file: Arc::new(file), tables })
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(ImageError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => {
+            Err(ImageError::Io { path: path.to_owned(), what: "lock", source })
+        }
+    }
+}
+
+/// Allocates the first bytes of a file, by writing zeroes where the file system has no other way.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let zeroes = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let len = (bytes - at).min(zeroes.len() as u64);
+        file.write_all_at(&zeroes[..len as usize], at)?;
+        at += len;
+    }
+    Ok(())
+}
+
+impl Store for FileStore {
+    fn tables(&self) -> &[u8] {
+        &self.tables
+    }
+
+    fn tables_mut(&mut self) -> &mut [u8] {
+        &mut self.tables
+    }
+
+    fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(data, offset)
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, offset)
+    }
+
+    fn punch(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, offset, len) {
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through the mapping.
+        self.file.sync_data()
+    }
+}

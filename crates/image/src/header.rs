@@ -1,0 +1,240 @@
+//! The header: what an image is. Written once.
+
+use crate::error::ImageError;
+use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
+use nandscape_core::{Capabilities, Geometry};
+use nandscape_media::checksum::sum;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
+/// The version that this program writes, and the newest that it reads.
+pub(crate) const VERSION: u32 = 1;
+/// Bytes of the page that the header fills.
+const BYTES: usize = 4096;
+const CRC_AT: usize = 20;
+
+/// What an image is: shape and rules of the flash, and the configuration of the stack that it was made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Tells images apart.
+    pub uuid: [u8; 16],
+    /// Shape.
+    pub geometry: Geometry,
+    /// Erases a block survives; `None` for endless.
+    pub endurance: Option<u32>,
+    /// What the medium allows.
+    pub capabilities: Capabilities,
+    /// When it was made, in seconds since 1970.
+    pub created_s: u64,
+    /// The whole configuration, as TOML.
+    pub config: String,
+}
+
+impl Header {
+    /// Reads the header of an image, which may be in use.
+    ///
+    /// Errors name file and offset: not an image, a newer version, a checksum or a value that is wrong, a file of the wrong length.
+    pub fn read(path: &Path) -> Result<Self, ImageError> {
+        let file = File::open(path).map_err(ImageError::io(path, "open"))?;
+        Self::read_from(&file, path)
+    }
+
+    /// The UUID as people write it.
+    pub fn uuid_text(&self) -> String {
+        let hex: String = self.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+
+    pub(crate) fn read_from(file: &File, path: &Path) -> Result<Self, ImageError> {
+        let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();
+        let mut page = [0; BYTES];
+        let present = length.min(BYTES as u64) as usize;
+        file.read_exact_at(&mut page[..present], 0).map_err(ImageError::io(path, "read the header"))?;
+        if page[..16] != MAGIC {
+            return Err(ImageError::NoImage { path: path.to_owned() });
+        }
+        let fields = Fields { page: &page, path };
+        let version = fields.u32(16);
+        if version > VERSION {
+            return Err(ImageError::Version { path: path.to_owned(), version });
+        }
+        if version == 0 {
+            return Err(ImageError::corrupt(path, 16, "format version", 0, VERSION));
+        }
+        let expected = checksum(&page);
+        if fields.u32(CRC_AT) != expected {
+            let found = format!("{:#010x}", fields.u32(CRC_AT));
+            return Err(ImageError::corrupt(
+                path,
+                CRC_AT as u64,
+                "checksum of the header",
+                found,
+                format!("{expected:#010x}"),
+            ));
+        }
+        let header = fields.header(file)?;
+        let layout = Layout::new(&header.geometry);
+        fields.check_layout(&layout)?;
+        if length != layout.file_bytes {
+            return Err(ImageError::corrupt(path, length, "end of the file", length, layout.file_bytes));
+        }
+        Ok(header)
+    }
+
+    /// The page that the header fills.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let layout = Layout::new(&self.geometry);
+        let mut page = vec![0; BYTES];
+        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &MAGIC);
+        put(16, &VERSION.to_le_bytes());
+        put(24, &self.uuid);
+        for (index, field) in fields_of(&self.geometry).into_iter().enumerate() {
+            put(40 + 4 * index, &field.to_le_bytes());
+        }
+        let capabilities = &self.capabilities;
+        let flags =
+            u32::from(capabilities.out_of_order_program) | u32::from(capabilities.partial_transfer) << 1;
+        let words = [
+            self.endurance.unwrap_or(u32::MAX),
+            flags,
+            capabilities.program_pages,
+            layout.units.bytes,
+            layout.record_bytes,
+            self.config.len() as u32,
+            sum(self.config.as_bytes()),
+        ];
+        for (index, word) in words.into_iter().enumerate() {
+            put(72 + 4 * index, &word.to_le_bytes());
+        }
+        let offsets = [layout.block_table, layout.page_table, layout.data, layout.file_bytes, self.created_s];
+        for (index, offset) in offsets.into_iter().enumerate() {
+            put(104 + 8 * index, &offset.to_le_bytes());
+        }
+        let crc = checksum(&page);
+        page[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+        page
+    }
+}
+
+fn fields_of(geometry: &Geometry) -> [u32; 8] {
+    [
+        geometry.channels,
+        geometry.dies_per_channel,
+        geometry.planes_per_die,
+        geometry.blocks_per_plane,
+        geometry.pages_per_block,
+        geometry.page_bytes,
+        geometry.sector_bytes,
+        geometry.oob_bytes,
+    ]
+}
+
+/// Over the whole page but the checksum itself.
+fn checksum(page: &[u8]) -> u32 {
+    let mut page = page.to_vec();
+    page[CRC_AT..CRC_AT + 4].fill(0);
+    sum(&page)
+}
+
+/// Typed access to the page of the header.
+struct Fields<'a> {
+    page: &'a [u8],
+    path: &'a Path,
+}
+
+impl Fields<'_> {
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.page[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.page[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn header(&self, file: &File) -> Result<Header, ImageError> {
+        let field = |index: usize| self.u32(40 + 4 * index);
+        let geometry = Geometry {
+            channels: field(0),
+            dies_per_channel: field(1),
+            planes_per_die: field(2),
+            blocks_per_plane: field(3),
+            pages_per_block: field(4),
+            page_bytes: field(5),
+            sector_bytes: field(6),
+            oob_bytes: field(7),
+        };
+        let geometry = geometry
+            .checked()
+            .map_err(|e| ImageError::corrupt(self.path, 40, "geometry", e, "a possible shape"))?;
+        let (endurance, flags) = (self.u32(72), self.u32(76));
+        if flags > 3 {
+            return Err(ImageError::corrupt(self.path, 76, "flags", flags, "0 to 3"));
+        }
+        let capabilities = Capabilities {
+            out_of_order_program: flags & 1 != 0,
+            stores_data: true,
+            partial_transfer: flags & 2 != 0,
+            program_pages: self.u32(80),
+        };
+        if capabilities.program_pages == 0 {
+            return Err(ImageError::corrupt(self.path, 80, "pages of a program unit", 0, "1 or more"));
+        }
+        Ok(Header {
+            uuid: self.page[24..40].try_into().expect("16 bytes"),
+            geometry,
+            endurance: (endurance != u32::MAX).then_some(endurance),
+            capabilities,
+            created_s: self.u64(136),
+            config: self.config(file)?,
+        })
+    }
+
+    fn config(&self, file: &File) -> Result<String, ImageError> {
+        let length = self.u32(92);
+        if u64::from(length) > CONFIG_BYTES {
+            return Err(ImageError::corrupt(
+                self.path,
+                92,
+                "length of the configuration",
+                length,
+                format!("at most {CONFIG_BYTES}"),
+            ));
+        }
+        let mut config = vec![0; length as usize];
+        file.read_exact_at(&mut config, CONFIG)
+            .map_err(ImageError::io(self.path, "read the configuration"))?;
+        let (found, expected) = (sum(&config), self.u32(96));
+        if found != expected {
+            let what = "checksum of the configuration";
+            return Err(ImageError::corrupt(
+                self.path,
+                CONFIG,
+                what,
+                format!("{found:#010x}"),
+                format!("{expected:#010x}"),
+            ));
+        }
+        String::from_utf8(config)
+            .map_err(|e| ImageError::corrupt(self.path, CONFIG, "configuration", e, "text in UTF-8"))
+    }
+
+    fn check_layout(&self, layout: &Layout) -> Result<(), ImageError> {
+        let fields = [
+            (84, "bytes of a checksum unit", u64::from(self.u32(84)), u64::from(layout.units.bytes)),
+            (88, "bytes of a page record", u64::from(self.u32(88)), u64::from(layout.record_bytes)),
+            (104, "offset of the block table", self.u64(104), layout.block_table),
+            (112, "offset of the page table", self.u64(112), layout.page_table),
+            (120, "offset of the data", self.u64(120), layout.data),
+            (128, "length of the file", self.u64(128), layout.file_bytes),
+        ];
+        match fields.into_iter().find(|(_, _, found, expected)| found != expected) {
+            None => Ok(()),
+            Some((at, what, found, expected)) => {
+                Err(ImageError::corrupt(self.path, at, what, found, expected))
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Entries of the tables as bytes: block words and page records.
+
+use crate::layout::{RECORD_HEAD, RECORD_MOST};
+use nandscape_core::{BlockId, Lpn, Oob, Ppn};
+use nandscape_media::checksum::sum;
+
+/// The most erases an image can count for a block.
+pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
+
+/// What a word of the block table says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockWord {
+    pub erases: u32,
+    /// Its last page is programmed.
+    pub is_full: bool,
+    /// Some page is programmed.
+    pub is_open: bool,
+    pub is_bad: bool,
+}
+
+impl BlockWord {
+    pub fn encode(self, block: BlockId, which: u32) -> [u8; 8] {
+        let value = self.erases << 3
+            | u32::from(self.is_full) << 2
+            | u32::from(self.is_open) << 1
+            | u32::from(self.is_bad);
+        let mut word = [0; 8];
+        word[..4].copy_from_slice(&value.to_le_bytes());
+        word[4..].copy_from_slice(&word_sum(block, which, value).to_le_bytes());
+        word
+    }
+
+    /// `None` where the checksum is wrong.
+    pub fn decode(bytes: &[u8], block: BlockId, which: u32) -> Option<Self> {
+        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let value = half(0);
+        (half(4) == word_sum(block, which, value)).then_some(Self {
+            erases: value >> 3,
+            is_full: value & 4 != 0,
+            is_open: value & 2 != 0,
+            is_bad: value & 1 != 0,
+        })
+    }
+}
+
+/// Bound to block and place, so that another's word is not taken for it.
+fn word_sum(block: BlockId, which: u32, value: u32) -> u32 {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&block.0.to_le_bytes());
+    bytes[4..8].copy_from_slice(&which.to_le_bytes());
+    bytes[8..].copy_from_slice(&value.to_le_bytes());
+    sum(&bytes)
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Bytes in the data area.
+    Data = 1,
+    /// Zeroes, which are not stored.
+    Blank = 2,
+    /// Program or erase cut short.
+    Torn = 3,
+}
+
+/// A page record without the checksums of its units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub oob: Oob,
+    pub kind: Kind,
+    /// Erases of the block when the page was programmed.
+    pub generation: u32,
+    /// Syncs of the image until then, modulo 2^32.
+    pub epoch: u32,
+}
+
+/// What stands in a place of the page table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Nothing.
+    Empty,
+    /// A record.
+    Record(Record),
+    /// Neither.
+    Broken,
+}
+
+impl Record {
+    /// Writes the record over `place`, `sums` behind it.
+    pub fn encode(&self, page: Ppn, sums: &[u32], place: &mut [u8]) {
+        let mut bytes = [0; RECORD_MOST];
+        bytes[..4].copy_from_slice(&self.oob.lpn.0.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.oob.stream.to_le_bytes());
+        bytes[6] = self.kind as u8;
+        bytes[8..16].copy_from_slice(&self.oob.seq.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.epoch.to_le_bytes());
+        for (index, sum) in sums.iter().enumerate() {
+            bytes[RECORD_HEAD + 4 * index..][..4].copy_from_slice(&sum.to_le_bytes());
+        }
+        let crc = record_sum(&bytes[..place.len()], page);
+        bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+        place.copy_from_slice(&bytes[..place.len()]);
+    }
+
+    /// What stands in a place.
+    pub fn decode(bytes: &[u8], page: Ppn) -> Entry {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let crc = word(24);
+        if crc == 0 && bytes.iter().all(|byte| *byte == 0) {
+            return Entry::Empty;
+        }
+        let kind = match bytes[6] {
+            1 => Kind::Data,
+            2 => Kind::Blank,
+            3 => Kind::Torn,
+            _ => return Entry::Broken,
+        };
+        if crc != record_sum(bytes, page) {
+            return Entry::Broken;
+        }
+        let stream = u16::from_le_bytes([bytes[4], bytes[5]]);
+        let seq = u64::from(word(8)) | u64::from(word(12)) << 32;
+        let oob = Oob { lpn: Lpn(word(0)), stream, seq };
+        Entry::Record(Self { oob, kind, generation: word(16), epoch: word(20) })
+    }
+
+    /// The checksum of a unit, of the bytes of a record.
+    #[inline]
+    pub fn unit_sum(bytes: &[u8], unit: u32) -> u32 {
+        let at = RECORD_HEAD + 4 * unit as usize;
+        u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+    }
+}
+
+/// Over the page's number and the record but its checksum.
+fn record_sum(bytes: &[u8], page: Ppn) -> u32 {
+    let mut all = [0; RECORD_MOST + 4];
+    all[..24].copy_from_slice(&bytes[..24]);
+    all[24..28].copy_from_slice(&page.0.to_le_bytes());
+    all[28..bytes.len()].copy_from_slice(&bytes[28..]);
+    sum(&all[..bytes.len()])
+}

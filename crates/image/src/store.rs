@@ -1,0 +1,26 @@
+//! What an image is kept in.
+
+use std::io;
+
+/// A file whose beginning, header and tables, is in memory and written back whenever the system likes.
+///
+/// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any order.
+pub(crate) trait Store {
+    /// Header and tables.
+    fn tables(&self) -> &[u8];
+
+    /// Header and tables, to be changed.
+    fn tables_mut(&mut self) -> &mut [u8];
+
+    /// Reads data.
+    fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()>;
+
+    /// Writes data.
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Gives up the space of a range of data, which then reads as zeroes or as before.
+    fn punch(&mut self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Makes everything safe from a failure of the machine.
+    fn sync(&mut self) -> io::Result<()>;
+}
