@@ -162,6 +162,10 @@ pub struct ServeArgs {
     /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// Keep the bytes in this image file, made if it is absent; without it they are in memory and gone with the server. An image keeps the
+    /// configuration it was made with; a flag that contradicts it is an error.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
     /// Answer when the model's device would have, instead of as fast as possible.
     #[arg(long)]
     pub pace: bool,

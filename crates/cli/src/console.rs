@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use nandscape_core::TraceError;
 use nandscape_sim::Progress;
-use nandscape_stack::{ConfigError, RunError};
+use nandscape_stack::{ConfigError, RunError, StorageError};
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +38,16 @@ impl From<ConfigError> for Failure {
         match error {
             ConfigError::Io { .. } => Self::run(error),
             _ => Self::usage(error),
+        }
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Config(error) => error.into(),
+            StorageError::Contradiction { .. } => Self::usage(error),
+            error => Self::run(error),
         }
     }
 }

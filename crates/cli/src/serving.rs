@@ -8,7 +8,7 @@ use crate::commands::merge_device;
 use crate::console::{Console, Failure};
 use nandscape_core::NamespaceError;
 use nandscape_engine::{Clock, Engine, Stop};
-use nandscape_stack::{StackConfig, Typed};
+use nandscape_stack::{StackConfig, Storage, Typed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -24,10 +24,11 @@ impl Session {
     /// Builds the stack that the arguments describe. From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
     pub fn start(args: &ServeArgs, console: Console) -> Result<Self, Failure> {
-        let config = typed(args)?.check()?;
+        let storage = args.image.clone().map_or(Storage::Memory, Storage::Image);
+        let config = nandscape_stack::storing::resolve(&typed(args)?, &storage)?;
         let stop = Arc::new(Stop::new());
         stop_on_signals(Arc::clone(&stop))?;
-        let engine = Arc::new(engine(args, &config)?);
+        let engine = Arc::new(engine(args, &config, &storage)?);
         Ok(Self { engine, stop, console })
     }
 
@@ -88,8 +89,8 @@ fn typed(args: &ServeArgs) -> Result<Typed, Failure> {
 }
 
 /// The engine over the stack.
-fn engine(args: &ServeArgs, config: &StackConfig) -> Result<Engine, Failure> {
-    let subsystem = nandscape_stack::build_storing(config)?;
+fn engine(args: &ServeArgs, config: &StackConfig, storage: &Storage) -> Result<Engine, Failure> {
+    let subsystem = nandscape_stack::build_storing(config, storage)?;
     Ok(Engine::new(subsystem, if args.pace { Clock::paced() } else { Clock::free() }))
 }
 

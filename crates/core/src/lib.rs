@@ -15,6 +15,7 @@
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
 pub mod addr;
+mod boxed;
 pub mod cause;
 pub mod device;
 pub mod divide;
@@ -34,6 +35,7 @@ pub mod time;
 pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
+pub use boxed::AnyDevice;
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{
     Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,

@@ -3,6 +3,7 @@
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
 //! a medium with bytes and one without share them.
 
+mod boxed;
 pub mod checksum;
 pub mod faults;
 mod nand;
@@ -11,6 +12,7 @@ mod payload;
 pub mod scheduler;
 mod timed;
 
+pub use boxed::AnyMedium;
 pub use nand::{BadBlocks, Nand, NandOptions};
 pub use packing::Packing;
 pub use scheduler::fifo::Fifo;

@@ -7,7 +7,7 @@ use crate::memory;
 use nandscape_core::{FlashDevice, Ftl, Namespace, Subsystem, UnitId};
 use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
-use nandscape_media::{Fifo, Nand, ReadFirst, Scheduler, Serial, Timed};
+use nandscape_media::{Fifo, Medium, Nand, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::sets::{Part, share};
 use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SetFacts, SharedDevice, Sole};
 
@@ -50,20 +50,13 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
     Ok(Box::new(config.directives.wrap(config.below_directives(), subsystem)?))
 }
 
-/// As [`build_subsystem`], of a device that keeps bytes, for servers. The bytes are in memory and gone with the process.
-pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-    let mut config = config.clone();
-    config.nand.capabilities.stores_data = true;
-    build_subsystem(&config)
-}
-
 /// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;
     match config.mode {
-        TimingMode::Serial => divide::<Serial>(config, options),
-        TimingMode::Fifo => divide::<Fifo>(config, options),
-        TimingMode::ReadFirst => divide::<ReadFirst>(config, options),
+        TimingMode::Serial => divide_plain::<Serial>(config, options),
+        TimingMode::Fifo => divide_plain::<Fifo>(config, options),
+        TimingMode::ReadFirst => divide_plain::<ReadFirst>(config, options),
     }
 }
 
@@ -74,24 +67,35 @@ fn build_plain<S: Scheduler + Send + 'static>(
     Ok(Box::new(BlockNamespace::new(layer(config, device::<S>(config, options)?)?)))
 }
 
-/// One layer for each set. A set of all dies has the device for itself; the others share it.
-fn divide<S: Scheduler + Send + 'static>(
+fn divide_plain<S: Scheduler + Send + 'static>(
     config: &StackConfig,
     options: BuildOptions,
 ) -> Result<NvmSubsystem, ConfigError> {
+    let whole = |device| layer(config, device);
+    let part = |part| layer(config, part);
+    divide(config, device::<S>(config, options)?, whole, part)
+}
+
+/// One layer for each set. A set of all dies has the device for itself, under the layer that `whole` gives; the others share it, each
+/// under what `part` gives.
+pub(crate) fn divide<D: FlashDevice + Send + 'static>(
+    config: &StackConfig,
+    device: D,
+    whole: impl FnOnce(D) -> Result<Box<dyn Ftl + Send>, ConfigError>,
+    part: impl Fn(Part<dyn FlashDevice + Send>) -> Result<Box<dyn Ftl + Send>, ConfigError>,
+) -> Result<NvmSubsystem, ConfigError> {
     let partition = &config.partition;
-    let device = device::<S>(config, options)?;
     let page_bytes = config.geometry.page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
     let subsystem = if partition.layout.is_whole(&config.geometry) && !partition.is_host_side {
-        let set = set(config, 0, layer(config, device)?)?;
+        let set = set(config, 0, whole(device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
         NvmSubsystem::whole(set, &specs)
     } else {
         let shared: SharedDevice = share(device);
         let build = |(index, dies): (usize, &Vec<UnitId>)| {
-            let part = Part::new(SharedDevice::clone(&shared), dies);
-            set(config, index, layer(config, if partition.is_host_side { part.host_side() } else { part })?)
+            let dies = Part::new(SharedDevice::clone(&shared), dies);
+            set(config, index, part(if partition.is_host_side { dies.host_side() } else { dies })?)
         };
         let dies = partition.layout.sets().iter().enumerate();
         let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_, ConfigError>>()?;
@@ -126,14 +130,20 @@ fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<T
     nand_options.count_programs = options.count_programs && config.packing.is_none();
     let nand = Nand::new(*config.seen_geometry(), &nand_options)
         .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
-    let device = Timed::new(nand, S::with_options(&config.geometry, &config.timing, &config.timing_options));
-    Ok(match config.packing {
-        None => device,
-        Some((packing, _)) => device.compressing(packing),
-    })
+    Ok(timed(config, nand))
 }
 
-fn layer<D: FlashDevice + Send + 'static>(
+/// A medium with time.
+pub(crate) fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S> {
+    let device =
+        Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));
+    match config.packing {
+        None => device,
+        Some((packing, _)) => device.compressing(packing),
+    }
+}
+
+pub(crate) fn layer<D: FlashDevice + Send + 'static>(
     config: &StackConfig,
     device: D,
 ) -> Result<Box<dyn Ftl + Send>, ConfigError> {

@@ -202,6 +202,29 @@ impl Typed {
         parts.try_fold(first, |value, part| value?.get(part).map(Some)).flatten().is_some()
     }
 
+    /// Every dotted key that was typed, those of presets included.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        fn collect(prefix: &str, table: &toml::Table, keys: &mut Vec<String>) {
+            for (key, value) in table {
+                match value {
+                    toml::Value::Table(inner) => collect(&format!("{prefix}{key}."), inner, keys),
+                    _ => keys.push(format!("{prefix}{key}")),
+                }
+            }
+        }
+        let mut keys = Vec::new();
+        collect("", &self.table, &mut keys);
+        keys
+    }
+
+    /// Takes a table of another configuration in place of this one's.
+    pub(crate) fn replace_table(&mut self, other: &Self, name: &str) {
+        match other.table.get(name) {
+            Some(table) => self.table.insert(name.into(), table.clone()),
+            None => self.table.remove(name),
+        };
+    }
+
     /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they belong to a kind.
     pub fn set_ftl(&mut self, kind: &str) -> Result<(), ConfigError> {
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")
@@ -214,10 +237,7 @@ impl Typed {
 
     /// Takes the whole device of another configuration in place of this one's.
     pub fn replace_device(&mut self, other: &Self) {
-        match other.table.get("device") {
-            Some(device) => self.table.insert("device".into(), device.clone()),
-            None => self.table.remove("device"),
-        };
+        self.replace_table(other, "device");
     }
 
     /// Checks everything.
@@ -373,6 +393,28 @@ impl StackConfig {
     /// The whole configuration as TOML that can be read back.
     pub fn to_toml(&self) -> String {
         toml::to_string(&self.to_table()).expect("a table of scalars is valid TOML")
+    }
+
+    /// The configuration of the device as TOML that can be read back, to be kept with what the device stores: without `tables`, and without
+    /// the name of a preset, whose keys may be others tomorrow.
+    pub(crate) fn to_toml_without(&self, tables: &[&str]) -> String {
+        let mut table = self.to_table();
+        for name in tables {
+            table.remove(*name);
+        }
+        if let Some(toml::Value::Table(device)) = table.get_mut("device") {
+            device.remove("preset");
+        }
+        toml::to_string(&table).expect("a table of scalars is valid TOML")
+    }
+
+    /// The value of a dotted key, as a person would type it; `None` where it has none.
+    pub(crate) fn value(&self, key: &str) -> Option<String> {
+        let table = self.to_table();
+        let mut parts = key.split('.');
+        let first = table.get(parts.next()?)?;
+        let value = parts.try_fold(first, |value, part| value.get(part))?;
+        text_of(key, value).ok()
     }
 
     /// The whole configuration as nested JSON tables.

@@ -7,6 +7,7 @@
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
+//! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`neighbours`]: what jobs cost each other, for each layout of sets.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
@@ -23,9 +24,11 @@ pub mod partition;
 pub mod presets;
 pub mod reproduce;
 mod run;
+pub mod storing;
 mod timing;
 
-pub use build::{build, build_storing, build_subsystem};
+pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};
+pub use storing::{Storage, StorageError, build_storing};
