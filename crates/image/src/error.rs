@@ -73,8 +73,8 @@ impl ImageError {
         path: &Path,
         offset: u64,
         what: impl Into<String>,
-        found: impl ToString,
-        expected: impl ToString,
+        found: impl std::fmt::Display,
+        expected: impl std::fmt::Display,
     ) -> Self {
         Self::Corrupt {
             path: path.to_owned(),

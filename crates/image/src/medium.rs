@@ -189,15 +189,17 @@ impl<S: Store> Flash<S> {
             return Err(self.refuse_torn(page));
         }
         self.totals.reads += 1;
-        match data {
-            None => {}
-            Some(data) if record.kind == Kind::Blank => data.fill(0),
-            Some(data) => {
-                if !self.read_bytes(page, start, data) {
-                    self.health.checksum_errors += 1;
-                    return Err(FlashError::Uncorrectable { page });
-                }
+        let is_good = match data {
+            None => true,
+            Some(data) if record.kind == Kind::Blank => {
+                data.fill(0);
+                true
             }
+            Some(data) => self.read_bytes(page, start, data),
+        };
+        if !is_good {
+            self.health.checksum_errors += 1;
+            return Err(FlashError::Uncorrectable { page });
         }
         Ok(record.oob)
     }
