@@ -31,4 +31,4 @@ pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};
-pub use storing::{Storage, StorageError, build_storing};
+pub use storing::{Storage, StorageError, build_stored, build_storing};

@@ -97,10 +97,15 @@ fn stored(path: &Path) -> Result<Typed, StorageError> {
     Ok(stored)
 }
 
+/// As [`build_stored`] in memory: the bytes are gone with the process.
+pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, StorageError> {
+    build_stored(config, &Storage::Memory)
+}
+
 /// Builds all namespaces of a configuration over a device that keeps bytes, for servers.
 ///
 /// Errors: as [`crate::build_subsystem`]; an image that cannot be made or opened, or whose shape is not that of the configuration.
-pub fn build_storing(
+pub fn build_stored(
     config: &StackConfig,
     storage: &Storage,
 ) -> Result<Box<dyn Subsystem + Send>, StorageError> {
