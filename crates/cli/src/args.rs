@@ -41,6 +41,9 @@ pub enum Verb {
     /// Serve the device to real clients, with real bytes.
     #[command(subcommand)]
     Serve(ServeVerb),
+    /// Look into file systems: what each block holds.
+    #[command(subcommand)]
+    Fs(FsVerb),
     /// List what there is: devices, ftls, victims, workloads, formats ...
     List(ListArgs),
     /// Print a completion script for a shell.
@@ -364,6 +367,26 @@ pub enum TraceVerb {
         reading: ReadingArgs,
         #[command(flatten)]
         space: SpaceArgs,
+    },
+}
+
+/// The verbs of `fs`.
+#[derive(Debug, Subcommand)]
+pub enum FsVerb {
+    /// What each block of an ext2, ext3 or ext4 file system holds: superblock, descriptors, bitmaps, inode tables, directories, journal ...
+    Classify {
+        /// Image file or block device.
+        #[arg(value_hint = ValueHint::FilePath)]
+        image: PathBuf,
+        /// Byte at which the file system begins, such as 1MiB for a first partition.
+        #[arg(long, default_value = "0", value_name = "SIZE")]
+        offset: String,
+        /// Print every run of blocks of one kind, not only the totals.
+        #[arg(long, conflicts_with = "json")]
+        ranges: bool,
+        /// Print JSON, with every run.
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod compare;
+pub mod fs;
 pub mod list;
 pub mod manual;
 pub mod neighbours;

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),
         Verb::Serve(verb) => commands::serve::run(&verb, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
+        Verb::Fs(verb) => commands::fs::run(&verb, console),
         Verb::List(args) => commands::list::run(&args, console),
         Verb::Completions { shell } => commands::manual::completions(shell, console),
         Verb::Man { out } => commands::manual::pages(&out, console),

@@ -13,6 +13,8 @@ pub struct KindReport {
     pub read_bytes: u64,
     /// Of these reads, those that failed.
     pub read_errors: u64,
+    /// Why a recording with kinds has ended, where one was asked for and could not be written.
+    pub recording_error: Option<String>,
 }
 
 /// Writes of one kind.

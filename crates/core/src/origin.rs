@@ -54,6 +54,20 @@ impl BlockKind {
         Self::Journal,
     ];
 
+    /// Name, as in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FileData => "file-data",
+            Self::Superblock => "superblock",
+            Self::GroupDescriptors => "group-descriptors",
+            Self::BlockBitmap => "block-bitmap",
+            Self::InodeBitmap => "inode-bitmap",
+            Self::InodeTable => "inode-table",
+            Self::Directory => "directory",
+            Self::Journal => "journal",
+        }
+    }
+
     /// Class of metadata; `None` for file data.
     pub const fn metadata_class(self) -> Option<MetadataClass> {
         match self {

@@ -4,6 +4,7 @@
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
 use crate::directives::{Below, DirectivesKeys};
+use crate::file_system::FsKeys;
 use crate::host::HostConfig;
 pub use crate::keys::ConfigError;
 use crate::keys::{flat, int, param, size, table_of, take_table, text_of};
@@ -305,6 +306,8 @@ pub struct StackConfig {
     pub host: HostConfig,
     /// How the device is divided into sets and namespaces.
     pub partition: Partition,
+    /// What a served device makes of the file system on it.
+    pub fs: FsKeys,
     /// What hints of writes mean.
     pub directives: DirectivesKeys,
     device: Params,
@@ -321,11 +324,12 @@ impl StackConfig {
         let sets = take_table(&mut table, "sets", "sets")?;
         let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
         let directives = take_table(&mut table, "directives", "directives")?;
+        let fs = FsKeys::check(&take_table(&mut table, "fs", "fs")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, host, sets, namespaces, directives, workload".into(),
+                message: "unknown table; known: device, device.timing, ftl, fs, host, sets, namespaces, directives, workload".into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -350,6 +354,7 @@ impl StackConfig {
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
             directives: DirectivesKeys::check(&directives)?,
+            fs,
             timing: timing_of(&timing_params)?,
             timing_options,
             mode: mode_of(&timing_params),
@@ -454,6 +459,9 @@ impl StackConfig {
         }
         if let Some(host) = self.host.to_table() {
             table.insert("host".into(), host.into());
+        }
+        if let Some(fs) = self.fs.to_table() {
+            table.insert("fs".into(), fs.into());
         }
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table

@@ -52,7 +52,7 @@ pub enum StorageError {
 }
 
 /// Tables of the configuration that belong to a run, not to a device: an image neither keeps nor contradicts them.
-const OF_THE_RUN: &[&str] = &["workload", "faults"];
+const OF_THE_RUN: &[&str] = &["workload", "faults", "fs"];
 
 /// The configuration that a stack has: what was typed, or, over an image that exists, what it was made with.
 ///
@@ -114,10 +114,12 @@ pub fn build_stored(
     let device = device(&config, storage)?;
     let over = |device: AnyDevice| layer(&config, device);
     let subsystem = divide(&config, device, over, |part| over(Box::new(part)))?;
-    if config.directives.kind == DirectiveKind::Direct {
-        return Ok(Box::new(subsystem));
-    }
-    Ok(Box::new(config.directives.wrap(config.below_directives(), subsystem)?))
+    let subsystem: Box<dyn Subsystem + Send> = if config.directives.kind == DirectiveKind::Direct {
+        Box::new(subsystem)
+    } else {
+        Box::new(config.directives.wrap(config.below_directives(), subsystem)?)
+    };
+    Ok(config.fs.wrap(&config, subsystem)?)
 }
 
 fn device(config: &StackConfig, storage: &Storage) -> Result<AnyDevice, StorageError> {

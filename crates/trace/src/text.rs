@@ -3,7 +3,7 @@
 use crate::decode::Bytes;
 use crate::gate::{Clock, Gate, Parsed, ReadSettings};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
-use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
 
 /// What a line-based format adds to [`TextReader`].
 pub(crate) trait LineFormat: Send {
@@ -14,6 +14,11 @@ pub(crate) trait LineFormat: Send {
     /// The format's name of a volume.
     fn label(&self, _volume: u32) -> Option<&str> {
         None
+    }
+
+    /// Who issued the request of the line that was parsed last.
+    fn origin(&self) -> Origin<'_> {
+        Origin::default()
     }
 
     /// What to try when a file held no request.
@@ -89,5 +94,9 @@ impl<F: LineFormat> Iterator for TextReader<F> {
 impl<F: LineFormat> TraceReader for TextReader<F> {
     fn info(&self) -> WorkloadInfo {
         self.gate.info.clone()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.format.origin()
     }
 }

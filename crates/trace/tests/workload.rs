@@ -90,6 +90,24 @@ fn several_volumes_stand_side_by_side_or_are_filtered() {
 }
 
 #[test]
+fn kinds_of_blocks_come_with_a_column_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        "ts_us,op,offset,len,kind\n0,W,0,4096,journal\n1,W,4096,4096,file-data\n2,W,8192,4096,inode-table\n";
+    let path = file(dir.path(), "k.csv", text.as_bytes());
+    let mut reader = open(&path, &OpenOptions { repeat: 2, ..OpenOptions::default() }, TARGET).unwrap();
+    let mut kinds = Vec::new();
+    while let Some(record) = reader.next() {
+        record.unwrap();
+        kinds.push(reader.origin().kind.name());
+    }
+    assert_eq!(kinds, ["journal", "file-data", "inode-table", "journal", "file-data", "inode-table"]);
+    let path = file(dir.path(), "w.csv", b"ts_us,op,offset,len,kind\n0,W,0,4096,jurnal\n");
+    let error = all(&path, &OpenOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("line 2") && error.contains("jurnal") && error.contains("inode-table"), "{error}");
+}
+
+#[test]
 fn wrong_descriptions_say_what_was_expected() {
     let check = |text: &str, options: &OpenOptions, parts: &[&str]| {
         let error =

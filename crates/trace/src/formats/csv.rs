@@ -1,7 +1,9 @@
 //! The native CSV: `ts_us,op,offset,len`.
 //!
 //! One header line, then one request a line: microseconds (decimals allowed), one of `R W D Z F`, byte offset, bytes. The
-//! header may name two more columns, `volume` and `hint`, in any order after the four. Time going back is an error.
+//! header may name three more columns, `volume`, `hint` and `kind` (what the file system keeps there: `file-data`, `superblock`,
+//! `group-descriptors`, `block-bitmap`, `inode-bitmap`, `inode-table`, `directory` or `journal`), in any order after the four. Time going back
+//! is an error.
 
 use super::{Confidence, Format, Head};
 use crate::error::shown;
@@ -9,7 +11,7 @@ use crate::fields::{decimal, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::text::{LineFormat, TextReader};
 use crate::write::RecordWriter;
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{BlockKind, Info, IoRecord, Op, Origin, SimTime};
 use std::io::Write;
 
 const HEADER: &[u8] = b"ts_us,op,offset,len";
@@ -32,7 +34,7 @@ pub const ENTRY: Format = Format {
             "csv",
             Clock::Strict,
             &input.settings,
-            Csv { extra: Vec::new() },
+            Csv { extra: Vec::new(), kind: BlockKind::default() },
         )))
     },
     write: Some(|out, _| Box::new(Writer { out, line: Vec::new(), started: false })),
@@ -49,20 +51,25 @@ fn detect(head: &Head) -> Confidence {
 enum Extra {
     Volume,
     Hint,
+    Kind,
 }
 
 struct Csv {
     extra: Vec<Extra>,
+    /// Of the last line.
+    kind: BlockKind,
 }
 
 impl Csv {
     fn header(&mut self, line: &[u8]) -> Result<Parsed, String> {
-        let expected = || format!("header {}: expected ts_us,op,offset,len[,volume][,hint]", shown(line));
+        let expected =
+            || format!("header {}: expected ts_us,op,offset,len[,volume][,hint][,kind]", shown(line));
         let rest = line.strip_prefix(HEADER).ok_or_else(expected)?;
         for column in rest.split(|&b| b == b',').skip(1) {
             let extra = match column {
                 b"volume" => Extra::Volume,
                 b"hint" => Extra::Hint,
+                b"kind" => Extra::Kind,
                 _ => return Err(expected()),
             };
             if self.extra.contains(&extra) {
@@ -90,7 +97,20 @@ pub(crate) fn op(field: &[u8]) -> Result<Op, String> {
     })
 }
 
+/// The kind of a name.
+fn kind(text: &[u8]) -> Result<BlockKind, String> {
+    let known = BlockKind::ALL.into_iter().find(|kind| kind.name().as_bytes() == text);
+    known.ok_or_else(|| {
+        let names = BlockKind::ALL.map(BlockKind::name).join(", ");
+        format!("kind is {}: expected one of {names}", shown(text))
+    })
+}
+
 impl LineFormat for Csv {
+    fn origin(&self) -> Origin<'_> {
+        Origin { kind: self.kind, ..Origin::default() }
+    }
+
     fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String> {
         if number == 1 {
             return self.header(line);
@@ -115,6 +135,7 @@ impl LineFormat for Csv {
                     hint = u16::try_from(whole(text, "hint")?)
                         .map_err(|_| format!("hint is {}: expected a number up to 65535", shown(text)))?;
                 }
+                Extra::Kind => self.kind = kind(field("kind")?)?,
             }
         }
         if rest.is_some() {

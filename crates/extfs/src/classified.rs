@@ -1,0 +1,389 @@
+//! A subsystem whose writes are given streams by what they hold (FStream at the device, rows S0-22 to S0-29).
+
+use crate::kind::Kind;
+use crate::live::LiveMap;
+use crate::streams::KindStreams;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport, LogStatus,
+    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+};
+
+/// Is told of every command as it is split by kind.
+pub trait KindSink: Send {
+    /// A part of a write, or a whole command of another kind (`Kind::Data` then).
+    fn record(&mut self, namespace: u32, op: Op, extent: Extent, kind: Kind);
+
+    /// Nothing follows for now: what was recorded is to be where it can be read.
+    fn flush(&mut self);
+
+    /// Why it has ended, if it has.
+    fn error(&self) -> Option<String>;
+}
+
+/// One namespace.
+#[derive(Debug)]
+struct Space {
+    map: LiveMap,
+    counts: [(u64, u64); Kind::WRITTEN],
+    /// What the subsystem below counted that no host asked for.
+    own: HostCounts,
+    read_bytes: u64,
+    read_errors: u64,
+}
+
+/// Looks at every write, learns from it what blocks hold, and gives it the stream of that. A write that spans kinds of several streams is
+/// split, at pages of the device only, so that no page is programmed twice for it: a page takes the stream of the kind that has most of
+/// its bytes.
+pub struct Classified {
+    inner: Box<dyn Subsystem + Send>,
+    streams: KindStreams,
+    offset: u64,
+    spaces: Vec<Space>,
+    sink: Option<Box<dyn KindSink>>,
+    /// Parts of the write under way: bytes and kind.
+    parts: Vec<(u64, Kind)>,
+    /// Pieces of it: bytes and stream.
+    pieces: Vec<(u64, Option<u16>)>,
+}
+
+impl Classified {
+    /// Classifies what goes to `inner`. File systems begin at byte `offset` of each namespace; those that are there already are read.
+    pub fn new(inner: Box<dyn Subsystem + Send>, streams: KindStreams, offset: u64) -> Self {
+        let space = |info: &NamespaceInfo| Space {
+            map: LiveMap::new(info.capacity_bytes.saturating_sub(offset)),
+            counts: [(0, 0); Kind::WRITTEN],
+            own: HostCounts::default(),
+            read_bytes: 0,
+            read_errors: 0,
+        };
+        let spaces = inner.namespaces().iter().map(space).collect();
+        let (parts, pieces) = (Vec::new(), Vec::new());
+        let mut this = Self { inner, streams, offset, spaces, sink: None, parts, pieces };
+        for (number, space) in (0..).zip(&mut this.spaces) {
+            let mut below = Below::new(&mut *this.inner, number, offset, SimTime::ZERO);
+            space.map.attach(&mut |at, out| below.read(at, out));
+            below.settle(&mut space.own, &mut space.read_bytes, &mut space.read_errors);
+        }
+        this
+    }
+
+    /// Tells `sink` of every command from now on.
+    pub fn record(&mut self, sink: Box<dyn KindSink>) {
+        self.sink = Some(sink);
+    }
+
+    /// What is known of a namespace.
+    pub fn map(&self, namespace: u32) -> &LiveMap {
+        &self.spaces[namespace as usize].map
+    }
+
+    /// Learns from a write, and finds its parts.
+    fn classify(&mut self, namespace: u32, extent: Extent, payload: &Payload<'_>, at: SimTime) {
+        let space = &mut self.spaces[namespace as usize];
+        let skip = self.offset.saturating_sub(extent.offset).min(extent.len);
+        let place = extent.offset + skip - self.offset.min(extent.offset + skip);
+        if let Payload::Write(data) = payload
+            && skip < extent.len
+        {
+            let mut below = Below::new(&mut *self.inner, namespace, self.offset, at);
+            space.map.wrote(place, &data[skip as usize..], &mut |at, out| below.read(at, out));
+            below.settle(&mut space.own, &mut space.read_bytes, &mut space.read_errors);
+        }
+        self.parts.clear();
+        if skip > 0 {
+            self.parts.push((skip, Kind::Data));
+        }
+        let parts = &mut self.parts;
+        if skip < extent.len {
+            space.map.segments(place, extent.len - skip, |len, kind| match parts.last_mut() {
+                Some((total, last)) if *last == kind => *total += len,
+                _ => parts.push((len, kind)),
+            });
+        }
+        let mut seen = 0_u32;
+        for (len, kind) in &self.parts {
+            let (writes, bytes) = &mut space.counts[*kind as usize];
+            *bytes += len;
+            if seen & 1 << *kind as u32 == 0 {
+                seen |= 1 << *kind as u32;
+                *writes += 1;
+            }
+        }
+    }
+
+    /// Cuts the write at pages where the stream changes.
+    fn cut(&mut self, extent: Extent, page: u64) {
+        self.pieces.clear();
+        let stream = |kind| self.streams.of(kind);
+        if self.parts.iter().all(|(_, kind)| stream(*kind) == stream(self.parts[0].1)) {
+            self.pieces.push((extent.len, self.parts.first().and_then(|part| stream(part.1))));
+            return;
+        }
+        let (mut part, mut used, mut at) = (0, 0, extent.offset);
+        while at < extent.end() {
+            let page_end = ((at / page + 1) * page).min(extent.end());
+            // Of equal kinds the later one in number wins: metadata over data.
+            let mut shares = [0_u64; Kind::WRITTEN];
+            let mut left = page_end - at;
+            while left > 0 {
+                let (len, kind) = self.parts[part];
+                let taken = left.min(len - used);
+                shares[kind as usize] += taken;
+                (left, used) = (left - taken, used + taken);
+                if used == len {
+                    (part, used) = (part + 1, 0);
+                }
+            }
+            let most = (0..Kind::WRITTEN).max_by_key(|kind| shares[*kind]).unwrap_or(0);
+            let chosen = self.streams.of(Kind::ALL[most]);
+            match self.pieces.last_mut() {
+                Some((len, last)) if *last == chosen => *len += page_end - at,
+                _ => self.pieces.push((page_end - at, chosen)),
+            }
+            at = page_end;
+        }
+    }
+
+    fn note(&mut self, namespace: u32, command: Command) {
+        let Some(sink) = &mut self.sink else { return };
+        if command.op != Op::Write {
+            return sink.record(namespace, command.op, command.extent, Kind::Data);
+        }
+        let mut offset = command.extent.offset;
+        for (len, kind) in &self.parts {
+            sink.record(namespace, Op::Write, Extent::new(offset, *len), *kind);
+            offset += len;
+        }
+    }
+
+    /// A write, in as many pieces as it takes.
+    fn write(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let extent = command.extent;
+        self.classify(namespace, extent, &payload, at);
+        self.note(namespace, command);
+        let page = u64::from(self.inner.namespaces()[namespace as usize].page_bytes);
+        self.cut(extent, page);
+        if let [(_, stream)] = self.pieces[..] {
+            let hint = stream.map_or(command.hint, Hint);
+            return self.inner.submit(namespace, Command { hint, ..command }, payload, at);
+        }
+        let (mut token, mut done) = (Token::NONE, 0);
+        for (len, stream) in &self.pieces {
+            let hint = stream.map_or(command.hint, Hint);
+            let piece = Command { hint, extent: Extent::new(extent.offset + done, *len), ..command };
+            let part = match &payload {
+                Payload::Write(data) => Payload::Write(&data[done as usize..(done + len) as usize]),
+                _ => Payload::None,
+            };
+            let next = self.inner.submit(namespace, piece, part, at)?;
+            token = if done == 0 { next } else { self.inner.join(token, next) };
+            self.spaces[namespace as usize].own.writes += u64::from(done > 0);
+            done += len;
+        }
+        Ok(token)
+    }
+}
+
+/// Reads of our own.
+struct Below<'a> {
+    inner: &'a mut (dyn Subsystem + Send),
+    namespace: u32,
+    offset: u64,
+    at: SimTime,
+    own: HostCounts,
+    errors: u64,
+}
+
+impl<'a> Below<'a> {
+    fn new(inner: &'a mut (dyn Subsystem + Send), namespace: u32, offset: u64, at: SimTime) -> Self {
+        Self { inner, namespace, offset, at, own: HostCounts::default(), errors: 0 }
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), String> {
+        let extent = Extent::new(self.offset + offset, out.len() as u64);
+        let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
+        self.own.reads += 1;
+        self.own.read_bytes += extent.len;
+        self.own.read_pages += extent.page_count(page_bytes);
+        let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        match self.inner.submit(self.namespace, command, Payload::Read(out), self.at) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.errors += 1;
+                Err(error.to_string())
+            }
+        }
+    }
+
+    fn settle(self, own: &mut HostCounts, bytes: &mut u64, errors: &mut u64) {
+        own.reads += self.own.reads;
+        own.read_bytes += self.own.read_bytes;
+        own.read_pages += self.own.read_pages;
+        *bytes += self.own.read_bytes;
+        *errors += self.errors;
+    }
+}
+
+impl Subsystem for Classified {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        self.inner.namespaces()
+    }
+
+    fn sets(&self) -> u16 {
+        self.inner.sets()
+    }
+
+    fn prepare(&self, namespace: u32, extent: Extent) {
+        self.inner.prepare(namespace, extent);
+    }
+
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let extent = command.extent;
+        let is_inside = extent.end() <= self.inner.namespaces()[namespace as usize].capacity_bytes;
+        if !is_inside {
+            // Refused below; nothing is learned from it.
+            return self.inner.submit(namespace, command, payload, at);
+        }
+        if command.op == Op::Write && extent.len > 0 {
+            return self.write(namespace, command, payload, at);
+        }
+        self.note(namespace, command);
+        if matches!(command.op, Op::Trim | Op::WriteZeroes) && extent.end() > self.offset {
+            let start = extent.offset.max(self.offset);
+            let map = &mut self.spaces[namespace as usize].map;
+            map.discarded(start - self.offset, extent.end() - start);
+        }
+        self.inner.submit(namespace, command, payload, at)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.inner.completion(token)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.inner.join(a, b)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.inner.watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.inner.advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.inner.next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.inner.idle_from()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.inner.idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        if let Some(sink) = &mut self.sink {
+            sink.flush();
+        }
+        self.inner.shutdown(at)
+    }
+
+    fn read_only(&self, set: u16) -> Option<&'static str> {
+        self.inner.read_only(set)
+    }
+
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        let counts = self.inner.host_counts(namespace);
+        let own = &self.spaces[namespace as usize].own;
+        HostCounts {
+            reads: counts.reads - own.reads,
+            writes: counts.writes - own.writes,
+            read_bytes: counts.read_bytes - own.read_bytes,
+            read_pages: counts.read_pages - own.read_pages,
+            ..counts
+        }
+    }
+
+    fn ftl_stats(&self, set: u16) -> FtlStats {
+        self.inner.ftl_stats(set)
+    }
+
+    fn cost(&self, set: u16) -> Cost {
+        self.inner.cost(set)
+    }
+
+    fn logs(&self, set: u16) -> u16 {
+        self.inner.logs(set)
+    }
+
+    fn log_status(&self, set: u16, log: u16) -> LogStatus {
+        self.inner.log_status(set, log)
+    }
+
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        self.inner.renew_log(set, log, at)
+    }
+
+    fn placement(&self) -> Option<PlacementReport> {
+        self.inner.placement()
+    }
+
+    fn kinds(&self, namespace: u32) -> Option<KindReport> {
+        let space = &self.spaces[namespace as usize];
+        let count = |(kind, (writes, bytes)): (&Kind, &(u64, u64))| KindCount {
+            kind: kind.name(),
+            stream: self.streams.of(*kind).unwrap_or(0),
+            writes: *writes,
+            bytes: *bytes,
+        };
+        Some(KindReport {
+            file_system: space.map.superblock().map(crate::Superblock::summary),
+            kinds: Kind::ALL.iter().zip(&space.counts).map(count).collect(),
+            read_bytes: space.read_bytes,
+            read_errors: space.read_errors,
+            recording_error: self.sink.as_ref().and_then(|sink| sink.error()),
+        })
+    }
+
+    fn device(&self, set: u16) -> &dyn FlashDevice {
+        self.inner.device(set)
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.inner.reset_counters(at);
+        for space in &mut self.spaces {
+            space.counts.fill((0, 0));
+            space.own = HostCounts::default();
+            (space.read_bytes, space.read_errors) = (0, 0);
+        }
+    }
+
+    fn check_invariants(&self) {
+        self.inner.check_invariants();
+    }
+}
+
+impl std::fmt::Debug for Classified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classified")
+            .field("streams", &self.streams)
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! What a block of ext2, ext3 or ext4 holds.
+
+use nandscape_core::BlockKind;
+use serde::Serialize;
+
+/// What a block holds. The first eight are the kinds that hints and streams know (S0-24), the others what ext4 has beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Kind {
+    /// Data of files, symbolic links included; while writes are watched, also everything about which nothing is known.
+    #[default]
+    Data,
+    /// Superblock or a copy of it.
+    Superblock,
+    /// Group descriptors or a copy of them.
+    GroupDescriptors,
+    /// Which blocks are free.
+    BlockBitmap,
+    /// Which inodes are free.
+    InodeBitmap,
+    /// Inode table.
+    InodeTable,
+    /// Entries or index of a directory.
+    Directory,
+    /// Journal.
+    Journal,
+    /// Nodes of extent trees and indirect blocks.
+    Mapping,
+    /// Extended attributes outside the inode.
+    Xattr,
+    /// Room left for group descriptors when the file system grows.
+    ReservedDescriptors,
+    /// Quota files.
+    Quota,
+    /// List of files deleted while open.
+    OrphanFile,
+    /// Protection against two mounts.
+    Mmp,
+    /// Before the file system: the boot block where blocks have 1 KiB.
+    Boot,
+    /// Nothing, as the block bitmap says.
+    Free,
+    /// In use, as the block bitmap says, but no inode has it.
+    Unknown,
+}
+
+impl Kind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 17] = [
+        Self::Data,
+        Self::Superblock,
+        Self::GroupDescriptors,
+        Self::BlockBitmap,
+        Self::InodeBitmap,
+        Self::InodeTable,
+        Self::Directory,
+        Self::Journal,
+        Self::Mapping,
+        Self::Xattr,
+        Self::ReservedDescriptors,
+        Self::Quota,
+        Self::OrphanFile,
+        Self::Mmp,
+        Self::Boot,
+        Self::Free,
+        Self::Unknown,
+    ];
+
+    /// The kinds that a write can have, in the order of their numbers.
+    pub const WRITTEN: usize = 14;
+
+    /// Name, as in results and configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Superblock => "superblock",
+            Self::GroupDescriptors => "group-descriptors",
+            Self::BlockBitmap => "block-bitmap",
+            Self::InodeBitmap => "inode-bitmap",
+            Self::InodeTable => "inode-table",
+            Self::Directory => "directory",
+            Self::Journal => "journal",
+            Self::Mapping => "mapping",
+            Self::Xattr => "xattr",
+            Self::ReservedDescriptors => "reserved-descriptors",
+            Self::Quota => "quota",
+            Self::OrphanFile => "orphan-file",
+            Self::Mmp => "mmp",
+            Self::Boot => "boot",
+            Self::Free => "free",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The kind of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind as hints know it. Blocks to which the sources give no hint count as file data.
+    pub const fn block_kind(self) -> BlockKind {
+        match self {
+            Self::Superblock => BlockKind::Superblock,
+            Self::GroupDescriptors | Self::ReservedDescriptors => BlockKind::GroupDescriptors,
+            Self::BlockBitmap => BlockKind::BlockBitmap,
+            Self::InodeBitmap => BlockKind::InodeBitmap,
+            Self::InodeTable => BlockKind::InodeTable,
+            Self::Directory => BlockKind::Directory,
+            Self::Journal => BlockKind::Journal,
+            _ => BlockKind::FileData,
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}

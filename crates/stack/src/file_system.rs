@@ -1,0 +1,146 @@
+//! `[fs]`: what a served device makes of the file system on it.
+
+use crate::config::StackConfig;
+use crate::keys::{ConfigError, flat, param, table_of};
+use nandscape_core::{Extent, Info, Op, ParamKind, Params, Subsystem};
+use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::time::Instant;
+
+/// Keys of `[fs]`.
+pub static FS: Info = Info {
+    name: "fs",
+    summary: "streams by what a file system keeps in a block, for served devices",
+    source: "rows S0-22 to S0-29",
+    params: &[
+        param(
+            "classify",
+            "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the stream of what it holds",
+            ParamKind::Choice { of: &["off", "ext4"] },
+            "off",
+        ),
+        param(
+            "streams",
+            "prototype (journal 1, inode table 2, superblock, descriptors and bitmaps 3, directories 4), none, or a list such as journal=1,directory=1",
+            ParamKind::Text,
+            "prototype",
+        ),
+        param(
+            "offset",
+            "byte of each namespace at which its file system begins",
+            ParamKind::Size { min: 0, max: 1 << 60 },
+            "0",
+        ),
+        param(
+            "record",
+            "file (CSV) for every command with its kind, which replays can read; it must not exist",
+            ParamKind::Text,
+            "",
+        ),
+    ],
+};
+
+/// A checked `[fs]` table.
+#[derive(Clone, Debug)]
+pub struct FsKeys {
+    params: Params,
+    streams: KindStreams,
+}
+
+impl FsKeys {
+    /// Checks the table.
+    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
+        let params = Params::check(&FS, "fs.", &flat("fs.", table)?)?;
+        let streams = KindStreams::parse(params.text("streams"))
+            .map_err(|expected| params.error("streams", expected))?;
+        if params.get("record").is_some_and(|path| !path.is_empty()) && params.text("classify") == "off" {
+            return Err(params.error("record", "fs.classify = ext4 beside it").into());
+        }
+        Ok(Self { params, streams })
+    }
+
+    /// The table, for printing, where it says anything.
+    pub(crate) fn to_table(&self) -> Option<toml::Table> {
+        (self.params.text("classify") != "off").then(|| table_of(&FS, &self.params))
+    }
+
+    /// Puts the classifier in front of a subsystem that keeps bytes.
+    pub(crate) fn wrap(
+        &self,
+        config: &StackConfig,
+        subsystem: Box<dyn Subsystem + Send>,
+    ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+        if self.params.text("classify") == "off" {
+            return Ok(subsystem);
+        }
+        let (highest, ids) = (self.streams.highest(), config.policy_setup(0).streams);
+        if highest > ids {
+            let expected = format!(
+                "streams up to {ids}, those of the device (ftl.streams), or none: stream {highest} is above"
+            );
+            return Err(self.params.error("streams", expected).into());
+        }
+        let has_volumes = subsystem.namespaces().len() > 1;
+        let mut classified = Classified::new(subsystem, self.streams, self.params.size("offset"));
+        if let Some(path) = self.params.get("record").filter(|path| !path.is_empty()) {
+            classified.record(Box::new(Recorder::create(path, has_volumes)?));
+        }
+        Ok(Box::new(classified))
+    }
+}
+
+/// Writes the native CSV with kinds. A write of several kinds is a line for each.
+struct Recorder {
+    out: BufWriter<File>,
+    start: Instant,
+    has_volumes: bool,
+    failed: Option<String>,
+    path: String,
+}
+
+impl Recorder {
+    fn create(path: &str, has_volumes: bool) -> Result<Self, ConfigError> {
+        let error = |e: std::io::Error| ConfigError::Io { path: path.to_owned(), message: e.to_string() };
+        let mut out = BufWriter::with_capacity(1 << 18, File::create_new(path).map_err(error)?);
+        let volume = if has_volumes { ",volume" } else { "" };
+        writeln!(out, "ts_us,op,offset,len{volume},kind").map_err(error)?;
+        Ok(Self { out, start: Instant::now(), has_volumes, failed: None, path: path.to_owned() })
+    }
+
+    fn line(&mut self, namespace: u32, op: Op, extent: Extent, kind: Kind) -> std::io::Result<()> {
+        let (us, letter) = (self.start.elapsed().as_micros(), op.letter());
+        write!(self.out, "{us},{letter},{},{}", extent.offset, extent.len)?;
+        if self.has_volumes {
+            write!(self.out, ",{namespace}")?;
+        }
+        writeln!(self.out, ",{}", kind.block_kind().name())
+    }
+
+    /// After the first error nothing more is written: what follows could not be replayed in its place.
+    fn note(&mut self, outcome: std::io::Result<()>) {
+        if let Err(error) = outcome {
+            self.failed.get_or_insert(format!("{}: {error}", self.path));
+        }
+    }
+}
+
+impl KindSink for Recorder {
+    fn record(&mut self, namespace: u32, op: Op, extent: Extent, kind: Kind) {
+        if self.failed.is_none() {
+            let outcome = self.line(namespace, op, extent, kind);
+            self.note(outcome);
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            let outcome = self.out.flush();
+            self.note(outcome);
+        }
+    }
+
+    fn error(&self) -> Option<String> {
+        self.failed.clone()
+    }
+}
