@@ -35,12 +35,15 @@ pub(super) fn domains<D: FlashDevice>(
     let data_blocks = logical.div_ceil(u64::from(pages_per_block));
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good = |block: u32| !device.is_bad(BlockId(block));
+    let is_erased = |block: u32| is_good(block).then(|| device.write_pointer(BlockId(block)) == 0);
+    // One that was written before must open however many blocks have failed since.
+    let is_new = device.recovery().is_none_or(|report| report.checkpoint == 0);
     (0..count)
         .map(|index| {
             let base = index * blocks;
             let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
             let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
-            if needed > good_blocks {
+            if needed > good_blocks && is_new {
                 let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
                 let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
                 return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
@@ -62,7 +65,7 @@ pub(super) fn domains<D: FlashDevice>(
                 data_blocks,
                 marks,
             };
-            Ok(Domain::new(&shape, &logs, (config.victim.build)(&setup), split, wear, is_good, erase_count))
+            Ok(Domain::new(&shape, &logs, (config.victim.build)(&setup), split, wear, is_erased, erase_count))
         })
         .collect()
 }

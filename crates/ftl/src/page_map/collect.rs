@@ -61,6 +61,10 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
         };
+        if !self.unreadable.is_empty() {
+            self.set_aside(victim);
+            return Ok(());
+        }
         if self.blocks.infos[victim as usize].valid > 0 {
             self.domains[domain].victim_in_hand = Some((victim, moved));
             return Ok(());
@@ -87,7 +91,7 @@ impl<D: FlashDevice> PageMap<D> {
             self.level_wear(domain, at)?;
             if self.attention && self.lacks_blocks() {
                 // Going on would spend the last free pages on victims whose erases may fail as well.
-                return Err(self.full(TOO_FEW_BLOCKS, needed));
+                return Err(self.stop(TOO_FEW_BLOCKS));
             }
         }
         let this = &self.domains[domain];
@@ -111,7 +115,14 @@ impl<D: FlashDevice> PageMap<D> {
         }?;
         let valid = self.blocks.infos[victim as usize].valid;
         *without_gain = if valid == self.pages_per_block { *without_gain + 1 } else { 0 };
-        (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
+        let fits = |victim: u32, valid: u32| {
+            (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
+        };
+        // A loss of power may have used up the room for what the policy wants, and left blocks that only wait for their erase.
+        fits(victim, valid).or_else(|| {
+            let least = this.emptiest(&self.blocks.infos)?;
+            fits(least, self.blocks.infos[least as usize].valid)
+        })
     }
 
     /// Background GC in the host's idle time: victims with a gain only, each started where the previous one ended. With a scheduler that does
@@ -145,7 +156,33 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
         };
-        self.erase(domain, victim, moved, cause, at)
+        if self.unreadable.is_empty() {
+            return self.erase(domain, victim, moved, cause, at);
+        }
+        self.set_aside(victim);
+        Ok(moved)
+    }
+
+    /// A victim keeps valid pages that cannot be read: it is none any more until the host has overwritten or dropped them.
+    #[cold]
+    fn set_aside(&mut self, victim: u32) {
+        self.blocks.infos[victim as usize].state = BlockState::Aside;
+    }
+
+    /// A block that is no candidate has lost its last valid page.
+    #[cold]
+    pub(super) fn emptied(&mut self, domain: usize, block: u32, state: BlockState) {
+        match state {
+            BlockState::Victim => self.domains[domain].emptied(block),
+            BlockState::Aside => self.domains[domain].seal(block, &mut self.blocks.infos, self.seq),
+            // Retired by the next write.
+            BlockState::FailedAside => {
+                self.blocks.infos[block as usize].state = BlockState::Failed;
+                self.failed.push((domain, block));
+                self.attention = true;
+            }
+            _ => {}
+        }
     }
 
     /// Erases an emptied block, or gives it up. Gives the completion.
@@ -173,7 +210,7 @@ impl<D: FlashDevice> PageMap<D> {
                 self.retire(domain, victim);
                 Ok(moved)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.refused(error)),
         }
     }
 
@@ -203,6 +240,7 @@ impl<D: FlashDevice> PageMap<D> {
         issue: Issue,
     ) -> Result<Token, FtlError> {
         debug_assert!(self.moves.is_empty());
+        self.unreadable.clear();
         let mut done = Token::NONE;
         let mut last = Ppn::NONE;
         let mut failed = None;
@@ -210,6 +248,10 @@ impl<D: FlashDevice> PageMap<D> {
         while let Some(page) = self.blocks.next_valid(&mut pages) {
             match self.copy_page(domain, page, log, buffer, issue) {
                 Ok(programmed) => done = self.device.join(done, programmed),
+                Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {
+                    self.unreadable.push(page);
+                    continue;
+                }
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -223,6 +265,9 @@ impl<D: FlashDevice> PageMap<D> {
         let moved = self.moves.len() as u32;
         if moved > 0 {
             self.blocks.clear_to(block, last, moved);
+            for page in &self.unreadable {
+                self.blocks.mark(*page);
+            }
         }
         for (lpn, target) in self.moves.drain(..) {
             self.map.redirect(lpn, target);
@@ -250,7 +295,8 @@ impl<D: FlashDevice> PageMap<D> {
         let lpn = read.oob.lpn;
         debug_assert_eq!(self.map.get(lpn), page);
         let data = stores_data.then_some(&*buffer);
-        let (target, programmed) = self.append(domain, log, lpn, page_bytes, data, issue.after(read.done))?;
+        let (target, programmed) =
+            self.append(domain, log, lpn, Some(read.oob.seq), page_bytes, data, issue.after(read.done))?;
         self.moves.push((lpn, target));
         Ok(programmed)
     }
@@ -291,6 +337,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     fn retire(&mut self, domain: usize, block: u32) {
         let count = self.device.erase_count(BlockId(block));
+        self.device.mark_bad(BlockId(block));
         let this = &mut self.domains[domain];
         this.retire(block, count, &mut self.blocks.infos);
         if this.good_blocks < this.needed_blocks {
@@ -301,6 +348,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Before a write when something is wrong: empties blocks that failed a program, and refuses the write when too few blocks are left.
     #[cold]
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
+        self.refuse_if_stopped()?;
         while let Some((domain, block)) = self.failed.pop() {
             let moved = if self.has_room_for(domain, block) {
                 self.empty(domain, block, u32::MAX, Cause::Gc, at)
@@ -312,16 +360,41 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
             debug_assert_eq!(self.blocks.infos[block as usize].state, BlockState::Failed);
-            self.retire(domain, block);
+            if self.unreadable.is_empty() {
+                self.retire(domain, block);
+            } else {
+                self.blocks.infos[block as usize].state = BlockState::FailedAside;
+            }
         }
         if self.lacks_blocks() {
-            return Err(self.full(TOO_FEW_BLOCKS, needed));
+            return Err(self.stop(TOO_FEW_BLOCKS));
         }
         self.attention = false;
         Ok(())
     }
 
-    fn lacks_blocks(&self) -> bool {
+    /// The layer takes no more writes.
+    #[cold]
+    pub(super) fn stop(&mut self, reason: &'static str) -> FtlError {
+        self.attention = true;
+        FtlError::ReadOnly { reason: self.stopped.get_or_insert(reason) }
+    }
+
+    /// What a refusal of the device means: one that writes nothing any more stops the layer.
+    #[cold]
+    pub(super) fn refused(&mut self, error: FlashError) -> FtlError {
+        match error {
+            FlashError::ReadOnly { reason } => self.stop(reason),
+            error => error.into(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn refuse_if_stopped(&self) -> Result<(), FtlError> {
+        self.stopped.map_or(Ok(()), |reason| Err(FtlError::ReadOnly { reason }))
+    }
+
+    pub(super) fn lacks_blocks(&self) -> bool {
         self.domains.iter().any(|domain| domain.good_blocks < domain.needed_blocks)
     }
 

@@ -93,20 +93,20 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// A domain whose good blocks are all erased. `good` says which are good.
+    /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a good block.
     pub fn new(
         shape: &DomainShape,
         logs: &[LogShape],
         victim: Box<dyn VictimPolicy>,
         split: Option<Split>,
         wear: Box<dyn WearPolicy>,
-        good: impl Fn(u32) -> bool,
+        is_erased: impl Fn(u32) -> Option<bool>,
         erase_count: impl Fn(u32) -> u32,
     ) -> Self {
         let sorted = wear.sorts_free_blocks();
         let per_lane = shape.blocks_per_lane;
         let per_plane = per_lane / shape.planes_per_lane;
-        let mut free_blocks = 0;
+        let (mut free_blocks, mut good_blocks) = (0, 0);
         let lanes = (0..shape.lanes)
             .map(|lane| {
                 let mut pool = Pool::new(sorted, per_lane as usize);
@@ -114,7 +114,9 @@ impl Domain {
                 for i in 0..per_lane {
                     let in_lane = i % shape.planes_per_lane * per_plane + i / shape.planes_per_lane;
                     let block = lane * per_lane + in_lane;
-                    if good(shape.base + block) {
+                    let Some(is_free) = is_erased(shape.base + block) else { continue };
+                    good_blocks += 1;
+                    if is_free {
                         pool.put(block, erase_count(shape.base + block));
                         free_blocks += 1;
                     }
@@ -140,7 +142,7 @@ impl Domain {
             kept_blocks: u32::from(has_streams),
             free_blocks,
             free_pages: u64::from(free_blocks) * u64::from(shape.pages_per_block),
-            good_blocks: free_blocks,
+            good_blocks,
             invalid_sealed: 0,
             sealed: 0,
             trigger_pages: 0,
@@ -196,6 +198,45 @@ impl Domain {
             now_pages: self.free_pages.saturating_sub(floor),
             least_pages: self.low_pages - floor,
         })
+    }
+
+    /// Takes over a block that was being written by a log when the device was last used, `next` being its next page. `false` if the log has
+    /// as many open blocks as it may have.
+    pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) -> bool {
+        let is_empty = |slot: &usize| self.slots[*slot].next == self.slots[*slot].end;
+        let Some(slot) = self.logs[log].range().find(is_empty) else { return false };
+        let local = block - self.base;
+        let lane = local / self.blocks_per_lane;
+        self.open_on[log * self.lanes.len() + lane as usize] += 1;
+        infos[block as usize].state = BlockState::Open;
+        if let Some(pieces) = &mut self.pieces {
+            pieces.opened(local, log);
+        }
+        let first = block * self.pages_per_block;
+        let end = first + self.pages_per_block;
+        let unit = next / self.program_pages * self.program_pages + self.program_pages;
+        let border = end.min(first + unit);
+        self.slots[slot] = Frontier { next: first + next, end, block, lane, border };
+        self.free_pages += u64::from(self.pages_per_block - next);
+        true
+    }
+
+    /// Takes over a block that is written no further.
+    pub fn take_over(&mut self, block: u32, log: usize, infos: &mut [BlockInfo], now: u64) {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.opened(block - self.base, log);
+        }
+        self.seal(block, infos, now);
+    }
+
+    /// A log holds data from before: it is in use.
+    pub fn use_log(&mut self, log: usize) {
+        if self.logs[log].shape.kind == LogKind::Host {
+            self.activate(log);
+        } else {
+            self.logs[log].active = true;
+            self.set_marks();
+        }
     }
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.

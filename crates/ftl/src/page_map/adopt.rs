@@ -1,0 +1,117 @@
+//! A start from what the flash holds: the journal below tells where the newest data of each page is, the device how far blocks are written.
+
+use super::PageMap;
+use crate::error::FtlBuildError;
+use crate::victim::BlockState;
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Params, Ppn, SimTime};
+
+/// A block that holds pages: the sequence number of its first readable page and the log that wrote it.
+struct Used {
+    seq: u64,
+    block: u32,
+    log: usize,
+}
+
+impl<D: FlashDevice> PageMap<D> {
+    /// Takes over what the flash holds. Blocks that were being written go on where they are; whatever collection was about to do is
+    /// decided anew.
+    pub(super) fn adopt(&mut self, params: &Params) -> Result<(), FtlBuildError> {
+        if self.device.recovery().is_none() {
+            let reason = "it is not erased, and has no journal that tells what it holds".to_owned();
+            return Err(FtlBuildError::Device { ftl: super::INFO.name, reason });
+        }
+        self.adopt_map(params)?;
+        let mut used = self.used_blocks()?;
+        for Used { log, .. } in &used {
+            self.domains.iter_mut().filter(|domain| !domain.logs[*log].active).for_each(|domain| {
+                domain.use_log(*log);
+            });
+        }
+        // Blocks filled first come first, for policies that look at age.
+        used.sort_unstable_by_key(|used| (used.seq, used.block));
+        let partly = |used: &Used| self.device.write_pointer(BlockId(used.block)) < self.pages_per_block;
+        let (open, full): (Vec<Used>, Vec<Used>) = used.into_iter().partition(partly);
+        for Used { block, log, .. } in full {
+            self.seq += u64::from(self.pages_per_block);
+            let domain = self.domain_of(block);
+            self.domains[domain].take_over(block, log, &mut self.blocks.infos, self.seq);
+        }
+        for Used { block, log, .. } in open {
+            let next = self.device.write_pointer(BlockId(block));
+            self.seq += u64::from(next);
+            let domain = self.domain_of(block);
+            let domain = &mut self.domains[domain];
+            if !domain.reopen(block, log, next, &mut self.blocks.infos) {
+                domain.take_over(block, log, &mut self.blocks.infos, self.seq);
+            }
+        }
+        if self.lacks_blocks() {
+            self.attention = true;
+        }
+        Ok(())
+    }
+
+    fn domain_of(&self, block: u32) -> usize {
+        (block / self.domains[0].blocks) as usize
+    }
+
+    /// Map, sectors and valid pages.
+    fn adopt_map(&mut self, params: &Params) -> Result<(), FtlBuildError> {
+        let logical = self.logical_pages as u32;
+        for lpn in (0..logical).map(Lpn) {
+            if let Some(page) = self.device.newest(lpn) {
+                self.map.set(lpn, page, Ppn::NONE);
+                self.sectors.set(lpn, self.sectors.whole());
+                let block = self.blocks.block_of(page);
+                self.blocks.set(page, block);
+            }
+        }
+        let beyond =
+            (logical..self.device.geometry().pages()).map(Lpn).find(|lpn| self.device.newest(*lpn).is_some());
+        match beyond {
+            None => Ok(()),
+            Some(lpn) => {
+                let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
+                let expected = format!(
+                    "the capacity that the device was written with: it holds logical page {}, of {logical} that there would be",
+                    lpn.0
+                );
+                Err(params.error(key, expected).into())
+            }
+        }
+    }
+
+    /// The good blocks that are not erased.
+    fn used_blocks(&mut self) -> Result<Vec<Used>, FtlBuildError> {
+        let mut used = Vec::new();
+        for block in 0..self.device.geometry().blocks() {
+            let is_bad = self.blocks.infos[block as usize].state == BlockState::Bad;
+            if is_bad || self.device.write_pointer(BlockId(block)) == 0 {
+                continue;
+            }
+            let (seq, log) = self.first_oob(block)?.unwrap_or((0, 0));
+            let logs = &self.domains[0].logs;
+            // A log that is no more, or has no blocks of its own any more.
+            let log = if logs.get(log).is_some_and(|log| log.shape.slots > 0) { log } else { 0 };
+            used.push(Used { seq, block, log });
+        }
+        Ok(used)
+    }
+
+    /// Sequence number and log of the first page of a block that can be read.
+    fn first_oob(&mut self, block: u32) -> Result<Option<(u64, usize)>, FtlBuildError> {
+        let issue = Issue::new(SimTime::ZERO, Cause::Meta);
+        for index in 0..self.device.write_pointer(BlockId(block)) {
+            let page = self.device.geometry().page(BlockId(block), index);
+            match self.device.read(page, 0, None, issue) {
+                Ok(read) => return Ok(Some((read.oob.seq, usize::from(read.oob.stream)))),
+                Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => {}
+                Err(error) => {
+                    let reason = format!("its start from flash failed: {error}");
+                    return Err(FtlBuildError::Device { ftl: super::INFO.name, reason });
+                }
+            }
+        }
+        Ok(None)
+    }
+}
