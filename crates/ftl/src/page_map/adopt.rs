@@ -40,10 +40,7 @@ impl<D: FlashDevice> PageMap<D> {
             let next = self.device.write_pointer(BlockId(block));
             self.seq += u64::from(next);
             let domain = self.domain_of(block);
-            let domain = &mut self.domains[domain];
-            if !domain.reopen(block, log, next, &mut self.blocks.infos) {
-                domain.take_over(block, log, &mut self.blocks.infos, self.seq);
-            }
+            self.domains[domain].reopen(block, log, next, &mut self.blocks.infos);
         }
         if self.lacks_blocks() {
             self.attention = true;

@@ -8,6 +8,17 @@ use crate::placement::Placement;
 use crate::victim::VictimSetup;
 use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
 
+/// Pages that losses of power in a row may tear while collection is at its tightest: what is torn is only gained back when its block is
+/// collected.
+const TORN_PAGES: u32 = 8;
+
+/// On a device that may lose power: erases that may be under way when a block is written that was free before them. A cut undoes them, but
+/// not what was written in the meantime, so for each a block is kept in reserve. Enough for erases to keep up, each of which waits for the
+/// programs before it: for a block's worth of programs on all dies there is an erase.
+fn erases_under_way(lanes: u32, blocks: u32, pages_per_block: u32) -> u32 {
+    (lanes * 32 / pages_per_block).min(blocks / 64).clamp(1, 32)
+}
+
 /// The collection domains with their watermarks: one for the device, or one for each plane.
 pub(super) fn domains<D: FlashDevice>(
     device: &D,
@@ -27,7 +38,12 @@ pub(super) fn domains<D: FlashDevice>(
         }
     };
     let blocks = lanes * blocks_per_lane;
+    let erases_under_way =
+        if device.recovery().is_some() { erases_under_way(lanes, blocks, pages_per_block) } else { 0 };
+    let spare_blocks =
+        if erases_under_way > 0 { erases_under_way + TORN_PAGES.div_ceil(pages_per_block) } else { 0 };
     let marks = Watermarks::new(params, blocks, pages_per_block)?;
+    let marks = marks.raised(u64::from(spare_blocks) * u64::from(pages_per_block));
     let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
     let logs = logs::plan(config, migrates);
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
@@ -64,6 +80,8 @@ pub(super) fn domains<D: FlashDevice>(
                 steps: config.gc_step > 0,
                 data_blocks,
                 marks,
+                spare_blocks,
+                erases_under_way,
             };
             Ok(Domain::new(&shape, &logs, (config.victim.build)(&setup), split, wear, is_erased, erase_count))
         })

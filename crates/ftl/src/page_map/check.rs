@@ -70,6 +70,7 @@ impl Domain {
             assert_eq!(write_pointer(slot.block), slot.next % self.pages_per_block, "{slot:?}");
             open_pages += u64::from(slot.end - slot.next);
         }
+        open_pages += self.leftover_pages(|_| true);
         let free_pages = u64::from(self.free_blocks) * u64::from(self.pages_per_block) + open_pages;
         assert_eq!(self.free_pages, free_pages, "pages that can be programmed");
         if let (Some(split), Some(pieces)) = (&self.split, &self.pieces) {

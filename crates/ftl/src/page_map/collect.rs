@@ -200,6 +200,8 @@ impl<D: FlashDevice> PageMap<D> {
         let issue = Issue::new(at, cause).after(moved);
         match self.device.erase(BlockId(victim), issue) {
             Ok(erased) => {
+                let all = self.device.join(self.domains[domain].last_erase(), erased);
+                self.domains[domain].erase_submitted(all);
                 let count = self.device.erase_count(BlockId(victim));
                 self.domains[domain].release(victim, count, &mut self.blocks.infos);
                 Ok(erased)

@@ -256,6 +256,11 @@ pub(super) struct Watermarks {
 }
 
 impl Watermarks {
+    /// The same with so many more pages of erased space.
+    pub const fn raised(self, pages: u64) -> Self {
+        Self { low: self.low + pages, high: self.high + pages, background: self.background + pages }
+    }
+
     pub fn new(params: &Params, domain_blocks: u32, pages_per_block: u32) -> Result<Self, ParamError> {
         let pages = |key| watermark(params, key, domain_blocks, pages_per_block);
         // GC needs a block of its own: the one that it fills before the victim is erased.

@@ -9,6 +9,7 @@ use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
 use crate::wear::WearPolicy;
 use nandscape_core::{Ppn, QuietRoom, Token};
+use std::collections::VecDeque;
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +41,18 @@ pub(super) struct DomainShape {
     /// Blocks that the logical pages fill.
     pub data_blocks: u64,
     pub marks: Watermarks,
+    /// Blocks by which the marks were raised for what a loss of power costs.
+    pub spare_blocks: u32,
+    /// Erases that may be under way when a block is opened; 0 where that does not matter.
+    pub erases_under_way: u32,
+}
+
+/// A partly written block that a start found when its log had all the open blocks it may have.
+#[derive(Clone, Copy, Debug)]
+struct Leftover {
+    block: u32,
+    log: usize,
+    next: u32,
 }
 
 pub(super) struct Domain {
@@ -86,6 +99,11 @@ pub(super) struct Domain {
     /// Blocks that the logical pages fill.
     data_blocks: u64,
     marks: Watermarks,
+    spare_blocks: u32,
+    leftovers: Vec<Leftover>,
+    erases_under_way: usize,
+    /// When the last erases complete, each with all before it, the oldest first.
+    erases: VecDeque<Token>,
     victim: Box<dyn VictimPolicy>,
     /// Victims of each stream apart, where streams have shares of the blocks.
     pub split: Option<Box<Split>>,
@@ -155,6 +173,10 @@ impl Domain {
             needed_blocks: 0,
             data_blocks: shape.data_blocks,
             marks: shape.marks,
+            spare_blocks: shape.spare_blocks,
+            leftovers: Vec::new(),
+            erases_under_way: shape.erases_under_way as usize,
+            erases: VecDeque::with_capacity(shape.erases_under_way as usize + 1),
             victim,
             split: split.map(Box::new),
             wear,
@@ -182,7 +204,7 @@ impl Domain {
         if self.pieces.is_some() {
             return self.low_pages;
         }
-        self.low_pages.min(2 * u64::from(self.pages_per_block))
+        self.low_pages.min(u64::from(2 + self.spare_blocks) * u64::from(self.pages_per_block))
     }
 
     /// Puts collection off until only the floor is left, or does not.
@@ -200,25 +222,68 @@ impl Domain {
         })
     }
 
-    /// Takes over a block that was being written by a log when the device was last used, `next` being its next page. `false` if the log has
-    /// as many open blocks as it may have.
-    pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) -> bool {
-        let is_empty = |slot: &usize| self.slots[*slot].next == self.slots[*slot].end;
-        let Some(slot) = self.logs[log].range().find(is_empty) else { return false };
-        let local = block - self.base;
-        let lane = local / self.blocks_per_lane;
-        self.open_on[log * self.lanes.len() + lane as usize] += 1;
+    /// Takes over a block that was being written by a log when the device was last used, `next` being its next page.
+    pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) {
         infos[block as usize].state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
-            pieces.opened(local, log);
+            pieces.opened(block - self.base, log);
         }
+        self.free_pages += u64::from(self.pages_per_block - next);
+        let leftover = Leftover { block, log, next };
+        let is_empty = |slot: &usize| self.slots[*slot].next == self.slots[*slot].end;
+        match self.logs[log].range().find(is_empty) {
+            Some(slot) => self.slots[slot] = self.go_on(log, leftover),
+            None => self.leftovers.push(leftover),
+        }
+    }
+
+    /// A log goes on in a partly written block.
+    fn go_on(&mut self, log: usize, Leftover { block, next, .. }: Leftover) -> Frontier {
+        let lane = (block - self.base) / self.blocks_per_lane;
+        self.open_on[log * self.lanes.len() + lane as usize] += 1;
         let first = block * self.pages_per_block;
         let end = first + self.pages_per_block;
         let unit = next / self.program_pages * self.program_pages + self.program_pages;
-        let border = end.min(first + unit);
-        self.slots[slot] = Frontier { next: first + next, end, block, lane, border };
-        self.free_pages += u64::from(self.pages_per_block - next);
-        true
+        Frontier { next: first + next, end, block, lane, border: end.min(first + unit) }
+    }
+
+    /// A partly written block of this log, or of any of its family.
+    fn leftover(&mut self, log: usize, of_family: bool) -> Option<Frontier> {
+        if self.leftovers.is_empty() {
+            return None;
+        }
+        let family = |log: usize| self.logs[log].shape.family;
+        let suits = |other: &Leftover| other.log == log || of_family && family(other.log) == family(log);
+        let index = self.leftovers.iter().position(suits)?;
+        let leftover = self.leftovers.swap_remove(index);
+        Some(self.go_on(log, leftover))
+    }
+
+    /// Pages that can be programmed in partly written blocks of some logs that wait.
+    pub fn leftover_pages(&self, counts: impl Fn(usize) -> bool) -> u64 {
+        let leftovers = self.leftovers.iter().filter(|leftover| counts(leftover.log));
+        leftovers.map(|leftover| u64::from(self.pages_per_block - leftover.next)).sum()
+    }
+
+    /// An erase was submitted. Gives what the next one is to be joined with.
+    pub fn erase_submitted(&mut self, with_all_before: Token) {
+        if self.erases_under_way > 0 {
+            self.erases.push_back(with_all_before);
+            if self.erases.len() > self.erases_under_way + 1 {
+                self.erases.pop_front();
+            }
+        }
+    }
+
+    /// Completes when all erases so far have, where that matters.
+    pub fn last_erase(&self) -> Token {
+        self.erases.back().copied().unwrap_or(Token::NONE)
+    }
+
+    /// What the first program of a block that is opened must wait for: all erases but the last few.
+    pub fn gate(&self) -> Token {
+        let has_more = self.erases.len() > self.erases_under_way;
+        self.erases.front().copied().filter(|_| has_more).unwrap_or(Token::NONE)
     }
 
     /// Takes over a block that is written no further.
@@ -264,7 +329,8 @@ impl Domain {
         let kept = if is_host { self.kept_blocks } else { 0 };
         let free = u64::from(self.free_blocks.saturating_sub(kept)) * u64::from(self.pages_per_block);
         let relatives = self.logs.iter().filter(|other| other.shape.family == family);
-        free + relatives.map(|log| self.open_pages_of(log)).sum::<u64>()
+        let open: u64 = relatives.map(|log| self.open_pages_of(log)).sum();
+        free + open + self.leftover_pages(|log| self.logs[log].shape.family == family)
     }
 
     fn open_pages_of(&self, log: &Log) -> u64 {
@@ -304,8 +370,16 @@ impl Domain {
             if slot.next < slot.end {
                 return true;
             }
+            if let Some(frontier) = self.leftover(log, false) {
+                self.slots[cursor] = frontier;
+                return true;
+            }
             if self.free_blocks > kept_blocks {
                 self.slots[cursor] = self.open(log, infos);
+                return true;
+            }
+            if let Some(frontier) = self.leftover(log, true) {
+                self.slots[cursor] = frontier;
                 return true;
             }
             self.logs[log].step();
@@ -419,6 +493,14 @@ impl Domain {
                 self.open_on[log * self.lanes.len() + lane as usize] -= 1;
                 self.seal(block, infos, now);
             }
+        }
+        for Leftover { block, next, .. } in
+            self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>()
+        {
+            let left = u64::from(self.pages_per_block - next);
+            room += left;
+            self.free_pages -= left;
+            self.seal(block, infos, now);
         }
         self.logs[log].rewind();
         room

@@ -231,6 +231,7 @@ impl<D: FlashDevice> PageMap<D> {
         loop {
             let this = &mut self.domains[domain];
             let mut log = log;
+            let mut issue = issue;
             let (page, block) = if let Some(place) = this.frontier(log) {
                 place
             } else {
@@ -239,6 +240,8 @@ impl<D: FlashDevice> PageMap<D> {
                     return Err(self.full("no block that the log may write has room", 1));
                 };
                 log = with_room;
+                // The block may have been free before erases that a loss of power would undo.
+                issue.after = self.device.join(issue.after, this.gate());
                 this.frontier(log).expect("it has room")
             };
             match self.device.program(
