@@ -12,7 +12,7 @@
 //!   a page of the block superfluous is durable before the page is gone;
 //! * a block that still holds the newest version of a logical page is not erased: that would be a bug of the layer;
 //! * pages of the journal are programmed one after the other, so that a durable one implies those before it. The last page of a
-//!   checkpoint also waits for every program before it; a checkpoint without its last page does not exist;
+//!   checkpoint also waits for every program and erase before it, of which its map and its table tell; a checkpoint without its last page does not exist;
 //! * blocks of a checkpoint are erased only when the next one is complete.
 //!
 //! Byte layout: `docs/formats/journal.md`.
