@@ -9,12 +9,14 @@
 //! superblock each have a live page.
 
 use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::adopt::{LOG, adopt, next_of_log};
 use crate::parts::base::{Base, RMW, UNMAPPED_READ};
 use crate::parts::logs::{Log, LogTable};
+use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param, ParamKind, Params,
-    Ppn, SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param, ParamKind,
+    Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -44,6 +46,9 @@ pub static INFO: Info = Info {
             kind: ParamKind::Choice { of: &["strict", "covering"] },
             default: "strict",
         },
+        GC_ORDER,
+        UNSAFE_ORDER,
+        RESERVE_SUPERBLOCKS,
         RMW,
         UNMAPPED_READ,
     ],
@@ -73,15 +78,29 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> HsbmGcl<D> {
-    /// The strategy over a wholly erased device that allows any program order.
+    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal knows.
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
-        let mut base = Base::new(device, &INFO, params, 0)?;
-        let pool = Superblocks::new(&mut base, &INFO, params)?;
-        // A superblock has at most one log, so more slots than superblocks cannot be told from as many.
+        let mut base = Base::new(device, &INFO, params, 1)?;
         let slots = params.int32("logs");
+        let mut pool = Superblocks::new(&mut base, &INFO, params, slots)?;
+        // A superblock has at most one log, so more slots than superblocks cannot be told from as many.
+        let used_slots = slots.min(pool.logical.max(1));
+        let places = adopt(&mut pool, &mut base, &INFO, used_slots)?;
+        let mut logs = LogTable::new(used_slots, pool.logical, pool.pages);
+        for (logical, place) in places.iter().enumerate().filter(|(_, place)| place.log != NONE) {
+            let slot = logs.reopen(logical as u32, place.log, next_of_log(&pool, &base, place.log));
+            let first = logical as u32 * pool.pages;
+            for index in 0..pool.pages {
+                let newest = base.device.newest(Lpn(first + index)).map(|page| pool.layout.locate(page));
+                if let Some((superblock, page)) = newest.filter(|(superblock, _)| *superblock == place.log) {
+                    debug_assert!(pool.is_live(superblock, page));
+                    logs.set(slot, index, page);
+                }
+            }
+        }
         Ok(Self {
-            map: vec![NONE; pool.usable as usize],
-            logs: LogTable::new(slots.min(pool.usable.max(1)), pool.usable, pool.pages),
+            map: places.iter().map(|place| place.data).collect(),
+            logs,
             slots,
             is_lru: params.text("log_victim") == "lru",
             is_strict: params.text("identity") == "strict",
@@ -106,19 +125,53 @@ impl<D: FlashDevice> HsbmGcl<D> {
         (data != NONE && self.pool.is_live(data, index)).then_some((data, index))
     }
 
-    fn find(&self, lpn: Lpn) -> Option<Ppn> {
-        let (logical, index) = self.split(lpn);
-        self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page))
+    /// The log entry is of no more use for writing: a program failed in it.
+    fn end_log(&mut self, slot: u32, page: Ppn) {
+        self.pool.note_failure(&mut self.base, page);
+        if self.pool.live_pages(self.logs.get(slot).superblock) == 0 {
+            self.pool.drop_all(self.logs.get(slot).superblock);
+            self.logs.close(slot);
+        } else {
+            self.logs.end(slot);
+        }
     }
 
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.split(lpn);
+        let place = self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page));
+        place.or_else(|| self.pool.stranded(lpn))
+    }
+
+    /// Writes a page; tries elsewhere what fails to be programmed, where copies come first.
     fn write_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+        loop {
+            match self.try_page(span, data, at) {
+                Err(FtlError::Flash(FlashError::ProgramFailed { page }))
+                    if self.base.order == Order::CopyFirst =>
+                {
+                    let (logical, _) = self.split(span.lpn);
+                    match self.logs.find(logical) {
+                        Some(slot) if self.pool.layout.locate(page).0 == self.logs.get(slot).superblock => {
+                            self.end_log(slot, page);
+                        }
+                        // In a merge target, which was dropped.
+                        _ => self.pool.note_failure(&mut self.base, page),
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
         let (logical, index) = self.split(span.lpn);
         let (slot, prepared) = self.log_with_room(logical, at)?;
         let Log { superblock, next, .. } = self.logs.get(slot);
         let old = self.find(span.lpn);
-        let target = self.pool.page(superblock, next);
+        let target = self.pool.target(superblock, next, LOG);
         let written = self.base.write_span(old, target, span, data, at);
-        if written.is_err() && self.pool.live_pages(superblock) == 0 {
+        let has_failed = matches!(written, Err(FtlError::Flash(FlashError::ProgramFailed { .. })));
+        if written.is_err() && !has_failed && self.pool.live_pages(superblock) == 0 {
             self.logs.close(slot);
             self.pool.drop_all(superblock);
         }
@@ -161,7 +214,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         let (superblock, collected) = self.pool.allocate(&mut self.base, at)?;
         match superblock {
             Some(superblock) => Ok((superblock, collected)),
-            None => Err(self.base.full(FULL, 1, self.pool.free_pages())),
+            None => Err(self.pool.no_room(&mut self.base, FULL, 1)),
         }
     }
 
@@ -194,6 +247,9 @@ impl<D: FlashDevice> HsbmGcl<D> {
 
     /// Whether the log can take the data superblock's place as it is.
     fn can_switch(&self, slot: u32, data: u32) -> bool {
+        if self.pool.has_failed(self.logs.get(slot).superblock) {
+            return false;
+        }
         (0..self.pool.pages).all(|index| match self.logs.page(slot, index) {
             Some(page) => page == index,
             None => !self.is_strict && (data == NONE || !self.pool.is_live(data, index)),
@@ -207,7 +263,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         for index in 0..self.pool.pages {
             let Some((superblock, page)) = self.place(logical, index) else { continue };
             let lpn = Lpn(logical * self.pool.pages + index);
-            let (from, to) = (self.pool.page(superblock, page), self.pool.page(target, index));
+            let (from, to) = (self.pool.page(superblock, page), self.pool.target(target, index, 0));
             let copied = self.base.copy(from, to, lpn, Cause::Merge, at)?;
             self.pool.set_live(target, index);
             done = self.base.device.join(done, copied);
@@ -264,16 +320,23 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
         let mut done = Token::NONE;
         for span in self.base.spans(extent) {
-            let written = self.write_page(&span, data, at)?;
+            let written = self.write_page(&span, data, at);
+            let written = self.base.note(written)?;
             done = self.base.device.join(done, written);
         }
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, _at: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
+        let mapped: Vec<Lpn> =
+            self.base.whole_pages(extent).filter(|lpn| self.find(*lpn).is_some()).collect();
+        let dropped = self.base.drop_runs(mapped.into_iter(), at);
+        self.base.note(dropped)?;
         for lpn in self.base.whole_pages(extent) {
             self.trim_page(lpn);
         }
@@ -282,6 +345,7 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
 
     fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
         let mut done = Token::NONE;
         for end in self.base.ragged_ends(extent) {
             if self.find(self.base.lpn_of(end)).is_some() {
@@ -294,7 +358,12 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.base.device.barrier(at)?)
+        let flushed = self.base.device.barrier(at);
+        self.base.note(flushed.map_err(FtlError::from))
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        self.base.read_only
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
@@ -316,7 +385,8 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
     fn cost(&self) -> Cost {
         let log_bytes = MODEL_LOG_BYTES + MODEL_PAGE_BYTES * u64::from(self.pool.pages);
         // The logs and one merge target (thesis.md decision 20) never run out of live pages all at once.
-        let reserve = (u64::from(self.slots) + 1) * u64::from(self.pool.layout.blocks_per_superblock());
+        let reserve = (u64::from(self.slots) + 1) * u64::from(self.pool.layout.blocks_per_superblock())
+            + self.pool.reserve_blocks(&self.base);
         Cost {
             map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES + u64::from(self.slots) * log_bytes,
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes() + self.logs.dram_bytes(),

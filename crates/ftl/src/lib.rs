@@ -7,6 +7,7 @@ mod parts;
 
 pub mod hsbm_gcl;
 pub mod journal;
+mod page_log;
 pub mod page_map;
 pub mod placement;
 pub mod pm_gcc;

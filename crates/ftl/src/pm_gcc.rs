@@ -8,7 +8,9 @@
 //! Invariants: `frontier` names a usable page whenever `left` is not 0; nothing at or after it is programmed.
 
 use crate::error::{BuildResult, FtlBuildError};
-use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::page_log::{Collection, PageLog};
+use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
+use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint, Info, Lpn, Params,
@@ -20,7 +22,7 @@ pub static INFO: Info = Info {
     name: "pm-gcc",
     summary: "page map, one log over the whole device, collected as a whole",
     source: "thesis section 3.2.2 (PM_GCC)",
-    params: &[RMW, UNMAPPED_READ],
+    params: &[GC_ORDER, UNSAFE_ORDER, RESERVE, RMW, UNMAPPED_READ],
 };
 
 const FULL: &str = "nothing is left after a whole-device collection";
@@ -74,8 +76,11 @@ pub struct PmGcc<D> {
 }
 
 /// Builds the strategy for the registry.
-pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
-    Ok(Box::new(PmGcc::new(device, params)?))
+pub fn build<D: FlashDevice + Send + 'static>(mut device: D, params: &Params) -> BuildResult {
+    match Order::of(&mut device, params)? {
+        Order::EraseFirst => Ok(Box::new(PmGcc::new(device, params)?)),
+        Order::CopyFirst => Ok(Box::new(PageLog::new(device, &INFO, params, Collection::Everything)?)),
+    }
 }
 
 impl<D: FlashDevice> PmGcc<D> {
@@ -210,7 +215,13 @@ impl<D: FlashDevice> PmGcc<D> {
         for index in 0..self.moves.len() {
             let Move { slot, lpn, read, .. } = self.moves[index];
             let target = self.next_page();
-            let moved = self.base.program_slot(slot, target, lpn, Cause::Gc, at, read)?;
+            let moved = self.base.program_slot(
+                slot,
+                Target { after: read, ..Target::at(target) },
+                lpn,
+                Cause::Gc,
+                at,
+            )?;
             self.allocate_page(lpn, target);
             self.base.stats.gc_moved_pages += 1;
             done = self.base.device.join(done, moved);
@@ -245,7 +256,8 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
         let mut done = self.make_room(extent.page_count(self.base.geometry.page_bytes), at)?;
         for span in self.base.spans(extent) {
             let target = self.next_page();
-            let written = self.base.write_span(self.table.physical(span.lpn), target, &span, data, at)?;
+            let written =
+                self.base.write_span(self.table.physical(span.lpn), Target::at(target), &span, data, at)?;
             self.allocate_page(span.lpn, target);
             done = self.base.device.join(done, written);
         }

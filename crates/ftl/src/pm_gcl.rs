@@ -8,8 +8,10 @@
 //! queue or retired; `free_pages` counts the pages of empty blocks and the rest of the active ones.
 
 use crate::error::{BuildResult, FtlBuildError};
-use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::page_log::{Collection, PageLog};
+use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::candidates::Candidates;
+use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
@@ -23,7 +25,7 @@ pub static INFO: Info = Info {
     name: "pm-gcl",
     summary: "page map, greedy lazy collection of full blocks",
     source: "thesis section 3.2.1 (PM_GCL)",
-    params: &[RMW, UNMAPPED_READ],
+    params: &[GC_ORDER, UNSAFE_ORDER, RESERVE, RMW, UNMAPPED_READ],
 };
 
 const FULL: &str = "no block with an invalid page";
@@ -58,8 +60,11 @@ pub struct PmGcl<D> {
 }
 
 /// Builds the strategy for the registry.
-pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
-    Ok(Box::new(PmGcl::new(device, params)?))
+pub fn build<D: FlashDevice + Send + 'static>(mut device: D, params: &Params) -> BuildResult {
+    match Order::of(&mut device, params)? {
+        Order::EraseFirst => Ok(Box::new(PmGcl::new(device, params)?)),
+        Order::CopyFirst => Ok(Box::new(PageLog::new(device, &INFO, params, Collection::Blocks)?)),
+    }
 }
 
 impl<D: FlashDevice> PmGcl<D> {
@@ -200,7 +205,13 @@ impl<D: FlashDevice> PmGcl<D> {
         for slot in 0..self.moves.len() {
             let (lpn, read) = self.moves[slot];
             let target = self.next_page();
-            let moved = self.base.program_slot(slot, target, lpn, Cause::Gc, at, read)?;
+            let moved = self.base.program_slot(
+                slot,
+                Target { after: read, ..Target::at(target) },
+                lpn,
+                Cause::Gc,
+                at,
+            )?;
             self.allocate_page(lpn, target);
             self.base.stats.gc_moved_pages += 1;
             done = self.base.device.join(done, moved);
@@ -235,7 +246,8 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
         let mut done = self.make_room(extent.page_count(self.base.geometry.page_bytes), at)?;
         for span in self.base.spans(extent) {
             let target = self.next_page();
-            let written = self.base.write_span(self.table.physical(span.lpn), target, &span, data, at)?;
+            let written =
+                self.base.write_span(self.table.physical(span.lpn), Target::at(target), &span, data, at)?;
             self.allocate_page(span.lpn, target);
             done = self.base.device.join(done, written);
         }

@@ -4,14 +4,19 @@
 //! programmed remaps the superblock once: the request's pages and copies of the other live ones go to a new superblock. Without a free
 //! or collectable superblock it is read, erased and rewritten in place.
 //!
+//! Where copies come first the superblock that was left is erased only when its space is needed, which is always after the copies, and
+//! nothing is rewritten in place.
+//!
 //! Invariant: a mapped superblock has at least one live page; pages are live only in mapped superblocks.
 
 use crate::error::{BuildResult, FtlBuildError};
-use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::adopt::adopt;
+use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
+use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn, Param, ParamKind,
-    Params, Ppn, SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn, Param,
+    ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -28,6 +33,9 @@ pub static INFO: Info = Info {
             kind: ParamKind::Choice { of: &["gc-first", "in-place"] },
             default: "gc-first",
         },
+        GC_ORDER,
+        UNSAFE_ORDER,
+        RESERVE_SUPERBLOCKS,
         RMW,
         UNMAPPED_READ,
     ],
@@ -68,14 +76,20 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> SbmGcl<D> {
-    /// The strategy over a wholly erased device that allows any program order.
+    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal knows.
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
-        let pool = Superblocks::new(&mut base, &INFO, params)?;
+        let collects_first = params.text("full") == "gc-first";
+        if base.order == Order::CopyFirst && !collects_first {
+            let expected = "gc-first under gc_order = copy-first, which never rewrites in place";
+            return Err(params.error("full", expected).into());
+        }
+        let mut pool = Superblocks::new(&mut base, &INFO, params, 0)?;
         base.set_slots(pool.pages as usize);
+        let places = adopt(&mut pool, &mut base, &INFO, 0)?;
         Ok(Self {
-            map: vec![NONE; pool.usable as usize],
-            collects_first: params.text("full") == "gc-first",
+            map: places.iter().map(|place| place.data).collect(),
+            collects_first,
             waiting: Vec::with_capacity(pool.pages as usize),
             pool,
             base,
@@ -89,8 +103,10 @@ impl<D: FlashDevice> SbmGcl<D> {
     fn find(&self, lpn: Lpn) -> Option<Ppn> {
         let (logical, index) = self.split(lpn);
         let superblock = self.map[logical as usize];
-        (superblock != NONE && self.pool.is_live(superblock, index))
-            .then(|| self.pool.page(superblock, index))
+        if superblock == NONE {
+            return self.pool.stranded(lpn);
+        }
+        self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
     }
 
     fn remap(&mut self, logical: u32, superblock: u32) {
@@ -99,7 +115,25 @@ impl<D: FlashDevice> SbmGcl<D> {
         self.base.stats.map_update_bytes += MODEL_ENTRY_BYTES;
     }
 
+    /// Writes a part; tries elsewhere what fails to be programmed, where copies come first.
     fn write_part(
+        &mut self,
+        part: &Part<'_>,
+        spans: impl Iterator<Item = PageSpan> + Clone,
+    ) -> Result<Token, FtlError> {
+        loop {
+            match self.try_part(part, spans.clone()) {
+                Err(FtlError::Flash(FlashError::ProgramFailed { page }))
+                    if self.base.order == Order::CopyFirst =>
+                {
+                    self.pool.note_failure(&mut self.base, page);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn try_part(
         &mut self,
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
@@ -109,7 +143,7 @@ impl<D: FlashDevice> SbmGcl<D> {
             return self.write_unmapped(part, spans);
         }
         let is_programmed = |index| self.base.device.is_programmed(self.pool.page(current, index));
-        if !(part.first..=part.last).any(is_programmed) {
+        if !(part.first..=part.last).any(is_programmed) && !self.pool.has_failed(current) {
             return self.write_pages(current, NONE, part, spans);
         }
         let (target, collected) = if self.collects_first {
@@ -119,6 +153,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         };
         let written = match target {
             Some(target) => self.move_to(target, current, part, spans)?,
+            None if self.base.order == Order::CopyFirst => return Err(self.no_room(part)),
             None => self.rewrite_in_place(current, part, spans)?,
         };
         Ok(self.base.device.join(collected, written))
@@ -130,13 +165,17 @@ impl<D: FlashDevice> SbmGcl<D> {
         spans: impl Iterator<Item = PageSpan>,
     ) -> Result<Token, FtlError> {
         let (target, collected) = self.pool.allocate(&mut self.base, part.at)?;
-        let needed = u64::from(part.last - part.first + 1);
-        let target = target.ok_or_else(|| self.base.full(FULL, needed, self.pool.free_pages()))?;
+        let target = target.ok_or_else(|| self.no_room(part))?;
         let written = self.write_pages(target, NONE, part, spans);
         self.keep_or_drop(target, &written);
         let written = written?;
         self.remap(part.logical, target);
         Ok(self.base.device.join(collected, written))
+    }
+
+    fn no_room(&mut self, part: &Part<'_>) -> FtlError {
+        let needed = u64::from(part.last - part.first + 1);
+        self.pool.no_room(&mut self.base, FULL, needed)
     }
 
     /// A new superblock that could not be filled holds nothing that is mapped.
@@ -159,8 +198,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         for (index, span) in (part.first..=part.last).zip(spans) {
             let is_old = current != NONE && self.pool.is_live(current, index);
             let old = is_old.then(|| self.pool.page(current, index));
-            let page = self.pool.page(target, index);
-            let written = self.base.write_span(old, page, &span, part.data, part.at)?;
+            let to = self.pool.target(target, index, 0);
+            let written = self.base.write_span(old, to, &span, part.data, part.at)?;
             self.pool.set_live(target, index);
             self.base.stats.live_pages += 1;
             done = self.base.device.join(done, written);
@@ -176,28 +215,32 @@ impl<D: FlashDevice> SbmGcl<D> {
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
     ) -> Result<Token, FtlError> {
-        let moved = self.move_pages(target, current, part, spans);
+        let written = self.write_pages(target, current, part, spans);
+        // What was written is newest from now on, also if the rest of it could not be read to be completed: then the remap is finished with
+        // the old versions of the rest.
+        let ends_here = self.base.order == Order::EraseFirst
+            || matches!(written, Err(FtlError::Flash(FlashError::ProgramFailed { .. })));
+        let moved = match &written {
+            Err(error) if ends_here => Err(error.clone()),
+            _ => self.copy_rest(target, current, part),
+        };
         self.keep_or_drop(target, &moved);
         let moved = moved?;
         self.base.stats.live_pages -= u64::from(self.pool.live_pages(current));
         self.pool.drop_all(current);
         self.remap(part.logical, target);
-        Ok(moved)
+        let written = written?;
+        Ok(self.base.device.join(written, moved))
     }
 
-    fn move_pages(
-        &mut self,
-        target: u32,
-        current: u32,
-        part: &Part<'_>,
-        spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
-        let mut done = self.write_pages(target, current, part, spans)?;
+    /// Copies the live pages of `current` that `target` does not hold yet.
+    fn copy_rest(&mut self, target: u32, current: u32, part: &Part<'_>) -> Result<Token, FtlError> {
+        let mut done = Token::NONE;
         let mut next = self.pool.next_live(current, 0);
         while let Some(index) = next {
-            if !(part.first..=part.last).contains(&index) {
+            if !self.pool.is_live(target, index) {
                 let lpn = Lpn(part.logical * self.pool.pages + index);
-                let (from, to) = (self.pool.page(current, index), self.pool.page(target, index));
+                let (from, to) = (self.pool.page(current, index), self.pool.target(target, index, 0));
                 let copied = self.base.copy(from, to, lpn, Cause::Merge, part.at)?;
                 self.pool.set_live(target, index);
                 self.base.stats.live_pages += 1;
@@ -237,7 +280,13 @@ impl<D: FlashDevice> SbmGcl<D> {
             }
             let lpn = Lpn(part.logical * self.pool.pages + index);
             let page = self.pool.page(current, index);
-            let written = self.base.program_slot(slot, page, lpn, cause, part.at, read)?;
+            let written = self.base.program_slot(
+                slot,
+                Target { after: read, ..Target::at(page) },
+                lpn,
+                cause,
+                part.at,
+            )?;
             if !self.pool.is_live(current, index) {
                 self.pool.set_live(current, index);
                 self.base.stats.live_pages += 1;
@@ -309,6 +358,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
         let page_bytes = self.base.geometry.page_bytes;
         let mut spans = self.base.spans(extent);
         let mut left = extent.page_count(page_bytes) as u32;
@@ -318,7 +368,9 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
             let (logical, first) = self.split(Lpn(lpn));
             let count = left.min(self.pool.pages - first);
             let part = Part { logical, first, last: first + count - 1, data, at };
-            let written = self.write_part(&part, spans.by_ref().take(count as usize))?;
+            let written = self.write_part(&part, spans.clone().take(count as usize));
+            let written = self.base.note(written)?;
+            spans.nth(count as usize - 1);
             done = self.base.device.join(done, written);
             lpn += count;
             left -= count;
@@ -326,8 +378,13 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, _at: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
+        let mapped: Vec<Lpn> =
+            self.base.whole_pages(extent).filter(|lpn| self.find(*lpn).is_some()).collect();
+        let dropped = self.base.drop_runs(mapped.into_iter(), at);
+        self.base.note(dropped)?;
         for lpn in self.base.whole_pages(extent) {
             let (logical, index) = self.split(lpn);
             let superblock = self.map[logical as usize];
@@ -345,6 +402,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
 
     fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
+        self.base.check_writable()?;
         let mut done = Token::NONE;
         for end in self.base.ragged_ends(extent) {
             if self.find(self.base.lpn_of(end)).is_some() {
@@ -357,7 +415,12 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.base.device.barrier(at)?)
+        let flushed = self.base.device.barrier(at);
+        self.base.note(flushed.map_err(FtlError::from))
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        self.base.read_only
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
@@ -380,7 +443,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
         Cost {
             map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES,
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes(),
-            ..self.base.cost(0)
+            ..self.base.cost(self.pool.reserve_blocks(&self.base))
         }
     }
 
@@ -407,6 +470,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
             );
             live += u64::from(self.pool.live_pages(*superblock));
         }
+        live += self.pool.stranded.len() as u64;
         assert_eq!(live, self.base.stats.live_pages, "live pages");
         for (superblock, is_mapped) in holders.iter().enumerate() {
             let count = self.pool.live_pages(superblock as u32);

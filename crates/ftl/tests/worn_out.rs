@@ -1,5 +1,5 @@
-//! A device that wears out: the thesis strategies retire what can no longer be erased, keep every byte readable, and end with a full
-//! device or, where a superblock is rewritten in place, with the medium's own error.
+//! A device that wears out: the thesis strategies retire what can no longer be erased, keep every byte readable, and end read-only; in
+//! the order of the thesis with a full device or, where a superblock is rewritten in place, with the medium's own error.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};
@@ -24,12 +24,19 @@ const TIMING: Timing =
     Timing { read_ns: 1, program_ns: 1, erase_ns: 1, channel_bytes_per_s: 1_000_000_000, command_ns: 0 };
 
 fn wears_out(name: &str, share_percent: u64) {
+    wears_out_in_order(name, "copy-first", share_percent);
+    wears_out_in_order(name, "erase-first", share_percent);
+}
+
+fn wears_out_in_order(name: &str, order: &str, share_percent: u64) {
     let entry = ftls::<Timed<Nand, Serial>>().into_iter().find(|entry| entry.info.name == name).unwrap();
     let capabilities =
         Capabilities { out_of_order_program: true, stores_data: true, ..Capabilities::default() };
     let options = NandOptions { endurance: Some(ENDURANCE), capabilities, ..NandOptions::default() };
     let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Serial::new(&GEOMETRY, &TIMING));
-    let mut ftl = (entry.build)(device, &Params::defaults(entry.info)).unwrap();
+    let typed = [("gc_order", order), ("unsafe_order", "true")];
+    let typed = typed.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let mut ftl = (entry.build)(device, &Params::check(entry.info, "ftl.", &typed).unwrap()).unwrap();
     let pages = ftl.logical_pages() * share_percent / 100;
     let mut written = vec![0u8; pages as usize];
     let mut rng = seeded(9);
@@ -46,13 +53,20 @@ fn wears_out(name: &str, share_percent: u64) {
         requests += 1;
         assert!(requests < 100_000, "{name} writes for ever on a device with an endurance of {ENDURANCE}");
     };
-    assert!(
-        matches!(
-            error,
-            FtlError::DeviceFull { .. } | FtlError::Flash(FlashError::WornOut { endurance: ENDURANCE, .. })
-        ),
-        "{name}: {error}"
-    );
+    if order == "copy-first" {
+        assert!(matches!(error, FtlError::ReadOnly { .. }), "{name}: {error}");
+        assert!(ftl.read_only().is_some(), "{name} is read-only for good");
+        assert_eq!(ftl.trim(Extent::new(0, PAGE), SimTime::ZERO).unwrap_err(), error, "{name}: trim");
+    } else {
+        assert!(
+            matches!(
+                error,
+                FtlError::DeviceFull { .. }
+                    | FtlError::Flash(FlashError::WornOut { endurance: ENDURANCE, .. })
+            ),
+            "{name}: {error}"
+        );
+    }
     ftl.check_invariants();
     let counts: Vec<u32> =
         (0..GEOMETRY.blocks()).map(|block| ftl.device().erase_count(BlockId(block))).collect();

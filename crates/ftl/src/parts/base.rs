@@ -4,6 +4,7 @@
 //! Invariant: payload buffers have a size only if the device stores data; otherwise no byte is touched.
 
 use crate::error::FtlBuildError;
+use crate::parts::order::Order;
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlStats, Geometry, Info, Issue, Lpn,
     Oob, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
@@ -25,8 +26,18 @@ pub(crate) const UNMAPPED_READ: Param = Param {
     default: "none",
 };
 
+/// Bit of [`Oob::stream`]: the page stands for data that could not be read any more when it was to be moved. Reading it is an error
+/// until it is written anew.
+const LOST: u16 = 1 << 15;
+
+/// Low bits of [`Oob::seq`] in which a journal counts how often the data was copied.
+const COPY_BITS: u32 = 16;
+
+/// How often a page is read before it counts as lost.
+const READS: u32 = 3;
+
 /// Why there is no room on a device that has lost blocks.
-const WORN: &str = "too many blocks are worn out or failed";
+pub(crate) const WORN: &str = "too many blocks are worn out or failed";
 
 /// The shared part of a strategy.
 pub(crate) struct Base<D> {
@@ -35,8 +46,11 @@ pub(crate) struct Base<D> {
     pub(crate) stats: FtlStats,
     pub(crate) logical_pages: u64,
     pub(crate) good_blocks: u64,
-    /// Erases that were refused for good.
+    pub(crate) order: Order,
+    /// Erases that were refused for good, and blocks that failed in other ways.
     refused_erases: u64,
+    /// Why nothing is written any more.
+    pub(crate) read_only: Option<&'static str>,
     rmw: bool,
     stores_data: bool,
     seq: u64,
@@ -44,11 +58,41 @@ pub(crate) struct Base<D> {
     page: Box<[u8]>,
     /// Pages that wait in memory between an erase and their rewriting.
     slots: Box<[u8]>,
+    /// OOB of what was read into the slots.
+    slot_oobs: Box<[Oob]>,
 }
 
+/// Where a page is programmed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) page: Ppn,
+    /// [`Oob::stream`].
+    pub(crate) stream: u16,
+    /// Not before this completes.
+    pub(crate) after: Token,
+}
+
+impl Target {
+    /// A page of the only log, at once.
+    pub(crate) const fn at(page: Ppn) -> Self {
+        Self { page, stream: 0, after: Token::NONE }
+    }
+}
+
+/// The OOB of a slot that nothing was read into.
+const NOTHING: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
+
 impl<D: FlashDevice> Base<D> {
-    /// Takes over a wholly erased device. `slots` is how many pages an erase-first collection must hold in memory.
-    pub(crate) fn new(device: D, info: &Info, params: &Params, slots: usize) -> Result<Self, FtlBuildError> {
+    /// Takes over a device: wholly erased, or one whose journal tells where everything is, where copies come first. `slots` is how many
+    /// pages a collection must hold in memory.
+    pub(crate) fn new(
+        mut device: D,
+        info: &Info,
+        params: &Params,
+        slots: usize,
+    ) -> Result<Self, FtlBuildError> {
+        let order = Order::of(&mut device, params)?;
+        let can_adopt = order == Order::CopyFirst && device.recovery().is_some();
         let geometry = *device.geometry();
         let stores_data = device.capabilities().stores_data;
         let rmw = params.flag("rmw");
@@ -60,9 +104,9 @@ impl<D: FlashDevice> Base<D> {
         let mut good_blocks = 0;
         for block in good {
             good_blocks += 1;
-            if device.write_pointer(block) != 0 {
+            if device.write_pointer(block) != 0 && !can_adopt {
                 let reason = format!(
-                    "block {} is not erased, and the layer keeps no map on flash to recover",
+                    "block {} is not erased, and a map is rebuilt only from a journal and under gc_order = copy-first",
                     block.0
                 );
                 return Err(FtlBuildError::Device { ftl: info.name, reason });
@@ -75,18 +119,22 @@ impl<D: FlashDevice> Base<D> {
             stats: FtlStats::default(),
             logical_pages: good_blocks * u64::from(geometry.pages_per_block),
             good_blocks,
+            order,
             refused_erases: 0,
+            read_only: None,
             rmw,
             stores_data,
             seq: 0,
             page: vec![0; bytes].into(),
             slots: vec![0; bytes * slots].into(),
+            slot_oobs: vec![NOTHING; slots].into(),
         })
     }
 
     /// How many pages must wait in memory, where that is known only after [`Self::new`].
     pub(crate) fn set_slots(&mut self, slots: usize) {
         self.slots = vec![0; self.page.len() * slots].into();
+        self.slot_oobs = vec![NOTHING; slots].into();
     }
 
     /// Refuses a request past the logical capacity.
@@ -153,14 +201,17 @@ impl<D: FlashDevice> Base<D> {
             return Ok(Token::NONE);
         };
         let issue = Issue::new(at, Cause::Host);
-        let done = match part {
-            None => self.device.read(page, span.len, None, issue)?.done,
+        let read = match part {
+            None => self.device.read(page, span.len, None, issue)?,
             Some(part) if span.is_whole(self.geometry.page_bytes) => {
-                self.device.read(page, span.len, Some(part), issue)?.done
+                self.device.read(page, span.len, Some(part), issue)?
             }
-            Some(part) => self.device.read_part(page, span.start, part, issue)?.done,
+            Some(part) => self.device.read_part(page, span.start, part, issue)?,
         };
-        Ok(done)
+        if read.oob.stream & LOST != 0 {
+            return Err(FlashError::Uncorrectable { page }.into());
+        }
+        Ok(read.done)
     }
 
     /// Programs the page of a request at `target`. A partly covered page is completed from `old`, where it is now, at the
@@ -169,7 +220,7 @@ impl<D: FlashDevice> Base<D> {
     pub(crate) fn write_span(
         &mut self,
         old: Option<Ppn>,
-        target: Ppn,
+        target: Target,
         span: &PageSpan,
         data: Option<&[u8]>,
         at: SimTime,
@@ -178,7 +229,9 @@ impl<D: FlashDevice> Base<D> {
         if span.is_whole(self.geometry.page_bytes) {
             let payload =
                 data.filter(|_| self.stores_data).map(|data| &data[span.at as usize..][..span.len as usize]);
-            return self.program(target, span.lpn, payload, issue);
+            let oob = self.host_oob(span.lpn, target.stream);
+            let issue = issue.after(target.after);
+            return Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue)?);
         }
         let after = Self::complete(
             &mut self.device,
@@ -189,10 +242,17 @@ impl<D: FlashDevice> Base<D> {
             self.geometry.page_bytes,
             issue,
         )?;
+        let after = self.device.join(after, target.after);
+        let oob = self.host_oob(span.lpn, target.stream);
         let payload = self.stores_data.then_some(&*self.page);
+        Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue.after(after))?)
+    }
+
+    /// The OOB of data that the host writes.
+    #[inline]
+    fn host_oob(&mut self, lpn: Lpn, stream: u16) -> Oob {
         self.seq += 1;
-        let oob = Oob { lpn: span.lpn, stream: 0, seq: self.seq };
-        Ok(self.device.program(target, oob, self.geometry.page_bytes, payload, issue.after(after))?)
+        Oob { lpn, stream, seq: self.seq }
     }
 
     /// Fills `page` with what it holds at `old` and lays the request's bytes over it.
@@ -207,7 +267,11 @@ impl<D: FlashDevice> Base<D> {
     ) -> Result<Token, FtlError> {
         let stores_data = !page.is_empty();
         let after = if let Some(old) = old {
-            device.read(old, page_bytes, stores_data.then_some(&mut *page), issue)?.done
+            let read = device.read(old, page_bytes, stores_data.then_some(&mut *page), issue)?;
+            if read.oob.stream & LOST != 0 {
+                return Err(FlashError::Uncorrectable { page: old }.into());
+            }
+            read.done
         } else {
             page.fill(0);
             Token::NONE
@@ -220,19 +284,6 @@ impl<D: FlashDevice> Base<D> {
             }
         }
         Ok(after)
-    }
-
-    #[inline]
-    fn program(
-        &mut self,
-        target: Ppn,
-        lpn: Lpn,
-        payload: Option<&[u8]>,
-        issue: Issue,
-    ) -> Result<Token, FtlError> {
-        self.seq += 1;
-        let oob = Oob { lpn, stream: 0, seq: self.seq };
-        Ok(self.device.program(target, oob, self.geometry.page_bytes, payload, issue)?)
     }
 
     fn slot_range(&self, slot: usize) -> std::ops::Range<usize> {
@@ -251,7 +302,39 @@ impl<D: FlashDevice> Base<D> {
     ) -> Result<Token, FtlError> {
         let range = self.slot_range(slot);
         let buffer = if self.stores_data { Some(&mut self.slots[range]) } else { None };
-        Ok(self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(at, cause))?.done)
+        let read = self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(at, cause))?;
+        self.slot_oobs[slot] = read.oob;
+        Ok(read.done)
+    }
+
+    /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says so. Its number is that of a
+    /// host write, since the old one cannot be read either.
+    pub(crate) fn read_slot_or_mark(
+        &mut self,
+        slot: usize,
+        page: Ppn,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        for _ in 0..READS {
+            match self.read_slot(slot, page, cause, at) {
+                Err(FtlError::Flash(FlashError::Uncorrectable { .. })) => {}
+                other => return other,
+            }
+        }
+        let range = if self.stores_data { self.slot_range(slot) } else { 0..0 };
+        self.slots[range].fill(0);
+        self.slot_oobs[slot] = Oob { stream: LOST, ..NOTHING };
+        Ok(Token::NONE)
+    }
+
+    /// The OOB of a page alone; `None` where it is erased or cannot be read.
+    pub(crate) fn oob(&mut self, page: Ppn) -> Result<Option<Oob>, FlashError> {
+        match self.device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
+            Ok(read) => Ok(Some(read.oob)),
+            Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Puts the page of a request into a slot in memory, completed from `old` if it is covered partly.
@@ -270,41 +353,46 @@ impl<D: FlashDevice> Base<D> {
         Self::complete(&mut self.device, old, span, data, page, page_bytes, Issue::new(at, Cause::Host))
     }
 
-    /// Copies a live page.
+    /// Copies a live page. Under copy-first one that cannot be read any more becomes a page that says so; else that is an error.
     pub(crate) fn copy(
         &mut self,
         from: Ppn,
-        to: Ppn,
+        to: Target,
         lpn: Lpn,
         cause: Cause,
         at: SimTime,
     ) -> Result<Token, FtlError> {
-        let page_bytes = self.geometry.page_bytes;
-        let buffer = if self.stores_data { Some(&mut *self.page) } else { None };
-        let read = self.device.read(from, page_bytes, buffer, Issue::new(at, cause))?.done;
-        self.seq += 1;
-        let oob = Oob { lpn, stream: 0, seq: self.seq };
-        let payload = self.stores_data.then_some(&*self.page);
-        Ok(self.device.program(to, oob, page_bytes, payload, Issue::new(at, cause).after(read))?)
+        let read = match self.order {
+            Order::CopyFirst => self.read_slot_or_mark(0, from, cause, at)?,
+            Order::EraseFirst => self.read_slot(0, from, cause, at)?,
+        };
+        let after = self.device.join(read, to.after);
+        self.program_slot(0, Target { after, ..to }, lpn, cause, at)
     }
 
-    /// Programs a page from its slot, not before `after`.
+    /// Programs a page from its slot. A copy passes on the number of its data.
     #[inline]
     pub(crate) fn program_slot(
         &mut self,
         slot: usize,
-        target: Ppn,
+        target: Target,
         lpn: Lpn,
         cause: Cause,
         at: SimTime,
-        after: Token,
     ) -> Result<Token, FtlError> {
-        self.seq += 1;
-        let oob = Oob { lpn, stream: 0, seq: self.seq };
+        let source = self.slot_oobs[slot];
+        let lost = source.stream & LOST;
+        // A mark that was just made has no number yet.
+        let is_new = cause == Cause::Host || lost != 0 && source.lpn == Lpn::NONE;
+        let (oob, cause) = if is_new {
+            (self.host_oob(lpn, target.stream | lost), Cause::Host)
+        } else {
+            (Oob { lpn, stream: target.stream | lost, seq: source.seq }, cause)
+        };
         let range = self.slot_range(slot);
         let payload = if self.stores_data { Some(&self.slots[range]) } else { None };
-        let issue = Issue::new(at, cause).after(after);
-        Ok(self.device.program(target, oob, self.geometry.page_bytes, payload, issue)?)
+        let issue = Issue::new(at, cause).after(target.after);
+        Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue)?)
     }
 
     /// Erases a block once `after` completes. `Ok(None)`: the block refused for good (worn out or failed) and keeps what it held.
@@ -319,10 +407,113 @@ impl<D: FlashDevice> Base<D> {
             Ok(done) => Ok(Some(done)),
             Err(FlashError::WornOut { .. } | FlashError::EraseFailed { .. }) => {
                 self.refused_erases += 1;
+                if self.order == Order::CopyFirst {
+                    self.device.mark_bad(block);
+                }
                 Ok(None)
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Notes a failure other than of an erase.
+    pub(crate) const fn count_failure(&mut self) {
+        self.refused_erases += 1;
+    }
+
+    /// Notes the blocks that had gone bad before the start.
+    pub(crate) fn count_grown_bad(&mut self) {
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        self.refused_erases += blocks.filter(|block| self.device.is_grown_bad(*block)).count() as u64;
+    }
+
+    /// Whether any block has failed.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.refused_erases > 0
+    }
+
+    /// Where the journal found the newest data of each logical page. Data past the capacity is an error: the layer had another reserve.
+    pub(crate) fn each_newest(
+        &self,
+        info: &'static Info,
+        mut take: impl FnMut(Lpn, Ppn),
+    ) -> Result<(), FtlBuildError> {
+        if self.device.recovery().is_none() {
+            return Ok(());
+        }
+        for lpn in (0..self.geometry.pages()).map(Lpn) {
+            let Some(page) = self.device.newest(lpn) else { continue };
+            if u64::from(lpn.0) >= self.logical_pages {
+                let reason = format!(
+                    "logical page {} holds data, but there are {} logical pages: expected the configuration it was written with",
+                    lpn.0, self.logical_pages
+                );
+                return Err(FtlBuildError::Device { ftl: info.name, reason });
+            }
+            take(lpn, page);
+        }
+        Ok(())
+    }
+
+    /// Gives a block up that failed while it was written and holds nothing any more.
+    pub(crate) fn give_up(&mut self, block: BlockId) {
+        self.refused_erases += 1;
+        self.device.mark_bad(block);
+    }
+
+    /// Whether two OOBs are of the same version of a page: one is a copy of the other, or both of a third.
+    pub(crate) const fn is_same_version(one: &Oob, other: &Oob) -> bool {
+        one.lpn.0 == other.lpn.0 && one.seq >> COPY_BITS == other.seq >> COPY_BITS
+    }
+
+    /// Blocks that are good, or were when the device was made: what the capacity is reckoned from.
+    pub(crate) fn is_nominal(&self, block: BlockId) -> bool {
+        !self.device.is_bad(block) || self.device.is_grown_bad(block)
+    }
+
+    /// Refuses what changes anything once too much has failed.
+    pub(crate) fn check_writable(&self) -> Result<(), FtlError> {
+        match self.read_only {
+            None => Ok(()),
+            Some(reason) => Err(FtlError::ReadOnly { reason }),
+        }
+    }
+
+    /// No room though there should be: from now on nothing is written.
+    pub(crate) fn turn_read_only(&mut self, reason: &'static str) -> FtlError {
+        self.read_only = Some(reason);
+        FtlError::ReadOnly { reason }
+    }
+
+    /// Remembers a device that has turned read-only.
+    pub(crate) fn note<T>(&mut self, result: Result<T, FtlError>) -> Result<T, FtlError> {
+        if let Err(FtlError::Flash(FlashError::ReadOnly { reason })) = result {
+            return Err(self.turn_read_only(reason));
+        }
+        result
+    }
+
+    /// Tells the device that pages hold nothing any more: of the pages that `whole` gives, those that were mapped, in runs.
+    pub(crate) fn drop_runs(
+        &mut self,
+        dropped: impl Iterator<Item = Lpn>,
+        at: SimTime,
+    ) -> Result<(), FtlError> {
+        let mut run: Option<(Lpn, u32)> = None;
+        for lpn in dropped {
+            run = match run {
+                Some((first, count)) if first.0 + count == lpn.0 => Some((first, count + 1)),
+                Some((first, count)) => {
+                    self.device.drop_pages(first, count, at)?;
+                    Some((lpn, 1))
+                }
+                None => Some((lpn, 1)),
+            };
+        }
+        if let Some((first, count)) = run {
+            self.device.drop_pages(first, count, at)?;
+        }
+        Ok(())
     }
 
     /// The error of a device without room, with its numbers.

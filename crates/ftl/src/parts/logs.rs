@@ -81,6 +81,23 @@ impl LogTable {
         slot
     }
 
+    /// Opens a log that was found on flash, to be written on from page `next`.
+    pub(crate) fn reopen(&mut self, logical: u32, superblock: u32, next: u32) -> u32 {
+        let slot = self.open(logical, superblock);
+        self.logs[slot as usize].next = next;
+        slot
+    }
+
+    /// Records that page `page` of a log that was found holds `index`.
+    pub(crate) fn set(&mut self, slot: u32, index: u32, page: u32) {
+        self.maps[(slot * self.pages + index) as usize] = page;
+    }
+
+    /// Nothing more is written to the log.
+    pub(crate) fn end(&mut self, slot: u32) {
+        self.logs[slot as usize].next = self.pages;
+    }
+
     /// Closes a log and forgets its page map.
     pub(crate) fn close(&mut self, slot: u32) {
         let log = self.get(slot);

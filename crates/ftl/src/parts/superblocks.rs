@@ -1,17 +1,22 @@
 //! Superblocks as the superblock strategies manage them: one queue of erased and one of used superblocks per super-unit, a
 //! rotor shared by allocation and collection, and which of their pages are live (thesis section 3.2.3.1).
 //!
+//! Where copies come first, one superblock stays erased in whatever state a loss of power leaves: the last one is only taken once another
+//! was erased, and what is programmed to it follows that erase. So there is always a target for what [`super::adopt`] has to put together.
+//!
 //! Invariants: a superblock is erased, used, or retired; `live[s]` is the number of set bits of row `s`; the candidates are the
 //! used superblocks that have lost their last live page.
 
 use crate::error::FtlBuildError;
-use crate::parts::base::Base;
+use crate::parts::base::{Base, Target, WORN};
 use crate::parts::candidates::Candidates;
+use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    Cause, FlashDevice, FtlError, Info, Param, ParamKind, Params, Ppn, SimTime, SuperblockLayout, Token,
+    BlockId, Cause, FlashDevice, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn, SimTime,
+    SuperblockLayout, Token,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// No superblock.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -66,12 +71,21 @@ impl BitRows {
     }
 }
 
+/// The least reserve of `total` superblocks with so many logs: a target, one that stays erased, and the logs that may stand beside data
+/// superblocks (no more of them than there are logical superblocks).
+const fn least_reserve(total: u32, logs: u32) -> u32 {
+    let rest = total.saturating_sub(2);
+    if rest / 2 <= logs { total - rest / 2 } else { 2 + logs }
+}
+
 /// The superblocks of a device.
 pub(crate) struct Superblocks {
     pub(crate) layout: SuperblockLayout,
     pub(crate) pages: u32,
-    /// Superblocks without a bad block.
-    pub(crate) usable: u32,
+    /// Logical superblocks: as many as there are superblocks without a bad block, less the reserve.
+    pub(crate) logical: u32,
+    /// Erased superblocks.
+    empties: u32,
     empty: Vec<VecDeque<u32>>,
     /// Super-units with an erased superblock.
     open: RingSet,
@@ -84,14 +98,22 @@ pub(crate) struct Superblocks {
     live: Vec<u32>,
     /// The thesis's `next_ch_lun_i`, counted in super-units.
     rotor: u32,
+    /// Nothing is programmed to a superblock before this: the erase that allowed it to be taken.
+    gate: Vec<Token>,
+    /// Superblocks in which a program failed, with the block; given up once nothing in them is live.
+    failed: Vec<(u32, BlockId)>,
+    /// Pages that no superblock can be mapped for any more, on a device that has become read-only.
+    pub(crate) stranded: BTreeMap<Lpn, Ppn>,
 }
 
 impl Superblocks {
-    /// All superblocks erased. Those with a bad block are retired from the beginning, and `base`'s capacity shrinks to the others.
+    /// Erased superblocks can be taken; used ones wait for [`super::adopt`]. Those with a bad block are retired from the beginning, and
+    /// `base`'s capacity shrinks to the others, less the reserve where copies come first. `logs` superblocks may be taken beside mapped ones.
     pub(crate) fn new<D: FlashDevice>(
         base: &mut Base<D>,
         info: &Info,
         params: &Params,
+        logs: u32,
     ) -> Result<Self, FtlBuildError> {
         if !base.device.capabilities().out_of_order_program {
             let reason = "pages of a superblock are programmed in any order, which device.out_of_order_program = true allows";
@@ -102,7 +124,8 @@ impl Superblocks {
         let mut pool = Self {
             layout,
             pages: layout.pages_per_superblock(),
-            usable: 0,
+            logical: 0,
+            empties: 0,
             empty: vec![VecDeque::with_capacity(per_group as usize); groups as usize],
             open: RingSet::new(groups),
             dead: Candidates::new(groups, per_group),
@@ -111,15 +134,27 @@ impl Superblocks {
             live_bits: BitRows::new(layout.superblocks(), layout.pages_per_superblock()),
             live: vec![0; layout.superblocks() as usize],
             rotor: 0,
+            gate: vec![Token::NONE; layout.superblocks() as usize],
+            failed: Vec::new(),
+            stranded: BTreeMap::new(),
         };
+        let mut nominal = 0;
         for superblock in 0..layout.superblocks() {
-            if layout.blocks(superblock).all(|block| !base.device.is_bad(block)) {
+            nominal += u32::from(layout.blocks(superblock).all(|block| base.is_nominal(block)));
+            let is_erased = |block| !base.device.is_bad(block) && base.device.write_pointer(block) == 0;
+            if layout.blocks(superblock).all(is_erased) {
                 pool.add_empty(superblock);
-                pool.usable += 1;
             }
         }
-        base.logical_pages = u64::from(pool.usable) * u64::from(pool.pages);
-        base.good_blocks = u64::from(pool.usable) * u64::from(layout.blocks_per_superblock());
+        pool.logical = match base.order {
+            Order::EraseFirst => nominal,
+            Order::CopyFirst => {
+                base.count_grown_bad();
+                nominal - order::reserve(params, least_reserve(nominal, logs), nominal, "superblocks")?
+            }
+        };
+        base.logical_pages = u64::from(pool.logical) * u64::from(pool.pages);
+        base.good_blocks = u64::from(nominal) * u64::from(layout.blocks_per_superblock());
         Ok(pool)
     }
 
@@ -134,6 +169,7 @@ impl Superblocks {
     fn add_empty(&mut self, superblock: u32) {
         let group = self.group_of(superblock);
         self.empty[group as usize].push_back(superblock);
+        self.empties += 1;
         self.open.insert(group);
     }
 
@@ -204,6 +240,7 @@ impl Superblocks {
         let group = self.open.first_from(self.rotor)?;
         let queue = &mut self.empty[group as usize];
         let superblock = queue.pop_front()?;
+        self.empties -= 1;
         if queue.is_empty() {
             self.open.remove(group);
         }
@@ -213,16 +250,30 @@ impl Superblocks {
         Some(superblock)
     }
 
-    /// An erased superblock; collects one if there is none. `None` if there is nothing to collect either. The token covers
+    /// An erased superblock; collects one if there is none, or, where copies come first, if it would be the last. `None` if there is nothing to collect either. The token covers
     /// the collection.
     pub(crate) fn allocate<D: FlashDevice>(
         &mut self,
         base: &mut Base<D>,
         at: SimTime,
     ) -> Result<(Option<u32>, Token), FtlError> {
+        let keep = u32::from(base.order == Order::CopyFirst);
+        self.allocate_but(keep, base, at)
+    }
+
+    /// As [`Self::allocate`], leaving `keep` erased ones.
+    pub(crate) fn allocate_but<D: FlashDevice>(
+        &mut self,
+        keep: u32,
+        base: &mut Base<D>,
+        at: SimTime,
+    ) -> Result<(Option<u32>, Token), FtlError> {
         let mut done = Token::NONE;
         loop {
-            if let Some(superblock) = self.take_empty() {
+            if self.empties > keep
+                && let Some(superblock) = self.take_empty()
+            {
+                self.gate[superblock as usize] = done;
                 return Ok((Some(superblock), done));
             }
             let Some((victim, _)) = self.dead.first_from(self.rotor) else {
@@ -241,6 +292,16 @@ impl Superblocks {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let mut done = Token::NONE;
+        if self.layout.blocks(victim).any(|block| base.device.is_bad(block)) {
+            self.dead.remove(victim);
+            return Ok(done);
+        }
+        if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim) {
+            let (_, block) = self.failed.remove(place);
+            base.give_up(block);
+            self.dead.remove(victim);
+            return Ok(done);
+        }
         for block in self.layout.blocks(victim) {
             let Some(erased) = base.erase(block, Cause::Gc, at, Token::NONE)? else {
                 self.dead.remove(victim);
@@ -253,6 +314,63 @@ impl Superblocks {
         self.add_empty(victim);
         base.stats.gc_runs += 1;
         Ok(done)
+    }
+
+    /// Where a page is that no superblock is mapped for.
+    pub(crate) fn stranded(&self, lpn: Lpn) -> Option<Ppn> {
+        if self.stranded.is_empty() { None } else { self.stranded.get(&lpn).copied() }
+    }
+
+    /// The error of a device without an erased or collectable superblock; once superblocks have been lost it is read-only.
+    pub(crate) fn no_room<D: FlashDevice>(
+        &self,
+        base: &mut Base<D>,
+        reason: &'static str,
+        needed: u64,
+    ) -> FtlError {
+        match base.full(reason, needed, self.free_pages()) {
+            FtlError::DeviceFull { reason: WORN, .. } if base.order == Order::CopyFirst => {
+                base.turn_read_only(WORN)
+            }
+            error => error,
+        }
+    }
+
+    /// Blocks that a collection never takes because they are kept erased.
+    pub(crate) fn reserve_blocks<D: FlashDevice>(&self, base: &Base<D>) -> u64 {
+        match base.order {
+            Order::EraseFirst => 0,
+            Order::CopyFirst => u64::from(self.layout.blocks_per_superblock()),
+        }
+    }
+
+    /// A target in a superblock.
+    #[inline]
+    pub(crate) fn target(&self, superblock: u32, index: u32, stream: u16) -> Target {
+        Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
+    }
+
+    /// A program failed in a superblock: it is not to be written any more.
+    pub(crate) fn note_failure<D: FlashDevice>(&mut self, base: &mut Base<D>, page: Ppn) {
+        let (superblock, _) = self.layout.locate(page);
+        if !self.has_failed(superblock) {
+            self.failed.push((superblock, base.geometry.block_of(page)));
+            base.count_failure();
+        }
+    }
+
+    /// Whether a program failed in the superblock.
+    pub(crate) fn has_failed(&self, superblock: u32) -> bool {
+        self.failed.iter().any(|(failed, _)| *failed == superblock)
+    }
+
+    /// Takes over a used superblock, its live pages set: a place in its queue, or among the candidates.
+    pub(crate) fn take_over(&mut self, superblock: u32) {
+        self.position[superblock as usize] = self.taken;
+        self.taken += 1;
+        if self.live[superblock as usize] == 0 {
+            self.dead.insert(superblock, 0, self.position[superblock as usize]);
+        }
     }
 
     /// Panics unless the counts, bits and queues agree with each other and with the device.
