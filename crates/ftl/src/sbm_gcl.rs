@@ -119,7 +119,7 @@ impl<D: FlashDevice> SbmGcl<D> {
     fn write_part(
         &mut self,
         part: &Part<'_>,
-        spans: impl Iterator<Item = PageSpan> + Clone,
+        spans: &(impl Iterator<Item = PageSpan> + Clone),
     ) -> Result<Token, FtlError> {
         loop {
             match self.try_part(part, spans.clone()) {
@@ -368,7 +368,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
             let (logical, first) = self.split(Lpn(lpn));
             let count = left.min(self.pool.pages - first);
             let part = Part { logical, first, last: first + count - 1, data, at };
-            let written = self.write_part(&part, spans.clone().take(count as usize));
+            let written = self.write_part(&part, &spans.clone().take(count as usize));
             let written = self.base.note(written)?;
             spans.nth(count as usize - 1);
             done = self.base.device.join(done, written);

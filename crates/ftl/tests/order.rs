@@ -132,13 +132,61 @@ fn check_request(name: &str, log: &Log, from: usize, at: u64, token: Token) {
     assert_eq!(unmatched, 0, "{name}: every read of a write request feeds one program");
 }
 
-fn check(name: &str) {
+/// Where copies come first: a block is erased after the copies of what it held.
+fn check_copies(name: &str, log: &Log, from: usize) {
+    let mut copied = 0;
+    for logged in &log.0[from..] {
+        match logged.op {
+            Some(TimedOp::Program { .. }) if logged.after != Token::NONE => {
+                if matches!(log.0[logged.after.0 as usize - 1].op, Some(TimedOp::Read { .. })) {
+                    copied = copied.max(logged.done_ns);
+                }
+            }
+            Some(op @ TimedOp::Erase { .. }) => {
+                assert!(
+                    log.done_ns(logged.after) >= copied,
+                    "{name}: {op:?} may run before the copies are done"
+                );
+                copied = 0;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn copies_come_before_erases_where_that_is_asked_for() {
+    for name in ["pm-gcl", "pm-gcc"] {
+        let (mut ftl, log) = layer(name, "copy-first");
+        let mut rng = seeded(3);
+        let mut now = 0;
+        for _ in 0..2000 {
+            let pages = 1 + below(&mut rng, 6);
+            let first = below(&mut rng, ftl.logical_pages() - pages);
+            let from = log.lock().unwrap().0.len();
+            let extent = Extent::new(first * 1024, pages * 1024);
+            let token = ftl.write(extent, None, Hint::default(), SimTime(now)).unwrap();
+            let log = log.lock().unwrap();
+            check_copies(name, &log, from);
+            now = now.max(log.done_ns(token));
+        }
+        assert!(ftl.device().medium_totals().erases > 100, "{name} collected");
+    }
+}
+
+fn layer(name: &str, order: &str) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
     let entry = ftls::<Timed<Nand, Endless>>().into_iter().find(|entry| entry.info.name == name).unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
     let log: Arc<Mutex<Log>> = Arc::default();
     let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone()));
-    let mut ftl: Box<dyn Ftl + Send> = (entry.build)(device, &Params::defaults(entry.info)).unwrap();
+    let typed = [("gc_order".to_owned(), order.to_owned())].into();
+    let params = Params::check(entry.info, "ftl.", &typed).unwrap();
+    ((entry.build)(device, &params).unwrap(), log)
+}
+
+fn check(name: &str) {
+    let (mut ftl, log) = layer(name, "erase-first");
     let mut rng = seeded(3);
     let capacity = ftl.logical_pages() * 1024 * 7 / 10;
     let mut now = 0;

@@ -160,7 +160,7 @@ impl<D: FlashDevice> PageLog<D> {
         self.base.stats.gc_runs += u64::from(self.collection == Collection::Blocks);
         let lane = self.space.lane_of(group);
         self.space.rotor = if lane as usize + 1 == self.space.lanes.len() { 0 } else { lane + 1 };
-        let erased = self.erase(group, has_failed, at)?;
+        let erased = self.erase(group, has_failed, at, done)?;
         if let Some(lane) = gated {
             let gate = self.space.lanes[lane as usize].gate;
             self.space.lanes[lane as usize].gate = self.base.device.join(gate, erased);
@@ -182,9 +182,9 @@ impl<D: FlashDevice> PageLog<D> {
         Ok(reads)
     }
 
-    /// Erases a group without live pages and gives it back to be filled. If a block of it cannot be erased, or has failed, the group is
+    /// Erases a group without live pages, not before `after`, and gives it back to be filled. If a block of it cannot be erased, or has failed, the group is
     /// dissolved.
-    fn erase(&mut self, group: u32, has_failed: bool, at: SimTime) -> Result<Token, FtlError> {
+    fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
         debug_assert_eq!(self.space.live(group), 0);
         if self.space.full.contains(group) {
             self.space.full.remove(group);
@@ -202,7 +202,7 @@ impl<D: FlashDevice> PageLog<D> {
             if self.base.device.write_pointer(block) == 0 {
                 continue;
             }
-            match self.base.erase(block, Cause::Gc, at, Token::NONE)? {
+            match self.base.erase(block, Cause::Gc, at, after)? {
                 Some(erased) => done = self.base.device.join(done, erased),
                 None => is_whole = false,
             }

@@ -242,10 +242,19 @@ impl<D: FlashDevice> Base<D> {
             self.geometry.page_bytes,
             issue,
         )?;
-        let after = self.device.join(after, target.after);
+        let after = self.both(after, target.after);
         let oob = self.host_oob(span.lpn, target.stream);
         let payload = self.stores_data.then_some(&*self.page);
         Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue.after(after))?)
+    }
+
+    /// Completes when both have; no operation of its own where one has from the beginning.
+    #[inline]
+    fn both(&mut self, a: Token, b: Token) -> Token {
+        match (a, b) {
+            (done, Token::NONE) | (Token::NONE, done) => done,
+            _ => self.device.join(a, b),
+        }
     }
 
     /// The OOB of data that the host writes.
@@ -366,7 +375,7 @@ impl<D: FlashDevice> Base<D> {
             Order::CopyFirst => self.read_slot_or_mark(0, from, cause, at)?,
             Order::EraseFirst => self.read_slot(0, from, cause, at)?,
         };
-        let after = self.device.join(read, to.after);
+        let after = self.both(read, to.after);
         self.program_slot(0, Target { after, ..to }, lpn, cause, at)
     }
 

@@ -273,7 +273,9 @@ impl Superblocks {
             if self.empties > keep
                 && let Some(superblock) = self.take_empty()
             {
-                self.gate[superblock as usize] = done;
+                if base.order == Order::CopyFirst {
+                    self.gate[superblock as usize] = done;
+                }
                 return Ok((Some(superblock), done));
             }
             let Some((victim, _)) = self.dead.first_from(self.rotor) else {
