@@ -49,19 +49,21 @@ pub(super) fn open<D: FlashDevice>(
     base.logical_pages = u64::from(total - reserve) * u64::from(width) * u64::from(geometry.pages_per_block);
     base.count_grown_bad();
     let mut found = find(&base, info)?;
-    let mut space = match collection {
+    let good = blocks_by_unit(&geometry, |block| !base.device.is_bad(block));
+    let (sets, mut space) = match collection {
         Collection::Blocks => {
-            let all: Vec<BlockId> = blocks_by_unit(&geometry, |block| !base.device.is_bad(block)).concat();
-            ensure_erased(&mut base, &mut found, &all).map_err(|error| refused(info, &error))?;
-            Space::new(geometry, geometry.units(), geometry.blocks_per_unit(), 1)
+            let any = Set { blocks: good.concat(), wanted: 1 };
+            (vec![any], Space::new(geometry, geometry.units(), geometry.blocks_per_unit(), 1))
         }
         Collection::Everything => {
-            for blocks in blocks_by_unit(&geometry, |block| !base.device.is_bad(block)) {
-                ensure_erased(&mut base, &mut found, &blocks).map_err(|error| refused(info, &error))?;
-            }
-            Space::new(geometry, 1, geometry.blocks_per_unit(), width)
+            let rows = good.iter().map(Vec::len).filter(|blocks| *blocks > 0).min().unwrap_or(0);
+            let units = good.into_iter().filter(|blocks| !blocks.is_empty());
+            // Those that belong to no row were erased before and say nothing.
+            let sets = units.map(|blocks| Set { wanted: blocks.len() - rows + 1, blocks });
+            (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
         }
     };
+    restore_spares(&mut base, &mut found, &sets).map_err(|error| refused(info, &error))?;
     space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
     match collection {
         Collection::Blocks => form_blocks(&base, &found, &mut space),
@@ -108,45 +110,105 @@ fn find<D: FlashDevice>(base: &Base<D>, info: &'static Info) -> Result<Found, Ft
     Ok(found)
 }
 
-/// Makes sure that one of the blocks is erased.
-fn ensure_erased<D: FlashDevice>(
+/// Blocks of which some should be erased.
+struct Set {
+    blocks: Vec<BlockId>,
+    wanted: usize,
+}
+
+impl Set {
+    /// Erased blocks that are missing.
+    fn missing<D: FlashDevice>(&self, base: &Base<D>) -> usize {
+        let erased = self.blocks.iter().filter(|block| base.device.write_pointer(**block) == 0);
+        self.wanted.saturating_sub(erased.count())
+    }
+
+    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never needed, an erase that was cut short.
+    fn dead<D: FlashDevice>(&self, base: &Base<D>, found: &Found) -> Vec<BlockId> {
+        let is_dead = |block: &BlockId| {
+            found.live[block.index()] == 0
+                && base.device.write_pointer(*block) > 0
+                && !base.device.is_bad(*block)
+        };
+        self.blocks.iter().copied().filter(is_dead).collect()
+    }
+}
+
+/// Makes sure that as many blocks of each set are erased as are wanted, as far as that is possible.
+///
+/// A dead block is erased, but only once every set that misses one has one: until then its pages may be what lets copies be thrown
+/// away. So a victim that was copied in full goes, and the copies of one that was not.
+fn restore_spares<D: FlashDevice>(
     base: &mut Base<D>,
     found: &mut Found,
-    blocks: &[BlockId],
+    sets: &[Set],
 ) -> Result<(), FtlError> {
-    if blocks.iter().any(|block| base.device.write_pointer(*block) == 0) {
-        return Ok(());
-    }
-    // A victim whose copies are complete, copies that were never needed, or an erase that was cut short.
-    for block in blocks.iter().filter(|block| found.live[block.index()] == 0) {
-        if base.erase(*block, Cause::Gc, SimTime::ZERO, Token::NONE)?.is_some() {
-            return Ok(());
+    let mut copies = None;
+    loop {
+        let lacks = |set: &&Set| set.missing(base) > set.dead(base, found).len();
+        let lacking: Vec<&Set> = sets.iter().filter(lacks).collect();
+        if lacking.is_empty() {
+            break;
+        }
+        let mut known = match copies.take() {
+            Some(known) => known,
+            None => equal_copies(base, found)?,
+        };
+        let mut is_done = true;
+        for set in lacking {
+            if throw_copies_away(base, found, &mut known, set)? {
+                is_done = false;
+                break;
+            }
+        }
+        copies = Some(known);
+        if is_done {
+            break;
         }
     }
-    let copies = equal_copies(base, found)?;
-    let mut by_live: Vec<BlockId> = blocks.to_vec();
+    for set in sets {
+        for block in set.dead(base, found) {
+            if set.missing(base) == 0 {
+                break;
+            }
+            base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)?;
+        }
+    }
+    Ok(())
+}
+
+/// Erases the block of a set with the fewest newest pages of which there is another copy elsewhere of each; whether there was one.
+fn throw_copies_away<D: FlashDevice>(
+    base: &mut Base<D>,
+    found: &mut Found,
+    copies: &mut BTreeMap<Ppn, Ppn>,
+    set: &Set,
+) -> Result<bool, FtlError> {
+    let geometry = base.geometry;
+    let is_written = |block: &BlockId| base.device.write_pointer(*block) > 0 && !base.device.is_bad(*block);
+    let mut by_live: Vec<BlockId> = set.blocks.iter().copied().filter(is_written).collect();
     by_live.sort_by_key(|block| found.live[block.index()]);
     for block in by_live {
-        let geometry = base.geometry;
         let pages = (0..geometry.pages_per_block).map(|index| geometry.page(block, index));
         let live: Vec<Ppn> = pages.filter(|page| found.table.logical(*page).is_some()).collect();
-        let elsewhere = |page: &Ppn| copies.get(page).filter(|copy| geometry.block_of(**copy) != block);
-        if base.device.is_bad(block) || !live.iter().all(|page| elsewhere(page).is_some()) {
+        let elsewhere = |page: &Ppn| copies.get(page).is_some_and(|copy| geometry.block_of(*copy) != block);
+        if live.is_empty() || !live.iter().all(elsewhere) {
             continue;
         }
         for page in live {
             let lpn = found.table.logical(page).expect("a live page");
-            let copy = copies[&page];
+            let copy = copies.remove(&page).expect("a page with a copy");
             base.device.prefer(lpn, copy)?;
             found.table.allocate_page(lpn, copy);
             found.live[block.index()] -= 1;
             found.live[geometry.block_of(copy).index()] += 1;
         }
+        copies.retain(|_, copy| geometry.block_of(*copy) != block);
         if base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)?.is_some() {
-            return Ok(());
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// For newest pages, another page with the same data. Reads the OOB of every page that is not newest: as much as the device holds, but only
