@@ -133,6 +133,15 @@ pub struct ServeNbdArgs {
     /// Address to listen on, such as 127.0.0.1 or localhost:0 (a free port) [default port: 10809].
     #[arg(long, value_name = "ADDR[:PORT]")]
     pub listen: Option<String>,
+    /// TLS on --listen: the server's certificate, with those between it and its authority (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["listen", "tls_key"])]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only clients with a certificate signed by one of these authorities (PEM).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
     /// Listen on an address that other machines can reach without TLS: whoever can connect reads and writes the device.
     #[arg(long, requires = "listen")]
     pub insecure_listen: bool,

@@ -1,11 +1,14 @@
 //! One client from its first byte to its last.
 
 use super::input::Input;
+use super::pacer::Pacer;
+use super::tls::{Tls, TlsConfig};
 use super::transport::{Socket, Transport};
 use super::{Events, Shared};
 use crate::limits::{HANDSHAKE_TIMEOUT, MAX_OPTION_BYTES};
 use crate::negotiation::{Negotiation, NegotiationError, Progress, TlsState};
 use crate::transmission::{BadMagic, BatchLimits, Replies, Session, Stop, Worker};
+use nandscape_engine::Clock;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -45,13 +48,13 @@ pub enum ConnectionError {
 }
 
 /// Serves a client until it leaves or the server stops.
-pub(super) fn serve(shared: &Shared, socket: Socket) -> Result<(), ConnectionError> {
+pub(super) fn serve(shared: &Shared, socket: Socket, tls: Option<&TlsConfig>) -> Result<(), ConnectionError> {
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     let mut input = Input::new(OPTION_HEADER_BYTES + MAX_OPTION_BYTES);
-    let transport: Box<dyn Transport> = Box::new(socket);
-    let negotiation = Negotiation::new(shared.exports.clone(), TlsState::Absent);
-    let session = match negotiate(&*transport, &mut input, negotiation, deadline) {
-        Ok(Some(session)) => session,
+    let state = if tls.is_some() { TlsState::Required } else { TlsState::Absent };
+    let negotiation = Negotiation::new(shared.exports.clone(), state);
+    let (transport, session) = match negotiate(socket, &mut input, negotiation, tls, deadline) {
+        Ok(Some(agreed)) => agreed,
         Ok(None) => return Ok(()),
         Err(ConnectionError::Io(error))
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
@@ -62,18 +65,24 @@ pub(super) fn serve(shared: &Shared, socket: Socket) -> Result<(), ConnectionErr
     };
     transport.set_timeout(None)?;
     (shared.events)(Events::Chosen { export: &session.export.name });
-    transmit(shared, &*transport, &mut input, session)?;
+    let outcome = transmit(shared, &*transport, &mut input, session);
     transport.close();
-    Ok(())
+    outcome
 }
+
+/// What a negotiation leads to: the way that bytes go from then on, and what is served.
+type Agreed = (Box<dyn Transport>, Session);
 
 /// Negotiates until the client has chosen an export; `None` if it leaves in good order.
 fn negotiate(
-    transport: &dyn Transport,
+    socket: Socket,
     input: &mut Input,
     mut negotiation: Negotiation,
+    tls: Option<&TlsConfig>,
     deadline: Instant,
-) -> Result<Option<Session>, ConnectionError> {
+) -> Result<Option<Agreed>, ConnectionError> {
+    let again = socket.again()?;
+    let mut transport: Box<dyn Transport> = Box::new(socket);
     let mut out = Vec::new();
     Negotiation::greet(&mut out);
     loop {
@@ -93,12 +102,19 @@ fn negotiate(
         match progress {
             Progress::Again => {}
             Progress::More => {
-                if !input.receive(transport, OPTION_HEADER_BYTES + MAX_OPTION_BYTES)? {
+                if !input.receive(&*transport, OPTION_HEADER_BYTES + MAX_OPTION_BYTES)? {
                     return Err(ConnectionError::HungUp { phase: "the negotiation" });
                 }
             }
-            Progress::StartTls => unreachable!("there is no TLS to start"),
-            Progress::Transmit(session) => return Ok(Some(session)),
+            Progress::StartTls => {
+                let config = tls.expect("the negotiation offers TLS only where there is some");
+                // Whatever came with the option is taken for the beginning of TLS, never for options sent under it.
+                let early = input.bytes().to_vec();
+                input.consume(early.len());
+                transport = Box::new(Tls::accept(again.again()?, config, early, deadline)?);
+                negotiation.secured();
+            }
+            Progress::Transmit(session) => return Ok(Some((transport, session))),
             Progress::Close => return Ok(None),
         }
     }
@@ -109,6 +125,28 @@ fn transmit(
     transport: &dyn Transport,
     input: &mut Input,
     session: Session,
+) -> Result<(), ConnectionError> {
+    if shared.engine.clock() != Clock::Paced {
+        return answer(shared, transport, input, session, &mut |replies| transport.send(replies.bytes()));
+    }
+    let pacer = Pacer::new(&shared.engine, transport);
+    std::thread::scope(|scope| {
+        let writer =
+            std::thread::Builder::new().name("nbd-pace".to_owned()).spawn_scoped(scope, || pacer.run())?;
+        let outcome = answer(shared, transport, input, session, &mut |replies| pacer.push(replies));
+        pacer.close();
+        writer.join().expect("the writer does not panic");
+        outcome
+    })
+}
+
+/// Receives and runs requests, and hands their replies to `send`.
+fn answer(
+    shared: &Shared,
+    transport: &dyn Transport,
+    input: &mut Input,
+    session: Session,
+    send: &mut dyn FnMut(&Replies) -> io::Result<()>,
 ) -> Result<(), ConnectionError> {
     let limits = BatchLimits { requests: nandscape_engine::BATCH_REQUESTS, bytes: BATCH_BYTES };
     let mut worker = Worker::new(shared.engine.clone(), session, limits);
@@ -121,7 +159,7 @@ fn transmit(
         let (taken, stop) = worker.step(input.bytes(), &mut replies)?;
         input.consume(taken);
         if !replies.bytes().is_empty() {
-            transport.send(replies.bytes())?;
+            send(&replies)?;
             replies.shrink(KEPT_REPLY_BYTES);
         }
         let is_open = match stop {

@@ -1,5 +1,6 @@
 //! Where clients come in.
 
+use super::tls::TlsConfig;
 use super::transport::Socket;
 use std::fmt::Write;
 use std::io;
@@ -67,7 +68,11 @@ pub(super) enum Listener {
         /// Device and inode of the file, so that it is removed only while it is ours.
         identity: Option<(u64, u64)>,
     },
-    Tcp(TcpListener, SocketAddr),
+    Tcp {
+        listener: TcpListener,
+        address: SocketAddr,
+        tls: Option<TlsConfig>,
+    },
 }
 
 impl Listener {
@@ -89,12 +94,12 @@ impl Listener {
     }
 
     /// Listens on an address of a network.
-    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+    pub fn tcp(address: SocketAddr, tls: Option<TlsConfig>) -> Result<Self, ListenError> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
             let bound = listener.local_addr()?;
-            Ok(Self::Tcp(listener, bound))
+            Ok(Self::Tcp { listener, address: bound, tls })
         };
         listen().map_err(|error| ListenError::io(&address, error))
     }
@@ -107,7 +112,7 @@ impl Listener {
                 socket.set_nonblocking(false)?;
                 Socket::Unix(socket)
             }
-            Self::Tcp(listener, _) => {
+            Self::Tcp { listener, .. } => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nonblocking(false)?;
                 socket.set_nodelay(true)?;
@@ -116,16 +121,24 @@ impl Listener {
         })
     }
 
+    /// TLS that clients must begin.
+    pub const fn tls(&self) -> Option<&TlsConfig> {
+        match self {
+            Self::Unix { .. } => None,
+            Self::Tcp { tls, .. } => tls.as_ref(),
+        }
+    }
+
     /// The address of an export here, as clients take it.
-    pub fn uri(&self, export: &str, is_secure: bool) -> String {
-        let secure = if is_secure { "s" } else { "" };
+    pub fn uri(&self, export: &str) -> String {
+        let secure = if self.tls().is_some() { "s" } else { "" };
         let export = escape(export.as_bytes());
         match self {
             Self::Unix { path, .. } => {
                 let path = escape(path.as_os_str().as_encoded_bytes());
                 format!("nbd{secure}+unix:///{export}?socket={path}")
             }
-            Self::Tcp(_, address) => format!("nbd{secure}://{address}/{export}"),
+            Self::Tcp { address, .. } => format!("nbd{secure}://{address}/{export}"),
         }
     }
 }
@@ -134,7 +147,7 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Unix { listener, .. } => listener.as_fd(),
-            Self::Tcp(listener, _) => listener.as_fd(),
+            Self::Tcp { listener, .. } => listener.as_fd(),
         }
     }
 }
@@ -199,8 +212,8 @@ mod tests {
         // What a server that was killed leaves.
         drop(UnixListener::bind(&path).unwrap());
         let first = Listener::unix(&path).unwrap();
-        assert!(first.uri("ns 1", false).starts_with("nbd+unix:///ns%201?socket=/"));
-        assert!(first.uri("ns1", false).ends_with("/a%20socket"));
+        assert!(first.uri("ns 1").starts_with("nbd+unix:///ns%201?socket=/"));
+        assert!(first.uri("ns1").ends_with("/a%20socket"));
         assert!(matches!(Listener::unix(&path), Err(ListenError::InUse { .. })));
         drop(first);
         assert!(!path.exists(), "a socket file outlived its listener");

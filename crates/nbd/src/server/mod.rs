@@ -7,10 +7,13 @@
 mod connection;
 mod input;
 mod listener;
+mod pacer;
+mod tls;
 mod transport;
 
 pub use connection::ConnectionError;
 pub use listener::ListenError;
+pub use tls::{TlsConfig, TlsError};
 
 use crate::export::Export;
 use crate::limits::STOP_TIMEOUT;
@@ -126,21 +129,25 @@ impl Server {
         Ok(())
     }
 
-    /// Listens on an address of a network. One that other machines can reach is refused unless `is_exposed` says that it may be.
-    pub fn listen_tcp(&mut self, address: SocketAddr, is_exposed: bool) -> Result<(), ListenError> {
-        if !address.ip().to_canonical().is_loopback() && !is_exposed {
+    /// Listens on an address of a network. With TLS, clients must begin it. Without, an address that other machines can reach is refused
+    /// unless `is_exposed` says that it may be.
+    pub fn listen_tcp(
+        &mut self,
+        address: SocketAddr,
+        tls: Option<TlsConfig>,
+        is_exposed: bool,
+    ) -> Result<(), ListenError> {
+        if !address.ip().to_canonical().is_loopback() && tls.is_none() && !is_exposed {
             return Err(ListenError::Exposed { address });
         }
-        self.listeners.push(Listener::tcp(address)?);
+        self.listeners.push(Listener::tcp(address, tls)?);
         Ok(())
     }
 
     /// The address of every export, as clients take it.
     pub fn uris(&self) -> Vec<String> {
         let exports = self.shared.exports.iter();
-        exports
-            .flat_map(|export| self.listeners.iter().map(|listener| listener.uri(&export.name, false)))
-            .collect()
+        exports.flat_map(|export| self.listeners.iter().map(|listener| listener.uri(&export.name))).collect()
     }
 
     /// Stops this server from another thread.
@@ -179,7 +186,7 @@ impl Server {
 
     fn accept(&self, listener: &Listener) {
         match listener.accept() {
-            Ok(socket) => self.start(socket),
+            Ok(socket) => self.start(socket, listener.tls().cloned()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 (self.shared.events)(Events::NotAccepted(&error));
@@ -190,7 +197,7 @@ impl Server {
     }
 
     /// Starts a thread for a client.
-    fn start(&self, socket: Socket) {
+    fn start(&self, socket: Socket, tls: Option<TlsConfig>) {
         let Some(id) = self.shared.enter(&socket) else {
             (self.shared.events)(Events::TurnedAway);
             return;
@@ -199,7 +206,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || {
             // Leaves even if it panics.
             let _leave = Leave { shared: &shared, id };
-            if let Err(error) = connection::serve(&shared, socket) {
+            if let Err(error) = connection::serve(&shared, socket, tls.as_ref()) {
                 (shared.events)(Events::Failed(&error));
             }
         });

@@ -2,7 +2,7 @@
 
 use crate::errno::Refusal;
 use crate::wire::{Put, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
-use nandscape_core::SimTime;
+use std::time::Instant;
 
 /// Bytes of a simple reply without data.
 pub(super) const SIMPLE_BYTES: usize = 16;
@@ -24,8 +24,7 @@ pub struct Replies {
     /// Room for them. Only grows, so that no byte is cleared twice.
     room: Vec<u8>,
     len: usize,
-    /// Where each reply ends, and when the model's device would have given it.
-    pub(super) due: Vec<(usize, SimTime)>,
+    pub(super) due: Vec<(usize, Option<Instant>)>,
 }
 
 impl Replies {
@@ -34,8 +33,8 @@ impl Replies {
         &self.room[..self.len]
     }
 
-    /// Where each reply ends, and when the model's device would have given it.
-    pub fn due(&self) -> &[(usize, SimTime)] {
+    /// Where each reply ends, and on a paced clock when it is due; `None` means now.
+    pub fn due(&self) -> &[(usize, Option<Instant>)] {
         &self.due
     }
 

@@ -5,7 +5,7 @@ use super::{Action, BadMagic, BatchLimits, Entry, Plan, Replies, STATUS_CONTEXT,
 use crate::errno::Refusal;
 use crate::limits::MAX_EXTENTS;
 use crate::wire::allocation;
-use nandscape_core::{Extent, NamespaceError, Op, SimTime};
+use nandscape_core::{Extent, NamespaceError, Op};
 use nandscape_engine::{Data, Engine, Request, Served};
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl Worker {
         let mut end = 0;
         for (entry, outcome) in self.plan.entries.iter().zip(&self.outcomes) {
             end += entry.reply_bytes;
-            replies.due.push((end, outcome.as_ref().map_or(SimTime::ZERO, |served| served.done)));
+            replies.due.push((end, outcome.as_ref().ok().and_then(|served| self.engine.due(served))));
         }
     }
 
@@ -124,18 +124,18 @@ impl Worker {
         let mut bytes = Vec::new();
         let mut at = 0;
         for (entry, outcome) in self.plan.entries.iter().zip(&self.outcomes) {
-            let done = match outcome {
+            let due = match outcome {
                 Ok(served) => {
                     bytes.extend_from_slice(&replies.bytes()[at..][..entry.reply_bytes]);
-                    served.done
+                    self.engine.due(served)
                 }
                 Err(refusal) => {
                     put_error(&mut bytes, self.session.is_structured, entry.header.cookie, refusal);
-                    SimTime::ZERO
+                    None
                 }
             };
             at += entry.reply_bytes;
-            replies.due.push((bytes.len(), done));
+            replies.due.push((bytes.len(), due));
         }
         replies.replace(bytes);
     }
@@ -172,7 +172,7 @@ impl Worker {
         let most = if is_single { 1 } else { MAX_EXTENTS };
         let mut extents: Vec<(u32, u32)> = Vec::new();
         let mut left = Extent::new(header.offset, u64::from(header.len));
-        self.engine.with(|subsystem, _| {
+        self.engine.look(|subsystem| {
             while left.len > 0 {
                 let run = subsystem.allocation(namespace, left);
                 let flags = if run.is_mapped { 0 } else { allocation::HOLE | allocation::ZERO };
@@ -193,7 +193,7 @@ impl Worker {
         let mut bytes = Vec::new();
         put_status(&mut bytes, header.cookie, STATUS_CONTEXT, &extents);
         replies.prepare(0);
-        replies.due.push((bytes.len(), SimTime::ZERO));
+        replies.due.push((bytes.len(), None));
         replies.replace(bytes);
     }
 }

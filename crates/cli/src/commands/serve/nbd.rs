@@ -4,7 +4,7 @@ use crate::args::ServeNbdArgs;
 use crate::console::{Console, Failure};
 use crate::serving::Session;
 use nandscape_core::NamespaceInfo;
-use nandscape_nbd::server::{Events, ServerOptions};
+use nandscape_nbd::server::{Events, ListenError, ServerOptions, TlsConfig};
 use nandscape_nbd::{Export, Server};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -19,6 +19,12 @@ const DEFAULT_PORT: u16 = 10809;
 /// Serves until told to stop.
 pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
     let address = args.listen.as_deref().map(resolve).transpose()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(TlsConfig::load(certificate, key, args.tls_client_ca.as_deref()).map_err(Failure::run)?)
+        }
+        _ => None,
+    };
     let session = Session::start(&args.stack, console)?;
     let exports = exports(args, session.engine().namespaces())?;
     let options = ServerOptions { connections: usize::from(args.connections) };
@@ -26,10 +32,10 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))
             .map_err(Failure::run)?;
     if let Some(address) = address {
-        server.listen_tcp(address, args.insecure_listen).map_err(|error| match error {
-            nandscape_nbd::server::ListenError::Exposed { .. } => {
-                Failure::usage(format!("--listen {error}; --insecure-listen allows it"))
-            }
+        server.listen_tcp(address, tls, args.insecure_listen).map_err(|error| match error {
+            ListenError::Exposed { .. } => Failure::usage(format!(
+                "--listen {error}; set up TLS (--tls-cert), or allow it with --insecure-listen"
+            )),
             error => Failure::run(error),
         })?;
     }
