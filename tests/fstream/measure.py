@@ -29,7 +29,6 @@ PAGE = 4096
 MIB = 1 << 20
 # Of the served device; the file system leaves the last MiB, where marks are written.
 DEVICE_MIB = 384
-UNIT_PAGES = 64
 KINDS = ["file-data", "journal", "inode-table", "directory", "block-bitmap", "inode-bitmap", "group-descriptors",
          "superblock"]
 # Name, streams of the device, keys of the host.
@@ -50,11 +49,11 @@ def run(*command, **options):
     return done.stdout
 
 
-def geometry(mebibytes):
-    """Keys of a device with 7 % more than its logical capacity."""
-    units = mebibytes * MIB // PAGE // UNIT_PAGES
+def geometry(mebibytes, op, unit_pages):
+    """Keys of a device with erase units of so many pages, and so much space above its logical capacity."""
+    blocks = int(mebibytes * MIB // PAGE // unit_pages * (1 + op))
     return ["device.channels=1", "device.dies_per_channel=1", "device.planes_per_die=1",
-            f"device.blocks_per_plane={units * 107 // 100}", f"device.pages_per_block={UNIT_PAGES}",
+            f"device.blocks_per_plane={blocks}", f"device.pages_per_block={unit_pages}",
             f"device.page={PAGE}", "device.endurance=endless", f"ftl.capacity={mebibytes * MIB}"]
 
 
@@ -70,9 +69,7 @@ class Served:
         self.mountpoint = os.path.join(scratch, f"{name}.mnt")
         os.makedirs(self.mountpoint, exist_ok=True)
         # Twice the space of the replayed devices: the recording needs the writes, not the collection.
-        keys = [key for key in geometry(mebibytes) if "blocks_per_plane" not in key]
-        keys += [f"device.blocks_per_plane={mebibytes * MIB // PAGE // UNIT_PAGES * 2}", "ftl.streams=4",
-                 "fs.classify=ext4", f"fs.record={self.trace}"]
+        keys = [*geometry(mebibytes, 1, 64), "ftl.streams=4", "fs.classify=ext4", f"fs.record={self.trace}"]
         command = [arguments.binary, "serve", "fuse", "--mount", mount, "--loop", "--json"]
         for key in keys:
             command += ["--set", key]
@@ -283,12 +280,31 @@ def shares(trace, first, last):
     return counts
 
 
+def lifetimes(trace, first, last):
+    """For people: after how many MiB of writes blocks of each kind were written again, in the counted part."""
+    written, clock, lives = {}, 0, {kind: [] for kind in KINDS}
+    for number, (op, offset, length, kind) in enumerate(records(trace)):
+        if number >= last:
+            break
+        if op != "W":
+            continue
+        for block in range(offset // PAGE, -(-(offset + length) // PAGE)):
+            if number > first and block in written:
+                lives[kind].append(clock - written[block])
+            written[block] = clock
+            clock += 1
+
+    def middle(values):
+        values.sort()
+        at = [values[len(values) * share // 10] * PAGE / MIB for share in (1, 5, 9)]
+        return "rewritten after {:.1f}, {:.1f}, {:.1f} MiB in the 10th, 50th, 90th percentile".format(*at)
+
+    return {kind: middle(values) if values else "never rewritten" for kind, values in lives.items()}
+
+
 def replay(arguments, trace, mebibytes, streams, keys, limit, op):
     command = [arguments.binary, "replay", trace, "--json", "--depth", "32", "--limit", str(limit)]
-    device = [key for key in geometry(mebibytes) if "blocks_per_plane" not in key]
-    units = mebibytes * MIB // PAGE // UNIT_PAGES
-    device.append(f"device.blocks_per_plane={int(units * (1 + op))}")
-    for key in [*device, f"ftl.streams={streams}", *keys]:
+    for key in [*geometry(mebibytes, op, arguments.unit_pages), f"ftl.streams={streams}", *keys]:
         command += ["--set", key]
     result = json.loads(run(*command))
     return result["flash"]["programs"], result["host"]["write_pages"]
@@ -311,8 +327,8 @@ LOADS = {
 }
 
 
-def load(name, arguments, scratch):
-    mebibytes = 64 if arguments.quick else DEVICE_MIB
+def record(name, arguments, scratch, mebibytes):
+    """Runs a load on a served device; the recording, what was done, and what the classifier had wrong."""
     pages = mebibytes * MIB // PAGE
     served = Served(arguments, scratch, name, mebibytes)
     postgres = None
@@ -355,21 +371,29 @@ def load(name, arguments, scratch):
           {k: len(v) for k, v in spoilt.items()} or "")
     if checked < 100 or count > checked * 0.01:
         raise SystemExit(f"{name}: the classifier is wrong")
-    marks = marks_of(served.trace, mebibytes)
+    print(f"{name}: {done}, file system {full:.0%} full")
+    return served.trace
+
+
+def load(name, arguments, scratch):
+    mebibytes = 64 if arguments.quick else DEVICE_MIB
+    if arguments.reuse:
+        trace = os.path.join(arguments.keep, f"{name}.csv")
+    else:
+        trace = record(name, arguments, scratch, mebibytes)
+    marks = marks_of(trace, mebibytes)
     assert len(marks) == 3, f"{name}: {len(marks)} marks in the recording"
-    counts = shares(served.trace, marks[1], marks[2])
+    lives = lifetimes(trace, marks[1], marks[2])
+    counts = shares(trace, marks[1], marks[2])
     total = sum(counts.values())
-    print(f"{name}: {done}, {total / MIB:.0f} MiB counted, file system {full:.0%} full:",
-          ", ".join(f"{kind} {bytes / total:.1%}" for kind, bytes in counts.items() if bytes))
-    rows = []
+    print(f"{name}: {total / MIB:.0f} MiB counted:", ", ".join(
+        f"{kind} {bytes / total:.1%} ({lives[kind]})" for kind, bytes in counts.items() if bytes))
     for title, streams, keys in MAPPINGS:
-        cells = [amplification(arguments, served.trace, mebibytes, streams, keys, marks[1] + 1, marks[2], op)
+        cells = [amplification(arguments, trace, mebibytes, streams, keys, marks[1] + 1, marks[2], op)
                  for op in arguments.op]
-        rows.append((title, cells))
         print(f"| {title} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |", flush=True)
     if not arguments.keep:
-        os.unlink(served.trace)
-    return rows
+        os.unlink(trace)
 
 
 def fill_more(served):
@@ -409,13 +433,13 @@ def metadata(arguments, scratch):
     cases, written = [], []
     try:
         for kind in ["ext2", "ext3", "ext4"]:
-            for synced in [True, False]:
-                served.make(kind)
+            for mode in ["mount -o sync", "O_SYNC", "async"]:
+                served.make(kind, mount=["sync"] if mode == "mount -o sync" else [])
                 served.mark()
-                written.append(updates(served.mountpoint, synced, 7, count))
+                written.append(updates(served.mountpoint, mode == "O_SYNC", 7, count))
                 served.mark()
                 served.unmount()
-                cases.append(f"{kind} {'sync' if synced else 'async'}")
+                cases.append(f"{kind}, {mode}")
         served.stop()
     finally:
         served.give_up()
@@ -441,8 +465,12 @@ def main():
                         help="over-provisioning of the replayed devices")
     parser.add_argument("--capacities", type=int, default=4,
                         help="writes to settle, and again to be counted, in capacities of the device")
+    parser.add_argument("--unit-pages", type=int, default=64, help="pages of 4 KiB in an erase unit of the replayed devices")
+    parser.add_argument("--reuse", action="store_true", help="replay the recordings in the folder of --keep again")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
+    if arguments.reuse and not arguments.keep:
+        parser.error("--reuse: expected --keep FOLDER beside it")
     arguments.binary = os.path.abspath(arguments.binary)
     if os.geteuid() != 0 or not os.path.exists("/dev/fuse") or not os.path.exists("/dev/loop-control"):
         print("SKIP: not root, or no /dev/fuse or loop devices: ext4 on a served device was not measured")
