@@ -2,9 +2,13 @@
 //! system has no room ends the process. So the tables are allocated when the image is made.
 
 use crate::error::ImageError;
+use crate::hold::Hold;
+use crate::layout::Layout;
 use crate::store::Store;
 use memmap2::{MmapMut, MmapOptions};
+use nandscape_core::BlockId;
 use rustix::fs::FallocateFlags;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,8 +18,11 @@ use std::sync::Arc;
 /// A store in a file.
 #[derive(Debug)]
 pub(crate) struct FileStore {
-    file: Arc<File>,
+    pub file: Arc<File>,
+    pub hold: Arc<Hold>,
     tables: MmapMut,
+    /// Bytes by offset that are kept here instead of in the file, of a store that must not change it.
+    aside: Option<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl FileStore {
@@ -48,28 +55,55 @@ impl FileStore {
         Ok(file)
     }
 
+    /// Opens a file to look at it only.
+    pub fn open_to_read(path: &Path) -> Result<File, ImageError> {
+        let file = File::open(path).map_err(ImageError::io(path, "open"))?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(file),
+            Err(error) => Err(refused(error, path)),
+        }
+    }
+
+    /// As [`FileStore::map`], but whatever is written stays in memory.
+    #[expect(unsafe_code, reason = "a mapped file")]
+    pub fn map_aside(file: File, tables: u64, path: &Path) -> Result<Self, ImageError> {
+        let length = fitting(tables, path)?;
+        // SAFETY: as in `map`.
+        let tables = unsafe { MmapOptions::new().len(length).map_copy(&file) }
+            .map_err(ImageError::io(path, "map the tables"))?;
+        let aside = Some(BTreeMap::new());
+        Ok(Self { file: Arc::new(file), hold: Arc::default(), tables, aside })
+    }
+
     /// Maps the first `tables` bytes of a file, which has as many.
     #[expect(unsafe_code, reason = "a mapped file")]
     pub fn map(file: File, tables: u64, path: &Path) -> Result<Self, ImageError> {
-        let length = usize::try_from(tables).map_err(|_| ImageError::Unsuited {
-            path: path.to_owned(),
-            what: format!("tables of {tables} bytes do not fit into the address space"),
-        })?;
+        let length = fitting(tables, path)?;
         // SAFETY: the mapping is of a file that this process has locked. Others that keep to the lock do not change it; one that does not
         // can make bytes change under us, which are read as plain bytes and verified by their checksums.
         let tables = unsafe { MmapOptions::new().len(length).map_mut(&file) }
             .map_err(ImageError::io(path, "map the tables"))?;
-        Ok(Self { file: Arc::new(file), tables })
+        Ok(Self { file: Arc::new(file), hold: Arc::default(), tables, aside: None })
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(ImageError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => {
-            Err(ImageError::Io { path: path.to_owned(), what: "lock", source })
-        }
+fn fitting(tables: u64, path: &Path) -> Result<usize, ImageError> {
+    usize::try_from(tables).map_err(|_| ImageError::Unsuited {
+        path: path.to_owned(),
+        what: format!("tables of {tables} bytes do not fit into the address space"),
+    })
+}
+
+/// Takes a file for this process alone.
+pub(crate) fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
+    file.try_lock().map_err(|error| refused(error, path))
+}
+
+fn refused(error: TryLockError, path: &Path) -> ImageError {
+    let path = path.to_owned();
+    match error {
+        TryLockError::WouldBlock => ImageError::Locked { path },
+        TryLockError::Error(source) => ImageError::Io { path, what: "lock", source },
     }
 }
 
@@ -100,14 +134,36 @@ impl Store for FileStore {
     }
 
     fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        if let Some(aside) = &self.aside
+            && let Some((start, bytes)) = aside.range(..=offset).next_back()
+            && let Some(bytes) = bytes.get((offset - start) as usize..)
+            && bytes.len() >= data.len()
+        {
+            data.copy_from_slice(&bytes[..data.len()]);
+            return Ok(());
+        }
         self.file.read_exact_at(data, offset)
     }
 
     fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if let Some(aside) = &mut self.aside {
+            aside.insert(offset, data.to_vec());
+            return Ok(());
+        }
         self.file.write_all_at(data, offset)
     }
 
+    fn before_overwrite(&mut self, block: BlockId, layout: &Layout) {
+        // A snapshot that could not have the block has noted why; the medium goes on.
+        if self.hold.is_active() {
+            self.hold.copy(&self.file, layout, block);
+        }
+    }
+
     fn punch(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        if self.aside.is_some() {
+            return Ok(());
+        }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(&self.file, flags, offset, len) {
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
@@ -116,6 +172,9 @@ impl Store for FileStore {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        if self.aside.is_some() {
+            return Ok(());
+        }
         // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through the mapping.
         self.file.sync_data()
     }

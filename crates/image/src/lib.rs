@@ -7,16 +7,23 @@
 //!   whole, absent or torn; an erase that was not covered has happened or not, and where it has not, the block still holds what it held;
 //! * what is read was verified by its checksums.
 
+mod check;
 mod error;
 mod file;
 mod header;
+mod hold;
 mod layout;
 mod medium;
+#[cfg(test)]
+mod power_tests;
 mod record;
+mod snapshot;
 mod start;
 mod state;
 mod store;
 
+pub use check::{Contents, Findings, Problem};
 pub use error::ImageError;
 pub use header::Header;
 pub use medium::ImageMedium;
+pub use snapshot::{ImageHandle, Snapshot};

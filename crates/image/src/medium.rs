@@ -5,6 +5,7 @@ use crate::file::FileStore;
 use crate::header::Header;
 use crate::layout::{Layout, STATE};
 use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, Record};
+use crate::snapshot::ImageHandle;
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
@@ -14,6 +15,7 @@ use nandscape_media::checksum::sum;
 use nandscape_media::{Medium, NandOptions};
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Space of erased blocks that is kept for the blocks that are programmed next, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
@@ -50,6 +52,8 @@ pub(crate) struct Flash<S: Store> {
     failed: Option<&'static str>,
     totals: OpCounts,
     pub health: MediumHealth,
+    /// The last process closed the image.
+    pub was_clean: bool,
     program_counts: Option<Vec<u32>>,
     sums: Vec<u32>,
     buffer: Vec<u8>,
@@ -100,6 +104,22 @@ impl ImageMedium {
         Ok(Self { inner: crate::start::open(path)? })
     }
 
+    /// Opens an image to look at it: whatever is written to the medium stays in memory, and the file is not changed. Refused while a
+    /// server has it.
+    pub fn open_aside(path: &Path) -> Result<Self, ImageError> {
+        Ok(Self { inner: crate::start::open_aside(path)? })
+    }
+
+    /// What snapshots are made with.
+    pub fn handle(&self, path: &Path) -> ImageHandle {
+        ImageHandle {
+            file: Arc::clone(&self.inner.store.file),
+            hold: Arc::clone(&self.inner.store.hold),
+            header: self.inner.header.clone(),
+            path: path.to_owned(),
+        }
+    }
+
     /// What the image is.
     pub fn header(&self) -> &Header {
         &self.inner.header
@@ -128,6 +148,7 @@ impl<S: Store> Flash<S> {
             failed: None,
             totals: OpCounts::default(),
             health: MediumHealth { bad_blocks, ..MediumHealth::default() },
+            was_clean: true,
             program_counts: None,
             sums: vec![0; layout.units.count as usize],
             buffer: vec![0; geometry.page_bytes as usize],
@@ -274,6 +295,7 @@ impl<S: Store> Flash<S> {
         if self.blocks[block.index()].is_unsettled {
             self.sync_all()?;
         }
+        self.store.before_overwrite(block, &self.layout);
         let pages = self.layout.geometry.pages_per_block;
         let first = self.layout.record(self.layout.geometry.page(block, 0)) as usize;
         let len = pages as usize * self.layout.record_bytes as usize;
@@ -380,6 +402,7 @@ impl<S: Store> Flash<S> {
             let Some((block, erases)) = self.vacant.pop_front() else { break };
             let state = self.blocks[block.index()];
             if state.erases == erases && !state.is_open {
+                self.store.before_overwrite(block, &self.layout);
                 // Space that cannot be given up is only lost.
                 let _ = self.store.punch(self.layout.block_data(block), block_bytes);
             }
@@ -572,7 +595,7 @@ impl<S: Store> Medium for Flash<S> {
 }
 
 /// Whether all bytes are 0; most pages say no in their first bytes.
-fn is_zero(data: &[u8]) -> bool {
+pub(crate) fn is_zero(data: &[u8]) -> bool {
     let (head, rest) = data.split_at(data.len().min(64));
     head.iter().all(|byte| *byte == 0) && rest.chunks(64).all(|chunk| chunk.iter().all(|byte| *byte == 0))
 }

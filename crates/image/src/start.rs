@@ -74,12 +74,7 @@ fn header(
         let what = format!("the configuration has {} bytes: expected at most {CONFIG_BYTES}", config.len());
         return Err(ImageError::Unsuited { path: path.to_owned(), what });
     }
-    let mut uuid = [0; 16];
-    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| ImageError::io(path, "draw a UUID")(e.into()))?;
-    // Version 4: random.
-    uuid[6] = uuid[6] & 0x0f | 0x40;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
+    let uuid = draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut capabilities = options.capabilities;
     capabilities.stores_data = true;
@@ -91,6 +86,23 @@ fn header(
         created_s,
         config: config.to_owned(),
     })
+}
+
+/// A new UUID, version 4.
+pub(crate) fn draw_uuid() -> std::io::Result<[u8; 16]> {
+    let mut uuid = [0; 16];
+    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+/// Opens an image without changing it.
+pub(crate) fn open_aside(path: &Path) -> Result<Flash<FileStore>, ImageError> {
+    let file = FileStore::open_to_read(path)?;
+    let header = Header::read_from(&file, path)?;
+    let store = FileStore::map_aside(file, Layout::new(&header.geometry).data, path)?;
+    load(store, header, boot_id(), path)
 }
 
 /// Opens an image in a file.
@@ -123,6 +135,7 @@ pub(crate) fn load<S: Store>(
     let before = found.unwrap_or(State { is_clean: false, epoch: 0, opens: 0, boot });
     let state = State { is_clean: false, boot, opens: before.opens.wrapping_add(1), epoch: before.epoch };
     let mut flash = Flash::new(store, header, state, blocks);
+    flash.was_clean = before.is_clean;
     if is_whole {
         flash.find_write_pointers();
     } else {

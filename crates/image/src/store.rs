@@ -1,5 +1,7 @@
 //! What an image is kept in.
 
+use crate::layout::Layout;
+use nandscape_core::BlockId;
 use std::io;
 
 /// A file whose beginning, header and tables, is in memory and written back whenever the system likes.
@@ -17,6 +19,9 @@ pub(crate) trait Store {
 
     /// Writes data.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Is told before the bytes of an erased block are overwritten or given up.
+    fn before_overwrite(&mut self, _block: BlockId, _layout: &Layout) {}
 
     /// Gives up the space of a range of data, which then reads as zeroes or as before.
     fn punch(&mut self, offset: u64, len: u64) -> io::Result<()>;

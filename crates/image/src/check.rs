@@ -1,0 +1,193 @@
+//! What an image holds, and whether all of it can be read.
+
+use crate::error::ImageError;
+use crate::layout::Layout;
+use crate::medium::{Flash, ImageMedium};
+use crate::record::{Entry, Kind, Record};
+use crate::store::Store;
+use nandscape_core::{BlockId, Ppn};
+use serde::Serialize;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Problems that are listed one by one; further ones are counted.
+const MOST_LISTED: usize = 10_000;
+
+/// What an image holds, from its tables.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Contents {
+    /// Closed by its last process.
+    pub is_clean: bool,
+    /// How often it was opened.
+    pub opens: u32,
+    /// Bytes of the file, holes included.
+    pub file_bytes: u64,
+    /// Bytes that the file takes on disk.
+    pub disk_bytes: u64,
+    /// Blocks of the device.
+    pub blocks: u64,
+    /// Bad ones, by number.
+    pub bad_blocks: Vec<u32>,
+    /// Blocks in which some page is programmed.
+    pub used_blocks: u64,
+    /// Programmed pages.
+    pub programmed_pages: u64,
+    /// Of these, pages that hold zeroes and take no space.
+    pub blank_pages: u64,
+    /// Of these, pages whose program or the erase of whose block was cut short.
+    pub torn_pages: u64,
+    /// Bytes of the data in programmed pages.
+    pub data_bytes: u64,
+    /// Fewest erases of a good block.
+    pub erases_min: u32,
+    /// Most.
+    pub erases_max: u32,
+    /// Mean.
+    pub erases_mean: f64,
+}
+
+/// Something that is wrong in an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Block.
+    pub block: u32,
+    /// Page of the device.
+    pub page: u32,
+    /// Byte of the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Findings {
+    /// What the image holds.
+    pub contents: Contents,
+    /// Pages whose bytes were read and verified.
+    pub verified_pages: u64,
+    /// How many problems there are.
+    pub problem_count: u64,
+    /// The first ten thousand of them.
+    pub problems: Vec<Problem>,
+}
+
+impl ImageMedium {
+    /// What the image holds; `path` is where it was opened from.
+    pub fn contents(&self, path: &Path) -> Result<Contents, ImageError> {
+        let metadata = std::fs::metadata(path).map_err(ImageError::io(path, "stat"))?;
+        let mut contents = self.inner.contents(&mut |_, _, _| {});
+        contents.file_bytes = metadata.len();
+        contents.disk_bytes = metadata.blocks() * 512;
+        Ok(contents)
+    }
+
+    /// Reads and verifies every programmed page, and compares the tables with each other. `progress` hears of pages done and pages in all.
+    pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
+        let mut findings = self.inner.verify_all(progress);
+        findings.contents = self.contents(path)?;
+        Ok(findings)
+    }
+}
+
+impl<S: Store> Flash<S> {
+    /// Sums up the tables, and shows every entry that is not empty.
+    fn contents(&self, see: &mut dyn FnMut(BlockId, Ppn, Entry)) -> Contents {
+        let good = || self.blocks.iter().filter(|block| !block.is_bad);
+        let mut contents = Contents {
+            is_clean: self.was_clean,
+            opens: self.state.opens.saturating_sub(1),
+            blocks: self.blocks.len() as u64,
+            erases_min: good().map(|block| block.erases).min().unwrap_or(0),
+            erases_max: good().map(|block| block.erases).max().unwrap_or(0),
+            erases_mean: good().map(|block| f64::from(block.erases)).sum::<f64>()
+                / good().count().max(1) as f64,
+            ..Contents::default()
+        };
+        let geometry = self.layout.geometry;
+        for (block, state) in (0..).map(BlockId).zip(&self.blocks) {
+            if state.is_bad {
+                contents.bad_blocks.push(block.0);
+            }
+            contents.used_blocks += u64::from(state.write_pointer > 0);
+            for page in (0..state.write_pointer).map(|index| geometry.page(block, index)) {
+                let entry = self.entry(page, state.erases);
+                let is_gap = entry == Entry::Empty;
+                if is_gap && self.header.capabilities.out_of_order_program {
+                    continue;
+                }
+                contents.programmed_pages += 1;
+                match entry {
+                    Entry::Record(Record { kind: Kind::Data, .. }) => {
+                        contents.data_bytes += u64::from(geometry.page_bytes);
+                    }
+                    Entry::Record(Record { kind: Kind::Blank, .. }) => contents.blank_pages += 1,
+                    Entry::Record(Record { kind: Kind::Torn, .. }) | Entry::Empty => contents.torn_pages += 1,
+                    Entry::Broken => {}
+                }
+                see(block, page, entry);
+            }
+        }
+        contents
+    }
+
+    pub fn verify_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Findings {
+        let mut findings = Findings::default();
+        let layout = self.layout;
+        let mut data = Vec::new();
+        self.contents(&mut |block, page, entry| match entry {
+            Entry::Record(Record { kind: Kind::Data, .. }) => data.push((block, page)),
+            Entry::Broken => {
+                findings.add(
+                    block,
+                    page,
+                    layout.record(page),
+                    "the record of the page does not match its checksum",
+                );
+            }
+            _ => {}
+        });
+        self.verify_unused(&layout, &mut findings);
+        let mut bytes = vec![0; layout.geometry.page_bytes as usize];
+        for (done, (block, page)) in (0..).zip(&data) {
+            if done % 4096 == 0 {
+                progress(done, data.len() as u64);
+            }
+            if self.read_bytes(*page, 0, &mut bytes) {
+                findings.verified_pages += 1;
+            } else {
+                findings.add(
+                    *block,
+                    *page,
+                    layout.page(*page),
+                    "the bytes of the page do not match their checksum",
+                );
+            }
+        }
+        findings
+    }
+
+    /// Records where nothing is programmed: there must be none of this generation or a later one.
+    fn verify_unused(&self, layout: &Layout, findings: &mut Findings) {
+        for (block, state) in (0..).map(BlockId).zip(&self.blocks) {
+            for index in state.write_pointer..layout.geometry.pages_per_block {
+                let page = layout.geometry.page(block, index);
+                let what = match self.entry(page, state.erases) {
+                    Entry::Empty => continue,
+                    Entry::Record(_) => "the page is programmed although its block is marked as erased",
+                    Entry::Broken => "the record of an erased page is neither empty nor an old one",
+                };
+                findings.add(block, page, layout.record(page), what);
+            }
+        }
+    }
+}
+
+impl Findings {
+    fn add(&mut self, block: BlockId, page: Ppn, offset: u64, what: &'static str) {
+        self.problem_count += 1;
+        if self.problems.len() < MOST_LISTED {
+            self.problems.push(Problem { block: block.0, page: page.0, offset, what });
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Failures of the machine, on a store in memory: whatever was not synced is there or not, sector by sector, in any order.
+
+use crate::header::Header;
+use crate::layout::Layout;
+use crate::medium::Flash;
+use crate::start::{format, head, load};
+use crate::store::Store;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_media::Medium;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+const SECTOR: usize = 512;
+
+/// What the machine sees, and what is on disk.
+#[derive(Clone, Debug)]
+struct Disk {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+    tables: usize,
+    rng: Xoshiro256PlusPlus,
+    /// Syncs that still work.
+    syncs_left: u32,
+}
+
+impl Disk {
+    /// The system writes some of what has changed back.
+    fn write_back(&mut self, one_in: u64) {
+        for at in (0..self.now.len()).step_by(SECTOR) {
+            let sector = at..at + SECTOR;
+            if self.now[sector.clone()] != self.durable[sector.clone()] && below(&mut self.rng, one_in) == 0 {
+                self.durable[sector.clone()].copy_from_slice(&self.now[sector]);
+            }
+        }
+    }
+
+    fn fail(mut self) -> Self {
+        self.write_back(2);
+        self.now.clone_from(&self.durable);
+        self.syncs_left = u32::MAX;
+        self
+    }
+}
+
+impl Store for Disk {
+    fn tables(&self) -> &[u8] {
+        &self.now[..self.tables]
+    }
+
+    fn tables_mut(&mut self) -> &mut [u8] {
+        &mut self.now[..self.tables]
+    }
+
+    fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        data.copy_from_slice(&self.now[offset as usize..][..data.len()]);
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.now[offset as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn punch(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        self.now[offset as usize..][..len as usize].fill(0);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.syncs_left == 0 {
+            return Err(io::Error::other("no power"));
+        }
+        self.syncs_left -= 1;
+        self.durable.clone_from(&self.now);
+        Ok(())
+    }
+}
+
+fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 12,
+        pages_per_block: 8,
+        page_bytes,
+        sector_bytes: 512,
+        oob_bytes: 16,
+    };
+    let header = Header {
+        uuid: [7; 16],
+        geometry: geometry.checked().unwrap(),
+        endurance: None,
+        capabilities: Capabilities { stores_data: true, ..Capabilities::default() },
+        created_s: 0,
+        config: "x = 1\n".into(),
+    };
+    let layout = Layout::new(&header.geometry);
+    let mut now = vec![0; layout.file_bytes as usize];
+    let head = head(&header);
+    now[..head.len()].copy_from_slice(&head);
+    let disk = Disk {
+        durable: now.clone(),
+        now,
+        tables: layout.data as usize,
+        rng: seeded(seed ^ 0x5eed),
+        syncs_left: u32::MAX,
+    };
+    format(disk, header, [1; 16], &[]).unwrap()
+}
+
+/// What a block holds: erases, and the number that each page's content follows from.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Held {
+    erases: u32,
+    pages: Vec<u64>,
+}
+
+/// Pages programmed so far in each block after each erase.
+type History = BTreeMap<(u32, u32), Vec<u64>>;
+
+fn bytes(content: u64, page_bytes: usize) -> Vec<u8> {
+    (0..page_bytes)
+        .map(|i| (content.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (i % 57)) as u8 ^ i as u8)
+        .collect()
+}
+
+const fn oob(content: u64) -> Oob {
+    Oob { lpn: Lpn(content as u32 % 97), stream: 1, seq: content }
+}
+
+/// Compares what is found with what was covered by the last sync and what came after it; gives what is held now.
+fn judge(
+    flash: &mut Flash<Disk>,
+    covered: &[Held],
+    last: &[Held],
+    history: &History,
+    label: &str,
+) -> Vec<Held> {
+    let geometry = flash.layout.geometry;
+    let mut buffer = vec![0; geometry.page_bytes as usize];
+    let mut found = Vec::new();
+    for block in (0..geometry.blocks()).map(BlockId) {
+        let (old, new) = (&covered[block.index()], &last[block.index()]);
+        let is_erased = new.erases > old.erases;
+        assert_eq!(flash.erase_count(block), old.erases, "{label}: {block:?}, an erase that no sync covered");
+        assert!(!is_erased || new.pages.is_empty(), "{label}: programmed before its erase was settled");
+        let mut held = Held { erases: old.erases, pages: Vec::new() };
+        for index in 0..geometry.pages_per_block {
+            let page = geometry.page(block, index);
+            let read = flash.read(page, Some(&mut buffer));
+            let expected = history.get(&(block.0, old.erases)).and_then(|pages| pages.get(index as usize));
+            let is_covered = (index as usize) < old.pages.len();
+            match (read, expected) {
+                (Ok(found), Some(content)) => {
+                    assert_eq!(found, oob(*content), "{label}: {page:?}");
+                    assert!(buffer == bytes(*content, buffer.len()), "{label}: bytes of {page:?}");
+                }
+                (Ok(_), None) => panic!("{label}: {page:?} holds what nobody programmed"),
+                (Err(error), Some(_)) if is_covered => panic!("{label}: {page:?} was synced: {error}"),
+                (Err(FlashError::Erased { .. } | FlashError::Uncorrectable { .. }), _) => {}
+                (Err(error), _) => panic!("{label}: {error}"),
+            }
+            // The OOB alone must not be believed either where the bytes are not there.
+            assert_eq!(
+                flash.read(page, None).is_ok(),
+                flash.read(page, Some(&mut buffer)).is_ok(),
+                "{label}: {page:?}"
+            );
+            if index < flash.write_pointer(block) {
+                held.pages.push(if flash.read(page, None).is_ok() { *expected.unwrap() } else { u64::MAX });
+            }
+        }
+        found.push(held);
+    }
+    found
+}
+
+fn run(seed: u64, page_bytes: u32) {
+    let mut flash = new_flash(seed, page_bytes);
+    let mut rng = seeded(seed);
+    let blocks = flash.layout.geometry.blocks();
+    let mut last = vec![Held::default(); blocks as usize];
+    let mut content = 0;
+    for round in 0..12 {
+        let mut covered = last.clone();
+        let mut epoch = flash.state.epoch;
+        let mut history: History =
+            (0..).zip(&last).map(|(block, held)| ((block, held.erases), held.pages.clone())).collect();
+        let steps = below(&mut rng, 120);
+        for _ in 0..steps {
+            let block = BlockId(below(&mut rng, u64::from(blocks)) as u32);
+            let before = last.clone();
+            let held = &mut last[block.index()];
+            let mut is_program = false;
+            match below(&mut rng, 20) {
+                0..=14 if held.pages.len() < 8 => {
+                    content += 1;
+                    is_program = true;
+                    let page = flash.layout.geometry.page(block, held.pages.len() as u32);
+                    flash.program(page, oob(content), Some(&bytes(content, page_bytes as usize))).unwrap();
+                    held.pages.push(content);
+                    history.insert((block.0, held.erases), held.pages.clone());
+                }
+                0..=17 => {
+                    flash.erase(block).unwrap();
+                    *held = Held { erases: held.erases + 1, pages: Vec::new() };
+                }
+                18 => flash.sync().unwrap(),
+                _ => flash.store.write_back(3),
+            }
+            if flash.state.epoch != epoch {
+                // A program that opened a block synced before it did anything.
+                covered = if is_program { before } else { last.clone() };
+                epoch = flash.state.epoch;
+            }
+        }
+        let disk = flash.store.clone().fail();
+        let header = Header { ..flash.header.clone() };
+        flash = load(disk, header, [round + 2; 16], Path::new("disk")).unwrap();
+        let label = format!("seed {seed}, round {round}");
+        last = judge(&mut flash, &covered, &last, &history, &label);
+        // What cannot be read goes with the next erase; a block with a gap takes no more programs until then.
+        for block in (0..blocks).map(BlockId) {
+            if last[block.index()].pages.contains(&u64::MAX) {
+                flash.erase(block).unwrap();
+                let erases = last[block.index()].erases + 1;
+                last[block.index()] = Held { erases, pages: Vec::new() };
+            }
+        }
+        flash.sync().unwrap();
+    }
+}
+
+#[test]
+fn a_failure_of_the_machine_loses_nothing_that_was_synced() {
+    for seed in 0..60 {
+        run(seed, if seed % 2 == 0 { 512 } else { 8192 });
+    }
+}
+
+#[test]
+fn a_failed_sync_makes_the_image_read_only() {
+    let mut flash = new_flash(1, 512);
+    flash.program(Ppn(0), oob(1), Some(&bytes(1, 512))).unwrap();
+    flash.store.syncs_left = 0;
+    let refused = Err(FlashError::ReadOnly { reason: "the image could not be written" });
+    assert_eq!(flash.sync(), refused);
+    flash.store.syncs_left = 9;
+    assert_eq!(flash.sync(), refused, "what became of the data is not known");
+    assert_eq!(flash.program(Ppn(1), oob(2), None), refused);
+    assert_eq!(flash.erase(BlockId(0)), refused);
+    assert!(flash.read(Ppn(0), None).is_ok());
+    assert!(flash.close().is_err());
+}
+
+#[test]
+fn the_space_of_erased_blocks_is_given_up_once_there_is_enough_of_it() {
+    let mut flash = new_flash(1, 512);
+    for block in 0..12 {
+        flash.program(Ppn(block * 8), oob(1), Some(&bytes(1, 512))).unwrap();
+        flash.erase(BlockId(block)).unwrap();
+    }
+    flash.sync().unwrap();
+    let is_held = |block| {
+        let at = flash.layout.block_data(BlockId(block)) as usize;
+        flash.store.now[at..at + 512].iter().any(|byte| *byte != 0)
+    };
+    // As many bytes as the spare ones are worth are more than this device has.
+    assert!((0..12).all(is_held));
+}

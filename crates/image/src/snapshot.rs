@@ -1,0 +1,132 @@
+//! A copy of an image while it is served. Programmed pages do not change until their block is erased, so what must be still for a moment
+//! are the tables only; the bytes are copied beside the running server, and a block that is about to be overwritten is copied first.
+
+use crate::error::ImageError;
+use crate::file::lock;
+use crate::header::Header;
+use crate::hold::{Copy, Hold, copy_range};
+use crate::layout::{BLOCK_BYTES, Layout, STATE};
+use crate::record::BlockWord;
+use crate::start::{draw_uuid, head};
+use crate::state::{State, boot_id};
+use nandscape_core::BlockId;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Makes snapshots of an image that is open. Obtained before the medium goes into a stack; keeps the file open.
+#[derive(Clone, Debug)]
+pub struct ImageHandle {
+    pub(crate) file: Arc<File>,
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) header: Header,
+    pub(crate) path: PathBuf,
+}
+
+/// A snapshot whose moment has passed and whose bytes are still to be copied, by [`Snapshot::finish`]. Dropping it gives it up.
+#[derive(Debug)]
+pub struct Snapshot {
+    handle: ImageHandle,
+    path: PathBuf,
+    blocks: Vec<BlockId>,
+    is_shared: bool,
+    is_finished: bool,
+}
+
+impl ImageHandle {
+    /// The file of the image.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes what the image holds at this moment. No operation of the medium may run meanwhile, and it should have been synced
+    /// ([`nandscape_media::Medium::sync`]): hold the lock under which the stack runs.
+    ///
+    /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
+    pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {
+        if self.hold.is_active() {
+            let what = "another snapshot of the same image is being copied".to_owned();
+            return Err(ImageError::Unsuited { path: target.to_owned(), what });
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(target);
+        let file = file.map_err(ImageError::io(target, "create"))?;
+        let begun = lock(&file, target)
+            .and_then(|()| self.begin(file).map_err(ImageError::io(target, "copy the tables")));
+        let (blocks, is_shared) = begun.inspect_err(|_| drop(std::fs::remove_file(target)))?;
+        Ok(Snapshot { handle: self.clone(), path: target.to_owned(), blocks, is_shared, is_finished: false })
+    }
+
+    /// Copies the tables, or shares everything where the file system can.
+    fn begin(&self, target: File) -> io::Result<(Vec<BlockId>, bool)> {
+        let layout = Layout::new(&self.header.geometry);
+        let is_shared = rustix::fs::ioctl_ficlone(&target, &self.file).is_ok();
+        let blocks = if is_shared { Vec::new() } else { self.copy_tables(&target, &layout)? };
+        let header = Header { uuid: draw_uuid()?, ..self.header.clone() };
+        target.write_all_at(&head(&header), 0)?;
+        let mut pending = vec![false; self.header.geometry.blocks() as usize];
+        blocks.iter().for_each(|block| pending[block.index()] = true);
+        self.hold.begin(Copy { target, pending, failed: None });
+        Ok((blocks, is_shared))
+    }
+
+    /// Gives the blocks that hold something.
+    fn copy_tables(&self, target: &File, layout: &Layout) -> io::Result<Vec<BlockId>> {
+        target.set_len(layout.file_bytes)?;
+        let mut table = vec![0; self.header.geometry.blocks() as usize * BLOCK_BYTES as usize];
+        self.file.read_exact_at(&mut table, layout.block_table)?;
+        target.write_all_at(&table, layout.block_table)?;
+        let records = u64::from(self.header.geometry.pages_per_block) * u64::from(layout.record_bytes);
+        let mut blocks = Vec::new();
+        for (block, entry) in (0..).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES as usize)) {
+            // A word that cannot be read is not ours to judge: its block is copied as it is.
+            if BlockWord::decode(&entry[8..], block, 1).is_none_or(|word| word.is_open) {
+                let first = layout.record(self.header.geometry.page(block, 0));
+                copy_range(&self.file, target, first, records)?;
+                blocks.push(block);
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+impl Snapshot {
+    /// Copies the bytes, beside the running server, and makes the snapshot safe. It is an image like any other, cleanly closed.
+    pub fn finish(mut self) -> Result<(), ImageError> {
+        let layout = Layout::new(&self.handle.header.geometry);
+        for block in &self.blocks {
+            if !self.handle.hold.copy(&self.handle.file, &layout, *block) {
+                break;
+            }
+        }
+        let copy = self.handle.hold.end().expect("begun by this snapshot");
+        let result = match copy.failed {
+            Some(error) => Err(error),
+            None => seal(&copy.target),
+        };
+        self.is_finished = result.is_ok();
+        result.map_err(ImageError::io(&self.path, "copy"))
+    }
+
+    /// Whether the file system shares the bytes, so that nothing is left to copy.
+    pub const fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+}
+
+/// Marks a copy as closed.
+fn seal(target: &File) -> io::Result<()> {
+    let state = State { is_clean: true, epoch: 1, opens: 0, boot: boot_id() };
+    target.write_all_at(&state.encode(), STATE)?;
+    target.sync_all()
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.handle.hold.end();
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
