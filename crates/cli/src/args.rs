@@ -38,6 +38,9 @@ pub enum Verb {
     /// Look at, convert and make workloads.
     #[command(subcommand)]
     Trace(TraceVerb),
+    /// Make, look at and check image files, in which a served device keeps its bytes.
+    #[command(subcommand)]
+    Image(ImageVerb),
     /// Serve the device to real clients, with real bytes.
     #[command(subcommand)]
     Serve(ServeVerb),
@@ -86,6 +89,51 @@ pub struct StackArgs {
     pub precondition: Option<String>,
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// The verbs of `image`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ImageVerb {
+    /// Make an image, wholly erased; 'serve --image' does so too where the file is absent.
+    Create {
+        /// Image file, which must not exist.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Configuration file (TOML); flags override its keys.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        config: Option<String>,
+        /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
+        #[arg(long, value_name = "NAME")]
+        device: Option<String>,
+        /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
+        #[arg(long, value_name = "1/N")]
+        scale: Option<String>,
+        /// Translation layer ('nandscape list ftls') [default: page-map].
+        #[arg(long, value_name = "NAME")]
+        ftl: Option<String>,
+        /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// What an image is and holds. Changes nothing.
+    Info {
+        /// Image file.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Verify every checksum of an image, its tables, and that the stack starts from it. Changes nothing; exit status 1 if something is
+    /// wrong.
+    Check {
+        /// Image file.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// How to serve.

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod fs;
+pub mod image;
 pub mod list;
 pub mod manual;
 pub mod neighbours;

@@ -157,6 +157,14 @@ impl Bar {
         self.bar.set_position(progress.requests);
     }
 
+    /// Shows how many pages of all are done.
+    pub fn show_pages(&self, done: u64, all: u64) {
+        let style = "{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]";
+        self.bar.set_length(all);
+        self.bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
+        self.bar.set_position(done);
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => commands::compare::run(&args, console),
         Verb::Neighbours(args) => commands::neighbours::run(&args, console),
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),
+        Verb::Image(verb) => commands::image::run(&verb, console),
         Verb::Serve(verb) => commands::serve::run(&verb, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),

@@ -90,7 +90,7 @@ fn typed(args: &ServeArgs) -> Result<Typed, Failure> {
 
 /// The engine over the stack.
 fn engine(args: &ServeArgs, config: &StackConfig, storage: &Storage) -> Result<Engine, Failure> {
-    let subsystem = nandscape_stack::build_stored(config, storage)?;
+    let subsystem = nandscape_stack::build_stored(config, storage)?.subsystem;
     Ok(Engine::new(subsystem, if args.pace { Clock::paced() } else { Clock::free() }))
 }
 

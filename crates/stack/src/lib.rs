@@ -31,6 +31,7 @@ mod timing;
 
 pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
+pub use nandscape_image::{Contents, Findings, Header, ImageHandle, ImageMedium, Problem, Snapshot};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};
-pub use storing::{Storage, StorageError, build_stored, build_storing};
+pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};

@@ -4,9 +4,11 @@ use crate::build::{divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
 use crate::directives::DirectiveKind;
 use crate::memory;
-use nandscape_core::{AnyDevice, Subsystem};
-use nandscape_image::{Header, ImageError, ImageMedium};
+use nandscape_core::{AnyDevice, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem};
+use nandscape_ftl::{Journal, JournalOptions};
+use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
 use nandscape_media::{AnyMedium, Fifo, Nand, ReadFirst, Serial};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Where the bytes of a stack are.
@@ -29,6 +31,9 @@ pub enum StorageError {
     /// The image.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// The stack could not be brought to rest.
+    #[error(transparent)]
+    Stack(#[from] NamespaceError),
     /// The configuration in the image.
     #[error("{}: the configuration in the image: {source}", path.display())]
     Stored {
@@ -97,63 +102,131 @@ fn stored(path: &Path) -> Result<Typed, StorageError> {
     Ok(stored)
 }
 
+/// A stack that keeps bytes.
+pub struct Stored {
+    /// Its namespaces.
+    pub subsystem: Box<dyn Subsystem + Send>,
+    /// What makes snapshots of its image, if it has one: see [`snapshot`].
+    pub image: Option<ImageHandle>,
+}
+
 /// As [`build_stored`] in memory: the bytes are gone with the process.
 pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, StorageError> {
-    build_stored(config, &Storage::Memory)
+    Ok(build_stored(config, &Storage::Memory)?.subsystem)
 }
 
 /// Builds all namespaces of a configuration over a device that keeps bytes, for servers.
 ///
 /// Errors: as [`crate::build_subsystem`]; an image that cannot be made or opened, or whose shape is not that of the configuration.
-pub fn build_stored(
-    config: &StackConfig,
-    storage: &Storage,
-) -> Result<Box<dyn Subsystem + Send>, StorageError> {
+pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, StorageError> {
+    memory::check(config.seen_geometry())?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
-    let device = device(&config, storage)?;
-    let over = |device: AnyDevice| layer(&config, device);
-    let subsystem = divide(&config, device, over, |part| over(Box::new(part)))?;
+    let Storage::Image(path) = storage else {
+        let nand = Nand::new(*config.seen_geometry(), &config.nand)
+            .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
+        return Ok(Stored { subsystem: over(&config, Box::new(nand), false)?, image: None });
+    };
+    let medium = if path.try_exists().unwrap_or(true) {
+        fitting(&config, ImageMedium::open(path)?, path)?
+    } else {
+        create(&config, path)?
+    };
+    let image = Some(medium.handle(path));
+    Ok(Stored { subsystem: over(&config, Box::new(medium), true)?, image })
+}
+
+/// The namespaces over a medium, which `lasts` longer than the process or not.
+fn over(
+    config: &StackConfig,
+    medium: AnyMedium,
+    lasts: bool,
+) -> Result<Box<dyn Subsystem + Send>, StorageError> {
+    let device: AnyDevice = match config.mode {
+        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
+        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
+        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
+    };
+    let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
+    let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
     let subsystem: Box<dyn Subsystem + Send> = if config.directives.kind == DirectiveKind::Direct {
         Box::new(subsystem)
     } else {
         Box::new(config.directives.wrap(config.below_directives(), subsystem)?)
     };
-    Ok(config.fs.wrap(&config, subsystem)?)
+    Ok(config.fs.wrap(config, subsystem)?)
 }
 
-fn device(config: &StackConfig, storage: &Storage) -> Result<AnyDevice, StorageError> {
-    memory::check(config.seen_geometry())?;
-    let medium = medium(config, storage)?;
-    Ok(match config.mode {
-        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
-        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
-        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
-    })
+/// A layer that starts from what the flash holds.
+fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
+    // The strategies of the thesis still expect an erased device, and erase before they copy.
+    if config.ftl != "page-map" {
+        return layer(config, device);
+    }
+    let journal =
+        Journal::open(device, JournalOptions::default()).map_err(|e| ConfigError::Build(e.to_string()))?;
+    layer(config, journal)
 }
 
-fn medium(config: &StackConfig, storage: &Storage) -> Result<AnyMedium, StorageError> {
-    let geometry = config.seen_geometry();
-    let Storage::Image(path) = storage else {
-        let nand = Nand::new(*geometry, &config.nand);
-        return Ok(Box::new(nand.map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?));
+/// An image whose header says what the configuration in it says. A program that wrote both wrote the same.
+fn fitting(config: &StackConfig, image: ImageMedium, path: &Path) -> Result<ImageMedium, StorageError> {
+    let (header, geometry) = (image.header(), config.seen_geometry());
+    if header.geometry == *geometry && header.capabilities == config.nand.capabilities {
+        return Ok(image);
+    }
+    let source = ConfigError::Unsuited(format!(
+        "it describes {geometry:?} with {:?}, the header {:?} with {:?}",
+        config.nand.capabilities, header.geometry, header.capabilities
+    ));
+    Err(StorageError::Stored { path: path.to_owned(), source })
+}
+
+/// Takes what the device holds at `at` into a new image; [`Snapshot::finish`] then copies the bytes beside the running stack. To be called
+/// between two commands of `subsystem`, which stands over `image`.
+pub fn snapshot(
+    subsystem: &mut dyn Subsystem,
+    at: SimTime,
+    image: &ImageHandle,
+    target: &Path,
+) -> Result<Snapshot, StorageError> {
+    // Everything durable and a checkpoint written; the stack goes on after it.
+    subsystem.shutdown(at)?;
+    Ok(image.snapshot(target)?)
+}
+
+/// What a check of an image found.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    /// Tables and bytes.
+    #[serde(flatten)]
+    pub findings: Findings,
+    /// What the start of each set found.
+    pub recovery: Vec<RecoveryReport>,
+    /// Why the stack does not start from the image, if it does not.
+    pub start_error: Option<String>,
+}
+
+/// The configuration in an image, and the image opened so that nothing changes it.
+pub fn look(path: &Path) -> Result<(StackConfig, ImageMedium), StorageError> {
+    let config =
+        stored(path)?.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })?;
+    Ok((config, ImageMedium::open_aside(path)?))
+}
+
+/// Reads everything in an image and starts the stack from it, without changing it.
+pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StorageError> {
+    let (mut config, mut image) = look(path)?;
+    config.nand.capabilities.stores_data = true;
+    let findings = image.check(path, progress)?;
+    let started = fitting(&config, image, path).and_then(|image| over(&config, Box::new(image), true));
+    let (recovery, start_error) = match started {
+        Err(error) => (Vec::new(), Some(error.to_string())),
+        Ok(subsystem) => {
+            let reports = (0..subsystem.sets()).filter_map(|set| subsystem.device(set).recovery().cloned());
+            (reports.collect(), None)
+        }
     };
-    if !path.try_exists().unwrap_or(true) {
-        return Ok(Box::new(create(config, path)?));
-    }
-    let image = ImageMedium::open(path)?;
-    let header = image.header();
-    // The tables follow from the header, not from the text; a program that wrote both wrote the same.
-    if header.geometry != *geometry || header.capabilities != config.nand.capabilities {
-        return Err(StorageError::Stored {
-            path: path.clone(),
-            source: ConfigError::Unsuited(format!(
-                "it describes {geometry:?} with {:?}, the header {:?} with {:?}",
-                config.nand.capabilities, header.geometry, header.capabilities
-            )),
-        });
-    }
-    Ok(Box::new(image))
+    Ok(Checked { findings, recovery, start_error })
 }
 
 /// Makes an image for a configuration, wholly erased.

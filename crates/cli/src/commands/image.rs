@@ -1,0 +1,184 @@
+//! `nandscape image`: make, look at and check image files.
+
+use super::merge_device;
+use crate::args::ImageVerb;
+use crate::console::{Console, Failure};
+use nandscape_core::RecoveryReport;
+use nandscape_core::units::format_bytes;
+use nandscape_stack::storing::{self, Checked};
+use nandscape_stack::{Contents, Header, StackConfig, Typed};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Problems that are printed; JSON has more.
+const MOST_PRINTED: usize = 100;
+
+/// Runs a verb.
+pub fn run(verb: &ImageVerb, console: Console) -> Result<(), Failure> {
+    match verb {
+        ImageVerb::Create { file, config, device, scale, ftl, sets } => {
+            let mut typed = Typed::new();
+            if let Some(device) = device {
+                merge_device(&mut typed, device)?;
+            }
+            if let Some(path) = config {
+                typed.merge_file(path)?;
+                // --device replaces the device of the file, while the file's other tables override those of the preset.
+                if let Some(device) = device {
+                    let mut again = Typed::new();
+                    merge_device(&mut again, device)?;
+                    typed.replace_device(&again);
+                }
+            }
+            if let Some(ftl) = ftl {
+                typed.set_ftl(ftl)?;
+            }
+            if let Some(scale) = scale {
+                typed.set("device.scale", scale)?;
+            }
+            for pair in sets {
+                typed.set_pair(pair)?;
+            }
+            create(&typed.check()?, file, console)
+        }
+        ImageVerb::Info { file, json } => info(file, *json, console),
+        ImageVerb::Check { file, json } => check(file, *json, console),
+    }
+}
+
+fn create(config: &StackConfig, file: &Path, console: Console) -> Result<(), Failure> {
+    let image = storing::create(config, file)?;
+    let capacity = format_bytes(image.header().geometry.capacity_bytes());
+    console.note(&format!("{}: {capacity} of flash under {}", file.display(), config.ftl));
+    Ok(())
+}
+
+fn info(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
+    let (config, image) = storing::look(file)?;
+    let contents = image.contents(file).map_err(Failure::run)?;
+    let header = image.header();
+    if as_json {
+        let document = json!({
+            "schema": 1,
+            "file": file,
+            "uuid": header.uuid_text(),
+            "created_s": header.created_s,
+            "geometry": header.geometry,
+            "contents": contents,
+            "config": config.to_json(),
+        });
+        return console.result(&serde_json::to_string_pretty(&document).expect("plain data"));
+    }
+    console.result(&(describe(header, &contents) + "\n" + &header.config))
+}
+
+fn check(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
+    let bar = console.progress("check");
+    let checked = storing::check(file, &mut |done, all| bar.show_pages(done, all));
+    bar.finish();
+    let checked = checked?;
+    let is_good = checked.findings.problem_count == 0 && checked.start_error.is_none();
+    if as_json {
+        let mut document = serde_json::to_value(&checked).expect("plain data");
+        document["schema"] = json!(1);
+        document["file"] = json!(file);
+        document["ok"] = json!(is_good);
+        console.result(&serde_json::to_string_pretty(&document).expect("plain data"))?;
+    } else {
+        console.result(&report(file, &checked))?;
+    }
+    if is_good { Ok(()) } else { Err(Failure::Reported) }
+}
+
+fn report(file: &Path, checked: &Checked) -> String {
+    let findings = &checked.findings;
+    let mut text = String::new();
+    for problem in findings.problems.iter().take(MOST_PRINTED) {
+        let (block, page, offset) = (problem.block, problem.page, problem.offset);
+        let _ = writeln!(
+            text,
+            "{}: offset {offset}: block {block}, page {page}: {}",
+            file.display(),
+            problem.what
+        );
+    }
+    if findings.problem_count > MOST_PRINTED as u64 {
+        let _ = writeln!(text, "... and {} more", findings.problem_count - MOST_PRINTED as u64);
+    }
+    for (set, recovery) in checked.recovery.iter().enumerate() {
+        let _ = writeln!(text, "set {set}: {}", describe_start(recovery));
+    }
+    if let Some(error) = &checked.start_error {
+        let _ = writeln!(text, "the stack does not start from the image: {error}");
+    }
+    let contents = &findings.contents;
+    let torn = match contents.torn_pages {
+        0 => String::new(),
+        pages => format!(", {pages} cut short by a loss of power"),
+    };
+    let _ = write!(
+        text,
+        "{} pages programmed{torn}; {} verified, {} wrong",
+        contents.programmed_pages, findings.verified_pages, findings.problem_count
+    );
+    text
+}
+
+fn describe_start(recovery: &RecoveryReport) -> String {
+    format!(
+        "starts {} checkpoint {} with {} map entries, {} blocks and {} pages looked at, {} logical pages live",
+        if recovery.was_clean { "from clean" } else { "from" },
+        recovery.checkpoint,
+        recovery.map_entries,
+        recovery.scanned_blocks,
+        recovery.scanned_pages,
+        recovery.live_pages
+    )
+}
+
+fn describe(header: &Header, contents: &Contents) -> String {
+    let geometry = &header.geometry;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:12} {value}");
+    };
+    line("uuid", header.uuid_text());
+    line("state", if contents.is_clean { "closed" } else { "left open" }.to_owned());
+    line(
+        "flash",
+        format!(
+            "{}: {} channels x {} dies x {} planes x {} blocks x {} pages x {}",
+            format_bytes(geometry.capacity_bytes()),
+            geometry.channels,
+            geometry.dies_per_channel,
+            geometry.planes_per_die,
+            geometry.blocks_per_plane,
+            geometry.pages_per_block,
+            format_bytes(u64::from(geometry.page_bytes))
+        ),
+    );
+    line(
+        "file",
+        format!("{}, {} on disk", format_bytes(contents.file_bytes), format_bytes(contents.disk_bytes)),
+    );
+    line(
+        "programmed",
+        format!(
+            "{} pages in {} of {} blocks, {} of them zeroes, {} cut short",
+            contents.programmed_pages,
+            contents.used_blocks,
+            contents.blocks,
+            contents.blank_pages,
+            contents.torn_pages
+        ),
+    );
+    line(
+        "erases",
+        format!("{} to {}, mean {:.2}", contents.erases_min, contents.erases_max, contents.erases_mean),
+    );
+    let bad: Vec<String> = contents.bad_blocks.iter().take(32).map(u32::to_string).collect();
+    let more = if contents.bad_blocks.len() > bad.len() { " ..." } else { "" };
+    line("bad blocks", format!("{} {}{more}", contents.bad_blocks.len(), bad.join(",")).trim().to_owned());
+    text
+}
