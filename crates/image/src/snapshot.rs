@@ -66,7 +66,9 @@ impl ImageHandle {
         let header = Header { uuid: draw_uuid()?, ..self.header.clone() };
         target.write_all_at(&head(&header), 0)?;
         let mut pending = vec![false; self.header.geometry.blocks() as usize];
-        blocks.iter().for_each(|block| pending[block.index()] = true);
+        for block in &blocks {
+            pending[block.index()] = true;
+        }
         self.hold.begin(Copy { target, pending, failed: None });
         Ok((blocks, is_shared))
     }

@@ -159,10 +159,6 @@ fn over(
 
 /// A layer that starts from what the flash holds.
 fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
-    // The strategies of the thesis still expect an erased device, and erase before they copy.
-    if config.ftl != "page-map" {
-        return layer(config, device);
-    }
     let journal =
         Journal::open(device, JournalOptions::default()).map_err(|e| ConfigError::Build(e.to_string()))?;
     layer(config, journal)
