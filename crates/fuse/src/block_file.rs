@@ -4,6 +4,7 @@ use crate::errors::errno;
 use nandscape_core::{Extent, NamespaceError, Op};
 use nandscape_engine::{Engine, Request};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The most bytes that one command zeroes, so that a discard of the whole device lets others in between.
 const ZERO_BYTES: u64 = 256 << 20;
@@ -42,33 +43,32 @@ impl BlockFile {
         if len < left { len } else { left }
     }
 
-    /// Fills `data`, as far as the file goes. Gives the bytes read.
-    pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<usize, Failed> {
+    /// Fills `data`, as far as the file goes.
+    pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<Done, Failed> {
         let len = self.inside(offset, data.len() as u64) as usize;
-        if len > 0 {
-            self.run(Request::read(self.namespace, offset, &mut data[..len]))?;
+        if len == 0 {
+            return Ok(Done::default());
         }
-        Ok(len)
+        let due = self.run(Request::read(self.namespace, offset, &mut data[..len]))?;
+        Ok(Done { len, due })
     }
 
     /// Writes `data`, as far as the file goes. With `is_durable` it is answered when it survives a loss of power.
-    pub fn write(&self, offset: u64, data: &[u8], is_durable: bool) -> Result<usize, Failed> {
+    pub fn write(&self, offset: u64, data: &[u8], is_durable: bool) -> Result<Done, Failed> {
         self.check_writable()?;
         let len = self.inside(offset, data.len() as u64) as usize;
-        if len == 0 && !data.is_empty() {
-            return Err(Failed::number(libc::ENOSPC));
+        if len == 0 {
+            return if data.is_empty() { Ok(Done::default()) } else { Err(Failed::number(libc::ENOSPC)) };
         }
-        if len > 0 {
-            self.run(Request::write(self.namespace, offset, &data[..len]).durable(is_durable))?;
-        }
-        Ok(len)
+        let due = self.run(Request::write(self.namespace, offset, &data[..len]).durable(is_durable))?;
+        Ok(Done { len, due })
     }
 
     /// Allocates, punches or zeroes a range, by the mode bits of fallocate(2).
     ///
     /// A punched hole is a trim that reads as zeroes: whole pages are dropped, the ends of partly covered ones are written. Space is there
     /// from the beginning, so to allocate is to do nothing. What would change the size is refused.
-    pub fn allocate(&self, offset: u64, len: u64, mode: i32) -> Result<(), Failed> {
+    pub fn allocate(&self, offset: u64, len: u64, mode: i32) -> Result<Done, Failed> {
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         const ZERO_KEEP: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
         self.check_writable()?;
@@ -76,43 +76,58 @@ impl BlockFile {
         match mode {
             PUNCH | ZERO_KEEP => self.zero(offset, len),
             libc::FALLOC_FL_ZERO_RANGE if !grows => self.zero(offset, len),
-            0 if !grows => Ok(()),
-            libc::FALLOC_FL_KEEP_SIZE => Ok(()),
+            0 if !grows => Ok(Done::default()),
+            libc::FALLOC_FL_KEEP_SIZE => Ok(Done::default()),
             0 | libc::FALLOC_FL_ZERO_RANGE => Err(Failed::number(libc::EPERM)),
             _ => Err(Failed::number(libc::EOPNOTSUPP)),
         }
     }
 
-    fn zero(&self, offset: u64, len: u64) -> Result<(), Failed> {
+    fn zero(&self, offset: u64, len: u64) -> Result<Done, Failed> {
         let end = offset + self.inside(offset, len);
-        let mut at = offset;
+        let (mut at, mut due) = (offset, None);
         while at < end {
             // Pieces end at multiples of their size, so that no page is cut in two.
             let piece_end = (at / ZERO_BYTES + 1).saturating_mul(ZERO_BYTES).min(end);
-            self.run(Request::plain(self.namespace, Op::WriteZeroes, Extent::new(at, piece_end - at)))?;
+            let extent = Extent::new(at, piece_end - at);
+            due = due.max(self.run(Request::plain(self.namespace, Op::WriteZeroes, extent))?);
             at = piece_end;
         }
-        Ok(())
+        Ok(Done { len: 0, due })
     }
 
     /// Everything answered so far survives a loss of power when this returns.
-    pub fn sync(&self) -> Result<(), Failed> {
+    pub fn sync(&self) -> Result<Done, Failed> {
         if self.is_read_only {
-            return Ok(());
+            return Ok(Done::default());
         }
-        self.run(Request::plain(self.namespace, Op::Flush, Extent::new(0, 0)))
+        let due = self.run(Request::plain(self.namespace, Op::Flush, Extent::new(0, 0)))?;
+        Ok(Done { len: 0, due })
     }
 
     fn check_writable(&self) -> Result<(), Failed> {
         if self.is_read_only { Err(Failed::number(libc::EROFS)) } else { Ok(()) }
     }
 
-    fn run(&self, request: Request<'_>) -> Result<(), Failed> {
+    /// Runs a command; on a paced clock, says when it is to be answered.
+    fn run(&self, request: Request<'_>) -> Result<Option<Instant>, Failed> {
         let mut batch = [request];
         self.engine.run(&mut batch);
         let [request] = batch;
-        request.outcome.map(|_| ()).map_err(|error| Failed { errno: errno(&error), cause: Some(error) })
+        match request.outcome {
+            Ok(served) => Ok(self.engine.due(&served)),
+            Err(error) => Err(Failed { errno: errno(&error), cause: Some(error) }),
+        }
     }
+}
+
+/// What a call did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Bytes read or written.
+    pub len: usize,
+    /// When the device would have answered, where the engine is paced; else now.
+    pub due: Option<Instant>,
 }
 
 /// Why a call failed.

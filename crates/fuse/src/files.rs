@@ -1,6 +1,7 @@
 //! The directory of files, as the FUSE library asks for it.
 
-use crate::block_file::{BlockFile, Failed};
+use crate::block_file::{BlockFile, Done, Failed};
+use crate::later::Later;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
@@ -11,7 +12,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The largest request in bytes; the kernel's default limit is 256 pages.
 pub const REQUEST_BYTES: u32 = 1 << 20;
@@ -37,6 +38,7 @@ pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 pub struct Files {
     entries: Vec<Entry>,
     root: Mutex<FileAttr>,
+    later: Later,
     tell: Tell,
     failures: AtomicU32,
 }
@@ -53,7 +55,7 @@ const FIRST: u64 = 2;
 
 impl Files {
     /// Files with their names, owned by whoever runs the server.
-    pub fn new(files: Vec<(String, u32, BlockFile)>, tell: Tell) -> Self {
+    pub fn new(files: Vec<(String, u32, BlockFile)>, later: Later, tell: Tell) -> Self {
         let root = attributes(ROOT, FileType::Directory, 0, 4096, 0o755);
         let entry = |(index, (name, page_bytes, file)): (usize, (String, u32, BlockFile))| {
             let mode = if file.is_read_only() { 0o400 } else { 0o600 };
@@ -67,7 +69,7 @@ impl Files {
             Entry { name, file, attr: Mutex::new(attr) }
         };
         let entries = files.into_iter().enumerate().map(entry).collect();
-        Self { entries, root: Mutex::new(root), tell, failures: AtomicU32::new(0) }
+        Self { entries, root: Mutex::new(root), later, tell, failures: AtomicU32::new(0) }
     }
 
     fn entry(&self, ino: INodeNo) -> Result<&Entry, Errno> {
@@ -93,9 +95,17 @@ impl Files {
         Errno::from_i32(failed.errno)
     }
 
-    fn done(&self, call: &str, entry: &Entry, outcome: Result<(), Failed>, reply: ReplyEmpty) {
+    /// Calls `send` now or when it is due.
+    fn answer(&self, due: Option<Instant>, send: impl FnOnce() + Send + 'static) {
+        match due {
+            None => send(),
+            Some(due) => self.later.at(due, send),
+        }
+    }
+
+    fn done(&self, call: &str, entry: &Entry, outcome: Result<Done, Failed>, reply: ReplyEmpty) {
         match outcome {
-            Ok(()) => reply.ok(),
+            Ok(done) => self.answer(done.due, move || reply.ok()),
             Err(failed) => reply.error(self.failed(call, &entry.name, &failed)),
         }
     }
@@ -239,7 +249,11 @@ impl Filesystem for Files {
                 buffer.resize(size.max(REQUEST_BYTES as usize), 0);
             }
             match entry.file.read(offset, &mut buffer[..size]) {
-                Ok(len) => reply.data(&buffer[..len]),
+                Ok(Done { len, due: None }) => reply.data(&buffer[..len]),
+                Ok(Done { len, due }) => {
+                    let data = buffer[..len].to_vec();
+                    self.answer(due, move || reply.data(&data));
+                }
                 Err(failed) => reply.error(self.failed("read", &entry.name, &failed)),
             }
         });
@@ -263,7 +277,7 @@ impl Filesystem for Files {
         };
         // O_SYNC contains O_DSYNC, and the kernel sets it here for RWF_DSYNC too.
         match entry.file.write(offset, data, flags.0 & libc::O_DSYNC != 0) {
-            Ok(len) => reply.written(len as u32),
+            Ok(done) => self.answer(done.due, move || reply.written(done.len as u32)),
             Err(failed) => reply.error(self.failed("write", &entry.name, &failed)),
         }
     }

@@ -12,12 +12,13 @@ mod block_file;
 mod errors;
 mod files;
 pub mod guard;
+mod later;
 pub mod leftovers;
 mod loop_device;
 mod mount;
 mod table;
 
-pub use block_file::BlockFile;
+pub use block_file::{BlockFile, Done, Failed};
 pub use errors::{MountError, errno};
 pub use loop_device::{LoopDevice, LoopError, LoopOptions, SECTORS};
 pub use mount::{Mount, MountOptions};

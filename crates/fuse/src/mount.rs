@@ -3,6 +3,7 @@
 use crate::block_file::BlockFile;
 use crate::errors::MountError;
 use crate::files::{Files, Tell};
+use crate::later::Later;
 use crate::{leftovers, table};
 use fuser::{Config, MountOption, Session, SessionACL};
 use nandscape_engine::Engine;
@@ -49,8 +50,10 @@ impl Mount {
             let file = BlockFile::new(Arc::clone(engine), index as u32, options.is_read_only);
             files.push((name, info.page_bytes, file));
         }
+        let later = Later::start(engine).map_err(failed)?;
         let paths = files.iter().map(|(name, ..)| dir.join(name)).collect();
-        let session = Session::new(Files::new(files, tell), dir, &configuration(options)).map_err(failed)?;
+        let session =
+            Session::new(Files::new(files, later, tell), dir, &configuration(options)).map_err(failed)?;
         let run = move || {
             let outcome = session.run();
             ended();

@@ -2,7 +2,7 @@
 
 use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_engine::{Clock, Engine};
-use nandscape_fuse::BlockFile;
+use nandscape_fuse::{BlockFile, Done};
 use nandscape_stack::{Typed, build_storing};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn random_calls_of_any_alignment_leave_what_a_plain_file_would_hold() {
                 rng.fill_bytes(&mut buffer[..len as usize]);
                 let is_durable = below(&mut rng, 2) == 0;
                 assert_eq!(
-                    file.write(offset, &buffer[..len as usize], is_durable),
+                    file.write(offset, &buffer[..len as usize], is_durable).map(|done| done.len),
                     Ok(inside),
                     "round {round}"
                 );
@@ -59,14 +59,18 @@ fn random_calls_of_any_alignment_leave_what_a_plain_file_would_hold() {
             }
             _ => {
                 buffer.fill(0xa5);
-                assert_eq!(file.read(offset, &mut buffer[..len as usize]), Ok(inside), "round {round}");
+                assert_eq!(
+                    file.read(offset, &mut buffer[..len as usize]).map(|done| done.len),
+                    Ok(inside),
+                    "round {round}"
+                );
                 assert_eq!(&buffer[..inside], &model[at..at + inside], "round {round}");
             }
         }
     }
     file.sync().unwrap();
     let mut all = vec![1u8; size as usize];
-    assert_eq!(file.read(0, &mut all), Ok(all.len()));
+    assert_eq!(file.read(0, &mut all).map(|done| done.len), Ok(all.len()));
     assert!(all == model);
 }
 
@@ -90,20 +94,20 @@ fn the_file_ends_where_its_namespace_does() {
     let file = BlockFile::new(engine("page-map"), 0, false);
     let size = file.capacity_bytes();
     let mut data = [1; 100];
-    assert_eq!(file.read(size, &mut data), Ok(0));
-    assert_eq!(file.read(u64::MAX, &mut data), Ok(0));
-    assert_eq!(file.read(size - 10, &mut data), Ok(10));
-    assert_eq!(file.write(size - 10, &data, false), Ok(10));
+    assert_eq!(file.read(size, &mut data).map(|done| done.len), Ok(0));
+    assert_eq!(file.read(u64::MAX, &mut data).map(|done| done.len), Ok(0));
+    assert_eq!(file.read(size - 10, &mut data).map(|done| done.len), Ok(10));
+    assert_eq!(file.write(size - 10, &data, false).map(|done| done.len), Ok(10));
     assert_eq!(file.write(size, &data, false).unwrap_err().errno, libc::ENOSPC);
     assert_eq!(file.write(u64::MAX, &data, true).unwrap_err().errno, libc::ENOSPC);
-    assert_eq!(file.write(size, &[], false), Ok(0));
-    assert_eq!(file.allocate(size - 10, 100, PUNCH), Ok(()));
-    assert_eq!(file.allocate(size + 10, 100, PUNCH), Ok(()));
-    assert_eq!(file.allocate(u64::MAX - 10, 100, PUNCH), Ok(()));
-    assert_eq!(file.allocate(0, size, 0), Ok(()), "space is there from the beginning");
+    assert_eq!(file.write(size, &[], false).map(|done| done.len), Ok(0));
+    assert_eq!(file.allocate(size - 10, 100, PUNCH), Ok(Done::default()));
+    assert_eq!(file.allocate(size + 10, 100, PUNCH), Ok(Done::default()));
+    assert_eq!(file.allocate(u64::MAX - 10, 100, PUNCH), Ok(Done::default()));
+    assert_eq!(file.allocate(0, size, 0), Ok(Done::default()), "space is there from the beginning");
     assert_eq!(file.allocate(1, size, 0).unwrap_err().errno, libc::EPERM);
     assert_eq!(file.allocate(1, size, ZERO).unwrap_err().errno, libc::EPERM);
-    assert_eq!(file.allocate(1, size, ZERO | libc::FALLOC_FL_KEEP_SIZE), Ok(()));
+    assert_eq!(file.allocate(1, size, ZERO | libc::FALLOC_FL_KEEP_SIZE), Ok(Done::default()));
     assert_eq!(file.allocate(0, 16384, libc::FALLOC_FL_COLLAPSE_RANGE).unwrap_err().errno, libc::EOPNOTSUPP);
 }
 
@@ -115,7 +119,7 @@ fn a_read_only_file_refuses_every_change() {
     assert_eq!(file.write(0, b"lost", false).unwrap_err().errno, libc::EROFS);
     assert_eq!(file.allocate(0, 4, PUNCH).unwrap_err().errno, libc::EROFS);
     let mut data = [0; 4];
-    assert_eq!(file.read(0, &mut data), Ok(4));
+    assert_eq!(file.read(0, &mut data).map(|done| done.len), Ok(4));
     assert_eq!(&data, b"kept");
-    assert_eq!(file.sync(), Ok(()));
+    assert_eq!(file.sync(), Ok(Done::default()));
 }

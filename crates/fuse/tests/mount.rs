@@ -11,11 +11,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2 };
 
 fn engine(namespaces: u32) -> Arc<Engine> {
+    engine_with(namespaces, Clock::free())
+}
+
+fn engine_with(namespaces: u32, clock: Clock) -> Arc<Engine> {
     let mut typed = Typed::new();
     typed.merge_preset("generic-tlc").unwrap();
     for pair in [
@@ -27,7 +31,7 @@ fn engine(namespaces: u32) -> Arc<Engine> {
         typed.set_pair(pair).unwrap();
     }
     typed.set_pair(&format!("namespaces.count={namespaces}")).unwrap();
-    Arc::new(Engine::new(build_storing(&typed.check().unwrap()).unwrap(), Clock::free()))
+    Arc::new(Engine::new(build_storing(&typed.check().unwrap()).unwrap(), clock))
 }
 
 /// Mounts, or says why the test is skipped.
@@ -122,4 +126,27 @@ fn a_mount_that_another_takes_away_ends_and_a_served_directory_is_not_taken() {
     receiver.recv_timeout(Duration::from_secs(20)).expect("the end is told");
     mount.unmount().unwrap();
     assert!(Mount::prepare(dir.path()).is_ok());
+}
+
+#[test]
+fn on_a_paced_clock_answers_come_when_the_device_would_have_given_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine_with(1, Clock::paced());
+    let Some(mut mount) = mount(&engine, dir.path(), OPTIONS) else { return };
+    let file = OpenOptions::new().read(true).write(true).open(dir.path().join("ns1")).unwrap();
+    let start = Instant::now();
+    for page in 0..20 {
+        file.write_all_at(&[7; 16384], page * 16384).unwrap();
+    }
+    // One after another, a program of 700 us each; without pacing all of them take a fraction of that.
+    assert!(start.elapsed() >= Duration::from_millis(14), "{:?}", start.elapsed());
+    let start = Instant::now();
+    let mut data = [0; 16384];
+    for page in 0..20 {
+        file.read_exact_at(&mut data, page * 16384).unwrap();
+        assert_eq!(data, [7; 16384]);
+    }
+    assert!(start.elapsed() >= Duration::from_micros(20 * 60), "{:?}", start.elapsed());
+    drop(file);
+    mount.unmount().unwrap();
 }

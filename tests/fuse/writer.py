@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""A program that changes files and logs what has been promised to it, and the check of what is left of them after a power cut.
+
+    writer.py DIRECTORY LOG SEED      until the first error, which is how it learns that the power is gone
+
+Before each change a line says what is about to happen, after the fsync that completes it another says that it is done; the log lies on another
+file system. So at most one change of a writer is in doubt. Files are made of units of 1 KiB, each of which says in its bytes which change wrote it.
+"""
+
+import hashlib
+import json
+import os
+import random
+import sys
+
+UNIT = 1024
+FILES = 20
+PUNCH_HOLE = 3  # with FALLOC_FL_KEEP_SIZE
+
+
+def unit(seed, name, change, index):
+    """The bytes of a unit as a change wrote them. Change 0 is a hole."""
+    if change == 0:
+        return bytes(UNIT)
+    key = f"{seed}/{name}/{change}/{index}".encode()
+    return hashlib.blake2b(key).digest() * (UNIT // 64)
+
+
+def units(seed, name, change, first, count):
+    """Several of them."""
+    return b"".join(unit(seed, name, change, index) for index in range(first, first + count))
+
+
+class Writer:
+    """One change after another, until an error."""
+
+    def __init__(self, root, log, seed):
+        self.root, self.seed, self.dice = root, seed, random.Random(seed)
+        self.log = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        self.directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        self.sizes = {}
+        self.change = 0
+
+    def note(self, **line):
+        os.write(self.log, (json.dumps(line) + "\n").encode())
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def make(self, path, name, count):
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        try:
+            os.write(descriptor, units(self.seed, name, self.change, 0, count))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def create(self):
+        name = f"f{self.change}"
+        count = self.dice.choice([1, 3, 4, 17, 64, 300, 1000])
+        self.note(begin="create", change=self.change, name=name, count=count)
+        self.make(self.path(name), name, count)
+        os.fsync(self.directory)
+        self.sizes[name] = count
+
+    def replace(self):
+        name, count = self.some(), self.dice.choice([2, 8, 33, 200])
+        self.note(begin="replace", change=self.change, name=name, count=count)
+        self.make(self.path("new"), name, count)
+        os.rename(self.path("new"), self.path(name))
+        os.fsync(self.directory)
+        self.sizes[name] = count
+
+    def delete(self):
+        name = self.some()
+        self.note(begin="delete", change=self.change, name=name)
+        os.unlink(self.path(name))
+        os.fsync(self.directory)
+        del self.sizes[name]
+
+    def overwrite(self):
+        name = self.some()
+        first = self.dice.randrange(self.sizes[name])
+        count = self.dice.randint(1, min(120, self.sizes[name] - first))
+        self.write("overwrite", name, first, count)
+
+    def append(self):
+        name = self.some()
+        count = self.dice.choice([1, 4, 30])
+        self.write("append", name, self.sizes[name], count)
+        self.sizes[name] += count
+
+    def write(self, begin, name, first, count):
+        self.note(begin=begin, change=self.change, name=name, first=first, count=count)
+        how = self.dice.randrange(3)
+        descriptor = os.open(self.path(name), os.O_WRONLY | (os.O_DSYNC if how == 0 else 0))
+        try:
+            data = units(self.seed, name, self.change, first, count)
+            written = os.pwrite(descriptor, data, first * UNIT)
+            if written != len(data):
+                raise OSError(f"wrote {written} of {len(data)}")
+            if how:
+                (os.fsync if how == 1 else os.fdatasync)(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def punch(self):
+        import ctypes
+
+        name = self.some()
+        first = self.dice.randrange(self.sizes[name])
+        count = self.dice.randint(1, self.sizes[name] - first)
+        self.note(begin="punch", change=self.change, name=name, first=first, count=count)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+        descriptor = os.open(self.path(name), os.O_WRONLY)
+        try:
+            if libc.fallocate(descriptor, PUNCH_HOLE, first * UNIT, count * UNIT) != 0:
+                raise OSError(ctypes.get_errno(), "fallocate")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def some(self):
+        return self.dice.choice(sorted(self.sizes))
+
+    def step(self):
+        """One change, made durable."""
+        self.change += 1
+        if len(self.sizes) < 3:
+            action = self.create
+        elif len(self.sizes) >= FILES:
+            action = self.delete
+        else:
+            actions = [self.create, self.replace, self.delete, self.overwrite, self.append, self.punch]
+            action = self.dice.choices(actions, [3, 2, 1, 5, 3, 1])[0]
+        action()
+        self.note(done=self.change)
+
+
+class Promised:
+    """What a log promises: files as lists of changes, one a unit, and the change that is in doubt."""
+
+    def __init__(self, log, seed):
+        self.seed, self.files, self.doubt, self.done = seed, {}, None, 0
+        with open(log, "rb") as lines:
+            for line in lines:
+                entry = json.loads(line)
+                if "begin" in entry:
+                    self.doubt = entry
+                else:
+                    self.settle(self.doubt)
+                    self.doubt = None
+                    self.done += 1
+
+    def settle(self, entry):
+        """A change is done."""
+        name, change, what = entry["name"], entry["change"], entry["begin"]
+        if what in ("create", "replace"):
+            self.files[name] = [change] * entry["count"]
+        elif what == "delete":
+            del self.files[name]
+        else:
+            file, first, count = self.files[name], entry["first"], entry["count"]
+            file[first : first + count] = [0 if what == "punch" else change] * count
+
+    def wrong(self, root):
+        """What is not as promised; an empty list is what one hopes for."""
+        found = set(os.listdir(root))
+        doubt = self.doubt or {"begin": None, "name": None}
+        faults = []
+        for name in sorted(set(self.files) | found):
+            is_doubted = name == doubt["name"]
+            if name not in found:
+                if not (is_doubted and doubt["begin"] == "delete"):
+                    faults.append(f"{name} is missing")
+            elif name == "new" and doubt["begin"] == "replace":
+                continue
+            elif name not in self.files and not (is_doubted and doubt["begin"] == "create"):
+                faults.append(f"{name} is there, although its removal was synced or it was never made")
+            else:
+                with open(os.path.join(root, name), "rb") as file:
+                    fault = self.wrong_bytes(name, file.read(), doubt if is_doubted else None)
+                if fault:
+                    faults.append(f"{name}: {fault}")
+        return faults
+
+    def wrong_bytes(self, name, data, doubt):
+        """What is wrong in a file."""
+        old = [{change} for change in self.files.get(name, [])]
+        if doubt is None or doubt["begin"] == "delete":
+            return self.compare(name, data, old, len(old))
+        change, what = doubt["change"], doubt["begin"]
+        if what == "replace":
+            fault = self.compare(name, data, old, len(old))
+            new = [{change}] * doubt["count"]
+            return fault and self.compare(name, data, new, len(new)) and f"neither the old file ({fault}) nor the new one"
+        if what == "create":
+            return self.compare(name, data, [{change, 0}] * doubt["count"], 0)
+        first, count = doubt["first"], doubt["count"]
+        allowed = list(old) + [{0, change}] * max(0, first + count - len(old))
+        for index in range(first, min(first + count, len(old))):
+            allowed[index] = old[index] | {0 if what == "punch" else change}
+        return self.compare(name, data, allowed, len(old))
+
+    def compare(self, name, data, allowed, at_least):
+        """Compares units with the changes that may have written them; units from `at_least` on may be missing."""
+        have = len(data) / UNIT
+        if not at_least <= have <= len(allowed):
+            return f"is {len(data)} bytes long, expected {at_least * UNIT} to {len(allowed) * UNIT}"
+        for index in range(-(-len(data) // UNIT)):
+            piece = data[index * UNIT : (index + 1) * UNIT]
+            if not any(piece == unit(self.seed, name, change, index)[: len(piece)] for change in allowed[index]):
+                return f"unit {index} was not written by change {' or '.join(map(str, sorted(allowed[index])))}"
+        return None
+
+
+if __name__ == "__main__":
+    writer = Writer(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    try:
+        while True:
+            writer.step()
+    except OSError as error:
+        print(f"after {writer.change} changes: {error}", file=sys.stderr)
