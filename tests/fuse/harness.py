@@ -58,7 +58,7 @@ def skip(what, why):
 def arguments(description):
     """The parser with what every test takes."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=HERE.parents[1] / "target/debug/nandscape", help="the nandscape to test")
+    parser.add_argument("--binary", default=os.environ.get("NANDSCAPE", HERE.parents[1] / "target/debug/nandscape"), help="the nandscape to test")
     parser.add_argument("--config", default=CONFIG, help="stack to serve")
     parser.add_argument("--set", dest="sets", action="append", default=[], metavar="KEY=VALUE", help="configuration key")
     parser.add_argument("--ftl", help="translation layer")

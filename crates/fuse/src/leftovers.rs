@@ -30,9 +30,9 @@ pub fn clear(dir: &Path) -> Result<Vec<String>, MountError> {
     Ok(notes)
 }
 
-/// Whether nobody answers at a mount.
+/// Whether nobody answers at a mount. The kernel may remember attributes, but how much room there is it always asks.
 fn is_dead(dir: &Path) -> bool {
-    matches!(rustix::fs::stat(dir), Err(Errno::NOTCONN | Errno::CONNABORTED))
+    matches!(rustix::fs::statfs(dir), Err(Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// Unmounts; `lazily` takes it out of sight even where it is in use. Falls back on `fusermount3` where the caller may not unmount.
