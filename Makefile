@@ -1,12 +1,14 @@
 # make demo   build and compare all five translation layers on the shipped LAMMPS trace; table and HTML report
 # make test   the whole check: format, lints, tests, documents, differential tests, browser test
 # make bench  benches of our own code, interleaved with a bare loop
+# make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
+# make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root)
 # make man    man pages and completions into target/man
 
 CARGO ?= cargo
 REPORT ?= reports/demo.html
 
-.PHONY: demo test bench man
+.PHONY: demo test bench man test-apps powercut
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -22,3 +24,11 @@ bench:
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man
+
+test-apps:
+	$(CARGO) build --locked --package nandscape-cli
+	tests/fuse/applications
+
+powercut:
+	$(CARGO) build --locked --package nandscape-cli
+	tests/fuse/powercut 50
