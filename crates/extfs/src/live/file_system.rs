@@ -250,12 +250,16 @@ impl FileSystem {
 
     /// An inode is as given.
     fn learn_inode(&mut self, number: u32, inode: &Inode, read: &mut ReadAt<'_>) {
-        let fingerprint = inode.fingerprint();
-        match self.known.get(&number) {
-            Some(known) if known.fingerprint == fingerprint => return,
-            Some(_) => self.forget(number),
-            None => {}
+        let known = self.known.get(&number).map(|known| known.fingerprint);
+        // Most of a table is unused, or inodes of files whose blocks nobody asks about.
+        if known.is_none() && !inode.is_used() {
+            return;
         }
+        let fingerprint = inode.fingerprint();
+        if known == Some(fingerprint) {
+            return;
+        }
+        self.forget(number);
         if !inode.is_used() {
             return;
         }
