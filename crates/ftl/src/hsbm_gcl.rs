@@ -158,7 +158,12 @@ impl<D: FlashDevice> HsbmGcl<D> {
                         _ => self.pool.note_failure(&mut self.base, page),
                     }
                 }
-                result => return result,
+                result => {
+                    if result.is_ok() {
+                        self.pool.release_abandoned();
+                    }
+                    return result;
+                }
             }
         }
     }
@@ -227,8 +232,10 @@ impl<D: FlashDevice> HsbmGcl<D> {
         } else {
             let (target, collected) = self.allocate(at)?;
             let copied = self.copy_merged(slot, target, at);
-            if copied.is_err() {
-                self.pool.drop_all(target);
+            match &copied {
+                Ok(_) => {}
+                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
+                Err(_) => self.pool.drop_all(target),
             }
             let copied = copied?;
             self.pool.drop_all(log.superblock);

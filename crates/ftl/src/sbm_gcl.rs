@@ -128,7 +128,12 @@ impl<D: FlashDevice> SbmGcl<D> {
                 {
                     self.pool.note_failure(&mut self.base, page);
                 }
-                result => return result,
+                result => {
+                    if result.is_ok() {
+                        self.pool.release_abandoned();
+                    }
+                    return result;
+                }
             }
         }
     }
@@ -182,7 +187,10 @@ impl<D: FlashDevice> SbmGcl<D> {
     fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
         if written.is_err() {
             self.base.stats.live_pages -= u64::from(self.pool.live_pages(target));
-            self.pool.drop_all(target);
+            match written {
+                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
+                _ => self.pool.drop_all(target),
+            }
         }
     }
 

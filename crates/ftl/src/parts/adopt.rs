@@ -222,11 +222,12 @@ impl<D: FlashDevice> Adoption<'_, D> {
                     for holder in holders {
                         self.pool.drop_all(*holder);
                     }
+                    self.pool.release_abandoned();
                     return Ok(target);
                 }
                 Err(FtlError::Flash(FlashError::ProgramFailed { page })) => {
                     self.pool.note_failure(self.base, page);
-                    self.pool.drop_all(target);
+                    self.pool.abandon(target);
                 }
                 Err(error) => return Err(error),
             }

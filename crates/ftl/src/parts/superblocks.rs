@@ -102,6 +102,8 @@ pub(crate) struct Superblocks {
     gate: Vec<Token>,
     /// Superblocks in which a program failed, with the block; given up once nothing in them is live.
     failed: Vec<(u32, BlockId)>,
+    /// Targets in which a program failed, until what was copied to them has been copied elsewhere.
+    abandoned: Vec<u32>,
     /// Pages that no superblock can be mapped for any more, on a device that has become read-only.
     pub(crate) stranded: BTreeMap<Lpn, Ppn>,
 }
@@ -136,6 +138,7 @@ impl Superblocks {
             rotor: 0,
             gate: vec![Token::NONE; layout.superblocks() as usize],
             failed: Vec::new(),
+            abandoned: Vec::new(),
             stranded: BTreeMap::new(),
         };
         let mut nominal = 0;
@@ -350,6 +353,20 @@ impl Superblocks {
     #[inline]
     pub(crate) fn target(&self, superblock: u32, index: u32, stream: u16) -> Target {
         Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
+    }
+
+    /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was written elsewhere.
+    pub(crate) fn abandon(&mut self, superblock: u32) {
+        self.live_bits.row_mut(superblock).fill(0);
+        self.live[superblock as usize] = 0;
+        self.abandoned.push(superblock);
+    }
+
+    /// What was abandoned holds nothing newest any more.
+    pub(crate) fn release_abandoned(&mut self) {
+        while let Some(superblock) = self.abandoned.pop() {
+            self.drop_all(superblock);
+        }
     }
 
     /// A program failed in a superblock: it is not to be written any more.
