@@ -41,6 +41,8 @@ pub(crate) struct PageLog<D> {
     collection: Collection,
     /// Blocks in which a program failed and that still hold live pages.
     failed_blocks: Vec<BlockId>,
+    /// It held data when it was opened.
+    was_taken_over: bool,
     /// Pages of a victim that wait in memory.
     moves: Vec<(Lpn, Token)>,
 }

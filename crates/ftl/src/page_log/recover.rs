@@ -77,6 +77,7 @@ pub(super) fn open<D: FlashDevice>(
         collection,
         moves: Vec::with_capacity(slots as usize),
         failed_blocks: Vec::new(),
+        was_taken_over: found.live_pages > 0,
         base,
     })
 }
