@@ -70,6 +70,9 @@ pub struct Journal<D> {
     stopped: Option<&'static str>,
     /// [`RESERVED`] and [`RETIRED`], for each block.
     flags: Vec<u8>,
+    /// Blocks in which a program failed since their last erase. Whether the failed page counts as programmed after a loss of power is not
+    /// certain, so the next start reads the whole block.
+    doubtful: Vec<BlockId>,
     /// See [`FlashDevice::allow_loss`].
     allows_loss: bool,
     meta: Meta,
@@ -110,6 +113,16 @@ impl<D: FlashDevice> Journal<D> {
                 _ => "the journal could not be written",
             });
         }
+    }
+
+    /// A program failed.
+    #[cold]
+    fn failed(&mut self, page: Ppn, error: FlashError) -> FlashError {
+        let block = self.device.geometry().block_of(page);
+        if matches!(error, FlashError::ProgramFailed { .. }) && !self.doubtful.contains(&block) {
+            self.doubtful.push(block);
+        }
+        error
     }
 
     fn refuse_if_stopped(&self) -> Result<(), FlashError> {
@@ -185,7 +198,10 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
             oob.seq += 1;
         }
         let after = self.device.join(issue.after, self.born);
-        let done = self.device.program(page, oob, transfer, data, issue.after(after))?;
+        let done = match self.device.program(page, oob, transfer, data, issue.after(after)) {
+            Ok(done) => done,
+            Err(error) => return Err(self.failed(page, error)),
+        };
         if issue.cause == Cause::Host {
             self.seq += SEQ_STEP;
         }
@@ -224,6 +240,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         }
         self.is_touched = true;
         let done = self.device.erase(block, issue.after(after))?;
+        self.doubtful.retain(|doubtful| *doubtful != block);
         self.erased = self.device.join(self.erased, done);
         Ok(done)
     }
@@ -290,6 +307,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         if self.is_touched {
             // One under way tells of the time when it began.
             self.meta.abandon_draft();
+            // Nothing is under way at a shutdown.
+            self.doubtful.clear();
             self.checkpoint_now(at).inspect_err(|error| self.stop(*error))?;
             self.is_touched = false;
         }

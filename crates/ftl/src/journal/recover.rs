@@ -229,6 +229,7 @@ impl<D: FlashDevice> Opening<D> {
         Journal {
             newest: Newest::new(&self.geometry),
             seq: SEQ_STEP,
+            doubtful: Vec::new(),
             allows_loss: false,
             born: Token::NONE,
             programmed: Token::NONE,

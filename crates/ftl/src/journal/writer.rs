@@ -338,7 +338,8 @@ impl<D: FlashDevice> Journal<D> {
         for block in (0..geometry.blocks()).map(BlockId) {
             let is_retired = self.flags[block.index()] & RETIRED != 0;
             let device = &self.device;
-            table.push(device.erase_count(block), device.write_pointer(block), is_retired, |index| {
+            let known = if self.doubtful.contains(&block) { 0 } else { device.write_pointer(block) };
+            table.push(device.erase_count(block), known, is_retired, |index| {
                 device.is_programmed(geometry.page(block, index))
             });
         }
