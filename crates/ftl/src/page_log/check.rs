@@ -55,5 +55,8 @@ pub(super) fn check<D: FlashDevice>(ftl: &PageLog<D>) {
     }
     // A block that failed before the last start may not be known as such.
     let may_have_failed = base.has_failed() || ftl.was_taken_over;
-    assert!(may_have_failed || !space.spares.is_empty(), "no group is kept erased, though no block has failed");
+    assert!(
+        may_have_failed || !space.spares.is_empty(),
+        "no group is kept erased, though no block has failed"
+    );
 }
