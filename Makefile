@@ -3,12 +3,13 @@
 # make bench  benches of our own code, interleaved with a bare loop
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root)
+# make bench-peers  what is served, beside other servers of its kind, interleaved
 # make man    man pages and completions into target/man
 
 CARGO ?= cargo
 REPORT ?= reports/demo.html
 
-.PHONY: demo test bench man test-apps powercut
+.PHONY: demo test bench bench-peers man test-apps powercut
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -21,6 +22,10 @@ test:
 
 bench:
 	$(CARGO) bench --locked --package nandscape-bench
+
+bench-peers:
+	$(CARGO) build --release --locked --package nandscape-cli
+	BINARY=target/release/nandscape tests/bench-peers/nbd
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man
