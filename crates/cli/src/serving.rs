@@ -28,7 +28,21 @@ impl Session {
         let config = nandscape_stack::storing::resolve(&typed(args)?, &storage)?;
         let stop = Arc::new(Stop::new());
         stop_on_signals(Arc::clone(&stop))?;
+        let begin = std::time::Instant::now();
         let engine = Arc::new(engine(args, &config, &storage)?);
+        let seconds = begin.elapsed().as_secs_f64();
+        engine.with(|subsystem, _| {
+            let sets = subsystem.sets();
+            for set in 0..sets {
+                let of_set = if sets > 1 { format!("set {set} ") } else { String::new() };
+                if let Some(report) = subsystem.device(set).recovery() {
+                    console.note(&format!("{of_set}opened in {seconds:.2} s: {}", report.summary()));
+                }
+                if let Some(why) = subsystem.read_only(set) {
+                    console.note(&format!("{of_set}read-only: {why}"));
+                }
+            }
+        });
         Ok(Self { engine, stop, console })
     }
 

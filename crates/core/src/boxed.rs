@@ -64,6 +64,10 @@ impl FlashDevice for AnyDevice {
         (**self).barrier(at)
     }
 
+    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        (**self).order(at)
+    }
+
     fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError> {
         (**self).drop_pages(first, count, at)
     }

@@ -271,6 +271,12 @@ pub trait FlashDevice {
         Ok(Token::NONE)
     }
 
+    /// As [`FlashDevice::barrier`] where only the order matters: nothing that is issued after the token survives a loss of power that one of the
+    /// programs answered so far does not. A device kept in a file need not write it through for that.
+    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        self.barrier(at)
+    }
+
     /// Notes that logical pages hold nothing from now on (a trim), so that a journal can keep it. Durable with the next
     /// [`FlashDevice::barrier`]; without a journal nothing happens. A layer calls this for every page it unmaps at the host's wish.
     fn drop_pages(&mut self, _first: Lpn, _count: u32, _at: SimTime) -> Result<(), FlashError> {

@@ -26,3 +26,66 @@ pub struct RecoveryReport {
     /// Flash pages read of the journal and checkpoint.
     pub metadata_pages: u64,
 }
+
+impl RecoveryReport {
+    /// What was found and done, in one line for people.
+    pub fn summary(&self) -> String {
+        let n = |count: u64| thousands(count);
+        if self.checkpoint == 0 {
+            return "a new device".to_owned();
+        }
+        let rolled_back = match self.rolled_back_blocks {
+            0 => String::new(),
+            blocks => format!(", {} blocks rolled back", n(blocks)),
+        };
+        format!(
+            "{}: checkpoint {}, {} map entries, {} blocks / {} pages scanned, {} torn, {} drop records{rolled_back}; {} pages hold data",
+            if self.was_clean { "clean" } else { "not shut down" },
+            n(self.checkpoint),
+            n(self.map_entries),
+            n(self.scanned_blocks),
+            n(self.scanned_pages),
+            n(self.torn_pages),
+            n(self.drop_records),
+            n(self.live_pages),
+        )
+    }
+}
+
+/// `12,345`
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_told_in_one_line() {
+        assert_eq!(RecoveryReport::default().summary(), "a new device");
+        let report = RecoveryReport {
+            checkpoint: 7,
+            map_entries: 1_012_345,
+            scanned_blocks: 801,
+            scanned_pages: 200_123,
+            torn_pages: 3,
+            drop_records: 17,
+            live_pages: 1_000,
+            ..RecoveryReport::default()
+        };
+        assert_eq!(
+            report.summary(),
+            "not shut down: checkpoint 7, 1,012,345 map entries, 801 blocks / 200,123 pages scanned, 3 torn, \
+             17 drop records; 1,000 pages hold data"
+        );
+    }
+}

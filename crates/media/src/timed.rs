@@ -230,6 +230,10 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(self.scheduler.barrier(at))
     }
 
+    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        Ok(self.scheduler.barrier(at))
+    }
+
     fn mark_bad(&mut self, block: BlockId) {
         self.medium.mark_bad(block);
     }

@@ -6,6 +6,7 @@
 use crate::directives::{Below, DirectivesKeys};
 use crate::file_system::FsKeys;
 use crate::host::HostConfig;
+use crate::journal::JournalKeys;
 pub use crate::keys::ConfigError;
 use crate::keys::{flat, int, param, size, table_of, take_table, text_of};
 use crate::partition::Partition;
@@ -306,6 +307,8 @@ pub struct StackConfig {
     pub host: HostConfig,
     /// How the device is divided into sets and namespaces.
     pub partition: Partition,
+    /// How a device that keeps bytes finds back what it held.
+    pub journal: JournalKeys,
     /// What a served device makes of the file system on it.
     pub fs: FsKeys,
     /// What hints of writes mean.
@@ -324,12 +327,13 @@ impl StackConfig {
         let sets = take_table(&mut table, "sets", "sets")?;
         let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
         let directives = take_table(&mut table, "directives", "directives")?;
+        let journal = JournalKeys::check(&take_table(&mut table, "journal", "journal")?)?;
         let fs = FsKeys::check(&take_table(&mut table, "fs", "fs")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, fs, host, sets, namespaces, directives, workload".into(),
+                message: "unknown table; known: device, device.timing, ftl, fs, host, journal, sets, namespaces, directives, workload".into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -354,6 +358,7 @@ impl StackConfig {
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
             directives: DirectivesKeys::check(&directives)?,
+            journal,
             fs,
             timing: timing_of(&timing_params)?,
             timing_options,
@@ -459,6 +464,9 @@ impl StackConfig {
         }
         if let Some(host) = self.host.to_table() {
             table.insert("host".into(), host.into());
+        }
+        if let Some(journal) = self.journal.to_table() {
+            table.insert("journal".into(), journal.into());
         }
         if let Some(fs) = self.fs.to_table() {
             table.insert("fs".into(), fs.into());

@@ -6,6 +6,7 @@
 //! * [`host`]: who chooses the stream of a write.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`directives`]: what the device makes of stream ids and placement handles.
+//! * [`journal`]: the journal of a device that keeps bytes.
 //! * [`file_system`]: streams by what a file system keeps in a block.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
@@ -19,6 +20,7 @@ pub mod directives;
 pub mod file_system;
 pub mod host;
 pub mod jobs;
+pub mod journal;
 mod keys;
 pub mod memory;
 pub mod neighbours;

@@ -4,8 +4,8 @@ use crate::build::{divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
 use crate::directives::DirectiveKind;
 use crate::memory;
-use nandscape_core::{AnyDevice, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem};
-use nandscape_ftl::{Journal, JournalOptions};
+use nandscape_core::{AnyDevice, FlashDevice, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem};
+use nandscape_ftl::Journal;
 use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
 use nandscape_media::{AnyMedium, Fifo, Nand, ReadFirst, Serial};
 use serde::Serialize;
@@ -159,8 +159,10 @@ fn over(
 
 /// A layer that starts from what the flash holds.
 fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
-    let journal =
-        Journal::open(device, JournalOptions::default()).map_err(|e| ConfigError::Build(e.to_string()))?;
+    let mut journal =
+        Journal::open(device, config.journal.options()).map_err(|e| ConfigError::Build(e.to_string()))?;
+    // What the start read and wrote is over before the first request.
+    journal.reset_time(SimTime::ZERO);
     layer(config, journal)
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use nandscape_core::Info;
-use nandscape_stack::{config, directives, file_system, host, partition, presets, reproduce};
+use nandscape_stack::{config, directives, file_system, host, journal, partition, presets, reproduce};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -69,6 +69,7 @@ fn infos(what: Listing) -> Vec<Info> {
                 partition::NAMESPACES,
                 directives::DIRECTIVES,
                 host::HOST,
+                journal::JOURNAL,
                 file_system::FS,
                 config::WORKLOAD,
             ]

@@ -233,7 +233,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         }
         let mut after = issue.after;
         if self.options.sabotage != Sabotage::EraseWithoutWait {
-            let durable = self.device.barrier(issue.at)?;
+            let durable = self.device.order(issue.at)?;
             for token in [durable, self.programmed, self.meta.records_done] {
                 after = self.device.join(after, token);
             }

@@ -271,7 +271,7 @@ impl<D: FlashDevice> Journal<D> {
             record.write(&mut meta.payload);
             if matches!(record, Record::Retire { .. }) {
                 // A retired block is not read any more, so what was copied from it must be safe.
-                let durable = self.device.barrier(at)?;
+                let durable = self.device.order(at)?;
                 after = self.device.join(durable, self.programmed);
             }
         }

@@ -270,6 +270,10 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         self.device().barrier(at)
     }
 
+    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        self.device().order(at)
+    }
+
     fn mark_bad(&mut self, block: BlockId) {
         if let Ok(place) = self.block(block) {
             self.device().mark_bad(place);
