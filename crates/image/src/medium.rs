@@ -113,7 +113,7 @@ impl ImageMedium {
     /// What snapshots are made with.
     pub fn handle(&self, path: &Path) -> ImageHandle {
         ImageHandle {
-            file: Arc::clone(&self.inner.store.file),
+            file: Arc::downgrade(&self.inner.store.file),
             hold: Arc::clone(&self.inner.store.hold),
             header: self.inner.header.clone(),
             path: path.to_owned(),

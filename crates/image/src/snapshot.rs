@@ -14,12 +14,13 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-/// Makes snapshots of an image that is open. Obtained before the medium goes into a stack; keeps the file open.
+/// Makes snapshots of an image as long as it is open. Obtained before the medium goes into a stack.
 #[derive(Clone, Debug)]
 pub struct ImageHandle {
-    pub(crate) file: Arc<File>,
+    /// Weak, so that the image is closed, and free for others, when its medium is dropped.
+    pub(crate) file: Weak<File>,
     pub(crate) hold: Arc<Hold>,
     pub(crate) header: Header,
     pub(crate) path: PathBuf,
@@ -29,6 +30,7 @@ pub struct ImageHandle {
 #[derive(Debug)]
 pub struct Snapshot {
     handle: ImageHandle,
+    source: Arc<File>,
     path: PathBuf,
     blocks: Vec<BlockId>,
     is_shared: bool,
@@ -50,19 +52,30 @@ impl ImageHandle {
             let what = "another snapshot of the same image is being copied".to_owned();
             return Err(ImageError::Unsuited { path: target.to_owned(), what });
         }
+        let source = self.file.upgrade().ok_or_else(|| ImageError::Unsuited {
+            path: self.path.clone(),
+            what: "the image has been closed".to_owned(),
+        })?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(target);
         let file = file.map_err(ImageError::io(target, "create"))?;
         let begun = lock(&file, target)
-            .and_then(|()| self.begin(file).map_err(ImageError::io(target, "copy the tables")));
+            .and_then(|()| self.begin(&source, file).map_err(ImageError::io(target, "copy the tables")));
         let (blocks, is_shared) = begun.inspect_err(|_| drop(std::fs::remove_file(target)))?;
-        Ok(Snapshot { handle: self.clone(), path: target.to_owned(), blocks, is_shared, is_finished: false })
+        Ok(Snapshot {
+            handle: self.clone(),
+            source,
+            path: target.to_owned(),
+            blocks,
+            is_shared,
+            is_finished: false,
+        })
     }
 
     /// Copies the tables, or shares everything where the file system can.
-    fn begin(&self, target: File) -> io::Result<(Vec<BlockId>, bool)> {
+    fn begin(&self, source: &File, target: File) -> io::Result<(Vec<BlockId>, bool)> {
         let layout = Layout::new(&self.header.geometry);
-        let is_shared = rustix::fs::ioctl_ficlone(&target, &self.file).is_ok();
-        let blocks = if is_shared { Vec::new() } else { self.copy_tables(&target, &layout)? };
+        let is_shared = rustix::fs::ioctl_ficlone(&target, source).is_ok();
+        let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, &target, &layout)? };
         let header = Header { uuid: draw_uuid()?, ..self.header.clone() };
         target.write_all_at(&head(&header), 0)?;
         let mut pending = vec![false; self.header.geometry.blocks() as usize];
@@ -74,10 +87,10 @@ impl ImageHandle {
     }
 
     /// Gives the blocks that hold something.
-    fn copy_tables(&self, target: &File, layout: &Layout) -> io::Result<Vec<BlockId>> {
+    fn copy_tables(&self, source: &File, target: &File, layout: &Layout) -> io::Result<Vec<BlockId>> {
         target.set_len(layout.file_bytes)?;
         let mut table = vec![0; self.header.geometry.blocks() as usize * BLOCK_BYTES as usize];
-        self.file.read_exact_at(&mut table, layout.block_table)?;
+        source.read_exact_at(&mut table, layout.block_table)?;
         target.write_all_at(&table, layout.block_table)?;
         let records = u64::from(self.header.geometry.pages_per_block) * u64::from(layout.record_bytes);
         let mut blocks = Vec::new();
@@ -85,7 +98,7 @@ impl ImageHandle {
             // A word that cannot be read is not ours to judge: its block is copied as it is.
             if BlockWord::decode(&entry[8..], block, 1).is_none_or(|word| word.is_open) {
                 let first = layout.record(self.header.geometry.page(block, 0));
-                copy_range(&self.file, target, first, records)?;
+                copy_range(source, target, first, records)?;
                 blocks.push(block);
             }
         }
@@ -98,7 +111,7 @@ impl Snapshot {
     pub fn finish(mut self) -> Result<(), ImageError> {
         let layout = Layout::new(&self.handle.header.geometry);
         for block in &self.blocks {
-            if !self.handle.hold.copy(&self.handle.file, &layout, *block) {
+            if !self.handle.hold.copy(&self.source, &layout, *block) {
                 break;
             }
         }

@@ -48,7 +48,7 @@ fn writer() {
     let mut out = std::fs::OpenOptions::new().write(true).open("/dev/fd/3").unwrap();
     for content in u64::from_le_bytes(first).. {
         let page = place(content);
-        if page.0 % 16 == 0 {
+        if page.0.is_multiple_of(16) {
             image.erase(BlockId(page.0 / 16)).unwrap();
         }
         image.program(page, oob(content), Some(&bytes(content))).unwrap();
@@ -60,7 +60,7 @@ fn writer() {
 fn verify(image: &mut ImageMedium, next: u64) {
     let mut buffer = vec![0; 8192];
     let pages = u64::from(geometry().pages());
-    let first = if next % 16 == 0 { next + 16 } else { next - next % 16 + 16 }.saturating_sub(pages);
+    let first = if next.is_multiple_of(16) { next + 16 } else { next - next % 16 + 16 }.saturating_sub(pages);
     for content in first..next {
         let read = image.read(place(content), Some(&mut buffer)).unwrap_or_else(|e| panic!("{content}: {e}"));
         assert_eq!(read, oob(content));
@@ -79,7 +79,7 @@ fn arrived(image: &mut ImageMedium, content: u64) -> bool {
         // Its block is still to be erased.
         Ok(found) => {
             assert!(
-                content % 16 == 0 && found.seq + u64::from(geometry().pages()) == content,
+                content.is_multiple_of(16) && found.seq + u64::from(geometry().pages()) == content,
                 "{found:?} for {content}"
             );
             false
@@ -126,7 +126,9 @@ fn a_killed_writer_leaves_what_it_had_done() {
         verify(&mut image, next);
         if arrived(&mut image, next) {
             next += 1;
-        } else if next % 16 != 0 && image.write_pointer(BlockId(place(next).0 / 16)) > place(next).0 % 16 {
+        } else if !next.is_multiple_of(16)
+            && image.write_pointer(BlockId(place(next).0 / 16)) > place(next).0 % 16
+        {
             // Torn: the writer begins the block anew.
             next -= next % 16;
         }
