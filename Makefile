@@ -26,6 +26,8 @@ bench:
 bench-peers:
 	$(CARGO) build --release --locked --package nandscape-cli
 	BINARY=target/release/nandscape tests/bench-peers/nbd
+	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
+	tests/fuse/bench
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man
