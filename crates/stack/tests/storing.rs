@@ -30,7 +30,7 @@ fn scratch() -> tempfile::TempDir {
 }
 
 fn bytes(page: u64, round: u64) -> Vec<u8> {
-    (0..4096).map(|i| (i ^ page * 7 ^ round * 13) as u8).collect()
+    (0..4096).map(|i| (i ^ (page * 7) ^ (round * 13)) as u8).collect()
 }
 
 fn submit(stack: &mut dyn Subsystem, op: Op, page: u64, payload: Payload<'_>) {
