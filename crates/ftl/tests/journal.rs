@@ -5,6 +5,7 @@ use nandscape_core::{
     BlockId, Capabilities, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
+use nandscape_media::faults::{Fault, FaultPlan, Faults, Scripted};
 use nandscape_media::{BadBlocks, Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 
 type Flash = Timed<Nand, Fifo>;
@@ -189,6 +190,44 @@ fn an_erase_waits_for_every_program_before_it() {
     let erased = plain.device.erase(free, issue(Cause::Gc)).unwrap();
     let (last, erased) = (plain.device.completion(last).unwrap(), plain.device.completion(erased).unwrap());
     assert_eq!(erased.0, last.0 + TIMING.erase_ns, "a die with nothing to do");
+}
+
+#[test]
+fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
+    for has_free_order in [false, true] {
+        let nand = flash(has_free_order, &[]).medium().clone();
+        // Three programs make the first checkpoint; the fourth of the host fails.
+        let plan =
+            FaultPlan { script: vec![Scripted { at: 7, fault: Fault::Program }], ..FaultPlan::default() };
+        let device = Timed::new(Faults::new(nand, plan).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
+        let options = JournalOptions { interval: Some(6), ..JournalOptions::default() };
+        let mut device = Journal::open(device, options).unwrap();
+        let oob = |lpn| Oob { lpn: Lpn(lpn), stream: 0, seq: 0 };
+        let first = device.geometry().page(BlockId(0), 0).0;
+        let mut failures = 0;
+        for index in 0..5 {
+            let page = Ppn(first + index);
+            match device.program(page, oob(index), 512, Some(&[1; 512]), issue(Cause::Host)) {
+                Ok(_) => {}
+                Err(FlashError::ProgramFailed { .. }) => {
+                    failures += 1;
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(failures, 1);
+        device.drop_pages(Lpn(1), 1, SimTime::ZERO).unwrap();
+        device.barrier(SimTime::ZERO).unwrap();
+        for index in 0..16 {
+            let page = GEOMETRY.page(BlockId(1 + index / 8), index % 8);
+            device.program(page, oob(20 + index), 512, Some(&[2; 512]), issue(Cause::Host)).unwrap();
+        }
+        let device = Journal::open(device.into_inner(), options).unwrap();
+        assert!(device.report().checkpoint > 1, "{:?}", device.report());
+        assert_eq!(device.newest(Lpn(1)), None, "free order: {has_free_order}");
+        assert!(device.newest(Lpn(0)).is_some() && device.newest(Lpn(2)).is_some());
+    }
 }
 
 #[test]

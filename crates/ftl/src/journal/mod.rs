@@ -70,9 +70,9 @@ pub struct Journal<D> {
     stopped: Option<&'static str>,
     /// [`RESERVED`] and [`RETIRED`], for each block.
     flags: Vec<u8>,
-    /// Blocks in which a program failed since their last erase. Whether the failed page counts as programmed after a loss of power is not
-    /// certain, so the next start reads the whole block.
-    doubtful: Vec<BlockId>,
+    /// Pages whose program failed since the last erase of their block. Whether such a page counts as programmed after a loss of power is not
+    /// certain, so a checkpoint does not say so, and the next start reads it.
+    doubtful: Vec<Ppn>,
     /// See [`FlashDevice::allow_loss`].
     allows_loss: bool,
     meta: Meta,
@@ -118,9 +118,8 @@ impl<D: FlashDevice> Journal<D> {
     /// A program failed.
     #[cold]
     fn failed(&mut self, page: Ppn, error: FlashError) -> FlashError {
-        let block = self.device.geometry().block_of(page);
-        if matches!(error, FlashError::ProgramFailed { .. }) && !self.doubtful.contains(&block) {
-            self.doubtful.push(block);
+        if matches!(error, FlashError::ProgramFailed { .. }) && !self.doubtful.contains(&page) {
+            self.doubtful.push(page);
         }
         error
     }
@@ -240,7 +239,10 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         }
         self.is_touched = true;
         let done = self.device.erase(block, issue.after(after))?;
-        self.doubtful.retain(|doubtful| *doubtful != block);
+        if !self.doubtful.is_empty() {
+            let geometry = *self.device.geometry();
+            self.doubtful.retain(|page| geometry.block_of(*page) != block);
+        }
         self.erased = self.device.join(self.erased, done);
         Ok(done)
     }

@@ -338,9 +338,17 @@ impl<D: FlashDevice> Journal<D> {
         for block in (0..geometry.blocks()).map(BlockId) {
             let is_retired = self.flags[block.index()] & RETIRED != 0;
             let device = &self.device;
-            let known = if self.doubtful.contains(&block) { 0 } else { device.write_pointer(block) };
+            let doubtful = self.doubtful.iter().filter(|page| geometry.block_of(**page) == block);
+            let first_doubtful = doubtful.map(|page| geometry.page_in_block(*page)).min();
+            // Where order is free the bits say it page by page. What was programmed before a doubtful page is as certain as ever, and must not be
+            // taken for new: records of drops before the checkpoint are gone.
+            let known = match first_doubtful.filter(|_| !layout.has_bits) {
+                Some(first) => first.min(device.write_pointer(block)),
+                None => device.write_pointer(block),
+            };
             table.push(device.erase_count(block), known, is_retired, |index| {
-                device.is_programmed(geometry.page(block, index))
+                let page = geometry.page(block, index);
+                device.is_programmed(page) && !self.doubtful.contains(&page)
             });
         }
         let header = Header::new(&geometry, layout.has_bits, self.seq, &self.meta.pool);
