@@ -47,6 +47,10 @@ pub enum Verb {
     /// Look into file systems: what each block holds.
     #[command(subcommand)]
     Fs(FsVerb),
+    /// What a running server counts and measures: write amplification, wear, latencies, free space ...
+    Stat(StatArgs),
+    /// Tell a running server to do something.
+    Control(ControlArgs),
     /// List what there is: devices, ftls, victims, workloads, formats ...
     List(ListArgs),
     /// Print a completion script for a shell.
@@ -229,6 +233,74 @@ pub struct ServeArgs {
     /// Answer when the model's device would have, instead of as fast as possible.
     #[arg(long)]
     pub pace: bool,
+    /// Requests outstanding in the model, which without --pace is a closed loop [default: 32].
+    #[arg(long, value_name = "N", conflicts_with = "pace", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub depth: Option<u32>,
+    /// Record every command in a new file, .csv or .csv.zst, that 'nandscape replay' reads.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// Socket for 'nandscape stat' and 'nandscape control' [default: one of its own, where both look].
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+    /// No control socket.
+    #[arg(long, conflicts_with = "control")]
+    pub no_control: bool,
+    /// Statistics over HTTP, such as 127.0.0.1:9464: /metrics for Prometheus and /stat.json.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub http: Option<std::net::SocketAddr>,
+    /// Statistics on an address that other machines can reach: whoever can connect reads them.
+    #[arg(long, requires = "http")]
+    pub insecure_http: bool,
+}
+
+/// Arguments of `stat`.
+#[derive(Clone, Debug, Args)]
+pub struct StatArgs {
+    /// Control socket of the server [default: that of the only server that runs].
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+    /// Print the stat document (JSON).
+    #[arg(long)]
+    pub json: bool,
+    /// A line for each interval of so many seconds, until interrupted.
+    #[arg(long, value_name = "SECS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    pub watch: Option<f64>,
+}
+
+/// Arguments of `control`.
+#[derive(Clone, Debug, Args)]
+pub struct ControlArgs {
+    /// Control socket of the server [default: that of the only server that runs].
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub socket: Option<PathBuf>,
+    /// What it is to do.
+    #[command(subcommand)]
+    pub action: ControlAction,
+}
+
+/// What a running server can be told to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ControlAction {
+    /// Start all counters and measurements anew; wear counts on.
+    Reset,
+    /// Write down what makes the next start quick.
+    Checkpoint,
+    /// Record every command from now on.
+    RecordStart {
+        /// New file, .csv or .csv.zst.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// End the recording.
+    RecordStop,
+    /// Copy the device, as it is now, to a new image file (servers with --image).
+    Snapshot {
+        /// New file.
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// End the server as SIGTERM does.
+    Shutdown,
 }
 
 /// How a workload is read.

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 pub mod compare;
+pub mod control;
 pub mod fs;
 pub mod image;
 pub mod list;
@@ -9,6 +10,7 @@ pub mod neighbours;
 pub mod replay;
 pub mod reproduce;
 pub mod serve;
+pub mod stat;
 pub mod trace;
 
 use crate::args::{OutputArgs, ReadingArgs, Remap, StackArgs};

@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),
         Verb::Image(verb) => commands::image::run(&verb, console),
         Verb::Serve(verb) => commands::serve::run(&verb, console),
+        Verb::Stat(args) => commands::stat::run(&args, console),
+        Verb::Control(args) => commands::control::run(&args, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),
         Verb::List(args) => commands::list::run(&args, console),

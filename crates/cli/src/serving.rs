@@ -6,9 +6,11 @@
 use crate::args::ServeArgs;
 use crate::commands::merge_device;
 use crate::console::{Console, Failure};
-use nandscape_core::NamespaceError;
-use nandscape_engine::{Clock, Engine, Stop};
-use nandscape_stack::{StackConfig, Storage, Typed};
+use nandscape_core::{NamespaceError, units};
+use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
+use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
+use nandscape_http::{Http, HttpError};
+use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, Typed, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -18,6 +20,15 @@ pub struct Session {
     engine: Arc<Engine>,
     stop: Arc<Stop>,
     console: Console,
+    /// Whoever looks at the engine from aside; gone before it is shut down.
+    aside: Aside,
+}
+
+/// What runs beside the front end.
+struct Aside {
+    _http: Option<Http>,
+    _control: Option<Control>,
+    _background: Background,
 }
 
 impl Session {
@@ -29,21 +40,19 @@ impl Session {
         let stop = Arc::new(Stop::new());
         stop_on_signals(Arc::clone(&stop))?;
         let begin = std::time::Instant::now();
-        let engine = Arc::new(engine(args, &config, &storage)?);
-        let seconds = begin.elapsed().as_secs_f64();
-        engine.with(|subsystem, _| {
-            let sets = subsystem.sets();
-            for set in 0..sets {
-                let of_set = if sets > 1 { format!("set {set} ") } else { String::new() };
-                if let Some(report) = subsystem.device(set).recovery() {
-                    console.note(&format!("{of_set}opened in {seconds:.2} s: {}", report.summary()));
-                }
-                if let Some(why) = subsystem.read_only(set) {
-                    console.note(&format!("{of_set}read-only: {why}"));
-                }
-            }
-        });
-        Ok(Self { engine, stop, console })
+        let (engine, image) = engine(args, &config, &storage)?;
+        let engine = Arc::new(engine);
+        tell_start(&engine, begin.elapsed().as_secs_f64(), console);
+        if let Some(path) = &args.record {
+            engine.start_recording(path).map_err(Failure::run)?;
+            console.note(&format!("recording to {}", path.display()));
+        }
+        let background =
+            Background::start(&engine, move |warning| console.note(warning)).map_err(Failure::run)?;
+        let control = control(args, &config, &engine, &stop, image, console)?;
+        let http = http(args, &config, &engine, console)?;
+        let aside = Aside { _http: http, _control: control, _background: background };
+        Ok(Self { engine, stop, console, aside })
     }
 
     /// What runs the commands.
@@ -69,10 +78,140 @@ impl Session {
 
     /// Leaves the device in a state that opens at once. The front end has answered everything and takes no more.
     pub fn finish(self) -> Result<(), Failure> {
+        drop(self.aside);
+        let recording = self.engine.stop_recording().ok();
         let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
+        for line in summary(&self.engine.stat(), recording.as_ref()) {
+            self.console.note(&line);
+        }
         shut.map_err(|error| Failure::run(format!("shutdown: {error}")))?;
-        Ok(())
+        match recording.and_then(|recording| Some((recording.path, recording.error?))) {
+            Some((path, error)) => Err(Failure::run(format!("{path}: the recording is not whole: {error}"))),
+            None => Ok(()),
+        }
     }
+}
+
+/// Says what was found on the flash, where something was, and what is wrong from the start.
+fn tell_start(engine: &Engine, seconds: f64, console: Console) {
+    engine.look(|subsystem| {
+        let sets = subsystem.sets();
+        for set in 0..sets {
+            let of_set = if sets > 1 { format!("set {set} ") } else { String::new() };
+            if let Some(report) = subsystem.device(set).recovery() {
+                console.note(&format!("{of_set}opened in {seconds:.2} s: {}", report.summary()));
+            }
+            if let Some(why) = subsystem.read_only(set) {
+                console.note(&format!("{of_set}read-only: {why}"));
+            }
+        }
+    });
+}
+
+/// The control socket. If nothing was said of it and it cannot be, the server runs without.
+fn control(
+    args: &ServeArgs,
+    config: &StackConfig,
+    engine: &Arc<Engine>,
+    stop: &Arc<Stop>,
+    image: Option<ImageHandle>,
+    console: Console,
+) -> Result<Option<Control>, Failure> {
+    if args.no_control {
+        return Ok(None);
+    }
+    let controlled = Controlled {
+        engine: Arc::clone(engine),
+        stop: Arc::clone(stop),
+        stat: stat_source(engine, config),
+        snapshot: image.map(|image| snapshots(engine, image)),
+    };
+    let place = args.control.clone().map_or_else(default_path, Ok);
+    match place.and_then(|path| Control::start(&path, controlled)) {
+        Ok(control) => Ok(Some(control)),
+        Err(error) if args.control.is_some() => Err(Failure::run(error)),
+        Err(error) => {
+            console.note(&format!("{error}; serving without a control socket"));
+            Ok(None)
+        }
+    }
+}
+
+/// The statistics over HTTP, if they were asked for.
+fn http(
+    args: &ServeArgs,
+    config: &StackConfig,
+    engine: &Arc<Engine>,
+    console: Console,
+) -> Result<Option<Http>, Failure> {
+    let Some(addr) = args.http else { return Ok(None) };
+    let http = Http::start(addr, args.insecure_http, stat_source(engine, config));
+    let http = http.map_err(|error| match error {
+        HttpError::NotLoopback { .. } => Failure::usage(error),
+        error => Failure::run(error),
+    })?;
+    console.note(&format!("statistics on http://{}/metrics", http.addr()));
+    Ok(Some(http))
+}
+
+/// Takes snapshots of an image: its moment under the lock of the stack, the copy beside what runs.
+fn snapshots(engine: &Arc<Engine>, image: ImageHandle) -> Snapshot {
+    let engine = Arc::clone(engine);
+    Box::new(move |target| {
+        let begun = engine.with(|subsystem, at| storing::snapshot(subsystem, at, &image, target));
+        begun.map_err(|error| error.to_string())?.finish().map_err(|error| error.to_string())
+    })
+}
+
+/// Stat documents that say which device they speak of.
+fn stat_source(engine: &Arc<Engine>, config: &StackConfig) -> StatSource {
+    let (engine, mut config) = (Arc::clone(engine), config.to_json());
+    // How a workload would be replayed has no meaning here.
+    if let Some(tables) = config.as_object_mut() {
+        tables.remove("workload");
+    }
+    Arc::new(move || Stat { config: config.clone(), ..engine.stat() })
+}
+
+/// The end of the story, for people.
+fn summary(stat: &Stat, recording: Option<&RecordingStat>) -> Vec<String> {
+    let (host, waf) =
+        (&stat.host, |waf: Option<f64>| waf.map_or("none".to_owned(), |waf| format!("{waf:.3}")));
+    let mut lines = vec![format!(
+        "{} reads ({}), {} writes ({}), {} trims, {} flushes; write amplification {}",
+        host.reads,
+        units::format_bytes(host.read_bytes),
+        host.writes,
+        units::format_bytes(host.write_bytes),
+        host.trims,
+        host.flushes,
+        waf(stat.waf)
+    )];
+    if let Some(pace) = stat.pace {
+        lines.push(format!(
+            "{} of {} answers were late (by p50 {}, p99 {}, at most {} over all)",
+            pace.late,
+            pace.answers,
+            units::format_ns(pace.late_ns.p50),
+            units::format_ns(pace.late_ns.p99),
+            units::format_ns(pace.late_ns.max)
+        ));
+    }
+    if !stat.errors.is_empty() {
+        let kinds: Vec<String> = stat.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        lines.push(format!("failed requests: {}", kinds.join(", ")));
+    }
+    for (set, why) in &stat.read_only {
+        lines.push(format!("set {set} is read-only: {why}"));
+    }
+    if let Some(recording) = recording {
+        let out = match recording.left_out {
+            0 => String::new(),
+            n => format!(", {n} refused ones left out"),
+        };
+        lines.push(format!("{}: {} commands{out}", recording.path, recording.commands));
+    }
+    lines
 }
 
 /// What was typed, merged: device preset, then the file, then flags.
@@ -103,9 +242,18 @@ fn typed(args: &ServeArgs) -> Result<Typed, Failure> {
 }
 
 /// The engine over the stack.
-fn engine(args: &ServeArgs, config: &StackConfig, storage: &Storage) -> Result<Engine, Failure> {
-    let subsystem = nandscape_stack::build_stored(config, storage)?.subsystem;
-    Ok(Engine::new(subsystem, if args.pace { Clock::paced() } else { Clock::free() }))
+fn engine(
+    args: &ServeArgs,
+    config: &StackConfig,
+    storage: &Storage,
+) -> Result<(Engine, Option<ImageHandle>), Failure> {
+    let Stored { subsystem, image } = nandscape_stack::build_stored(config, storage)?;
+    let clock = match args.depth {
+        _ if args.pace => Clock::paced(),
+        Some(depth) => Clock::Free { depth },
+        None => Clock::free(),
+    };
+    Ok((Engine::new(subsystem, clock), image))
 }
 
 fn stop_on_signals(stop: Arc<Stop>) -> Result<(), Failure> {

@@ -1,0 +1,62 @@
+//! What is asked over a control socket, and answered.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A request: an object whose `do` says what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Ask {
+    /// The stat document.
+    Stat {},
+    /// All counters and measurements start anew; wear counts on.
+    Reset {},
+    /// Writes down what makes the next start quick.
+    Checkpoint {},
+    /// Records every command from now on.
+    RecordStart {
+        /// File, as the server sees it. Must not exist; ends in `.csv` or `.csv.zst`.
+        path: PathBuf,
+    },
+    /// Ends the recording, and answers with what is in it.
+    RecordStop {},
+    /// Copies the device, as it is now, to another image file.
+    Snapshot {
+        /// File, as the server sees it. Must not exist.
+        path: PathBuf,
+    },
+    /// Ends the server as SIGTERM does.
+    Shutdown {},
+}
+
+/// What a request is answered with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Whether it was done.
+    pub ok: bool,
+    /// What was asked for; absent where there is nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Name of what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The same for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Answer {
+    pub(crate) const fn done() -> Self {
+        Self { ok: true, result: None, error: None, message: None }
+    }
+
+    pub(crate) fn result(result: &impl Serialize) -> Self {
+        let result = serde_json::to_value(result).expect("documents of numbers and names are valid JSON");
+        Self { result: Some(result), ..Self::done() }
+    }
+
+    pub(crate) fn error(name: &str, message: &str) -> Self {
+        Self { ok: false, result: None, error: Some(name.to_owned()), message: Some(message.to_owned()) }
+    }
+}

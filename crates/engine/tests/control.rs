@@ -1,0 +1,163 @@
+//! The control socket: what is asked for is done, and what a client may do to the server is bounded.
+
+use nandscape_engine::control::{Ask, CONNECTIONS, Client, ClientError, Control, Controlled, LINE_BYTES};
+use nandscape_engine::{Background, Clock, Engine, Request, Stat, Stop};
+use nandscape_stack::{Typed, build_storing};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+struct Server {
+    engine: Arc<Engine>,
+    stop: Arc<Stop>,
+    _background: Background,
+    _control: Control,
+    path: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+fn server() -> Server {
+    let mut typed = Typed::new();
+    for key in
+        ["device.channels=1", "device.dies_per_channel=1", "device.blocks_per_plane=16", "device.page=4KiB"]
+    {
+        typed.set_pair(key).unwrap();
+    }
+    let stack = build_storing(&typed.check().unwrap()).unwrap();
+    let (engine, stop) = (Arc::new(Engine::new(stack, Clock::free())), Arc::new(Stop::new()));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.sock");
+    let source = Arc::clone(&engine);
+    let controlled = Controlled {
+        engine: Arc::clone(&engine),
+        stop: Arc::clone(&stop),
+        stat: Arc::new(move || Stat { config: serde_json::json!({ "a": 1 }), ..source.stat() }),
+        snapshot: None,
+    };
+    let background = Background::start(&engine, |warning| panic!("{warning}")).unwrap();
+    let control = Control::start(&path, controlled).unwrap();
+    Server { engine, stop, _background: background, _control: control, path, dir }
+}
+
+fn write(engine: &Engine, pages: u64) {
+    let data = [7; 4096];
+    for page in 0..pages {
+        let mut batch = [Request::write(0, page * 4096, &data)];
+        engine.run(&mut batch);
+        batch[0].outcome.as_ref().unwrap();
+    }
+}
+
+fn refused(client: &mut Client, ask: &Ask) -> (String, String) {
+    match client.ask(ask) {
+        Err(ClientError::Refused { name, message }) => (name, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn everything_that_can_be_asked_for_is_done() {
+    let server = server();
+    let mut client = Client::connect(&server.path).unwrap();
+    write(&server.engine, 10);
+    let (document, stat) = client.stat().unwrap();
+    assert_eq!((stat.host.writes, stat.host.write_bytes), (10, 40_960));
+    assert_eq!(document["config"]["a"], 1);
+    client.ask(&Ask::Reset {}).unwrap();
+    assert_eq!(client.stat().unwrap().1.host.writes, 0);
+    client.ask(&Ask::Checkpoint {}).unwrap();
+    let path = server.dir.path().join("t.csv");
+    client.ask(&Ask::RecordStart { path: path.clone() }).unwrap();
+    let (name, message) = refused(&mut client, &Ask::RecordStart { path: path.clone() });
+    assert!(name == "cannot-record" && message.contains("running already"), "{name} {message}");
+    write(&server.engine, 5);
+    assert!(client.stat().unwrap().1.recording.unwrap().is_running);
+    let recording = client.ask(&Ask::RecordStop {}).unwrap().unwrap();
+    assert_eq!((recording["commands"].as_u64(), recording["is_running"].as_bool()), (Some(5), Some(false)));
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 6);
+    let (name, message) = refused(&mut client, &Ask::Snapshot { path });
+    assert!(name == "not-supported" && message.contains("--image"), "{name} {message}");
+    assert!(!server.stop.is_requested());
+    client.ask(&Ask::Shutdown {}).unwrap();
+    assert!(server.stop.wait().contains("control socket"));
+}
+
+/// Sends raw bytes and reads an answer.
+fn raw(path: &Path, bytes: &[u8]) -> String {
+    let mut stream = UnixStream::connect(path).unwrap();
+    // The server may have answered and closed before all of it was sent.
+    let _ = stream.write_all(bytes);
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn bad_requests_are_answered_by_name_and_hurt_nobody() {
+    let server = server();
+    for (bytes, name, part) in [
+        (&b"{\"do\":\"dance\"}\n"[..], "bad-request", "unknown variant `dance`, expected one of"),
+        (b"{\"do\":\"stat\",\"x\":1}\n", "bad-request", "unknown field `x`"),
+        (b"{\"do\":\"record-start\"}\n", "bad-request", "missing field `path`"),
+        (b"stat\n", "bad-request", "line 1 column 1"),
+        (b"\xff\xfe\n", "bad-request", "column 1"),
+        (&vec![b' '; LINE_BYTES as usize + 10], "line-too-long", "16384 bytes"),
+    ] {
+        let answer = raw(&server.path, bytes);
+        assert!(answer.contains(&format!("\"error\":\"{name}\"")) && answer.contains(part), "{answer}");
+    }
+    // Several requests of one connection, the last without an end of line.
+    let mut stream = UnixStream::connect(&server.path).unwrap();
+    stream.write_all(b"{\"do\":\"stat\"}\n{\"do\":\"nothing\"}\n{\"do\":\"reset\"}").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let ok: Vec<bool> = text.lines().map(|line| line.starts_with("{\"ok\":true")).collect();
+    assert_eq!(ok, [true, false, true]);
+}
+
+#[test]
+fn connections_are_bounded_and_come_free_again() {
+    let server = server();
+    let mut open: Vec<Client> = (0..CONNECTIONS).map(|_| Client::connect(&server.path).unwrap()).collect();
+    for client in &mut open {
+        client.stat().unwrap();
+    }
+    let answer = raw(&server.path, b"{\"do\":\"stat\"}\n");
+    assert!(answer.contains("too-many-connections"), "{answer}");
+    drop(open);
+    // Threads of closed connections end in their own time.
+    while raw(&server.path, b"{\"do\":\"reset\"}\n") != "{\"ok\":true}\n" {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_socket_is_its_owners_alone_replaces_a_dead_one_and_nothing_else() {
+    let server = server();
+    let mode = std::fs::metadata(&server.path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let start = |path: &Path| {
+        let controlled = Controlled {
+            engine: Arc::clone(&server.engine),
+            stop: Arc::clone(&server.stop),
+            stat: Arc::new(Stat::default),
+            snapshot: None,
+        };
+        Control::start(path, controlled)
+    };
+    let running = start(&server.path).unwrap_err().to_string();
+    assert!(running.contains("c.sock") && running.contains("a server that runs"), "{running}");
+    let file = server.dir.path().join("file");
+    std::fs::write(&file, "precious").unwrap();
+    assert!(start(&file).unwrap_err().to_string().contains("another file"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    let dead = server.dir.path().join("dead.sock");
+    drop(std::os::unix::net::UnixListener::bind(&dead).unwrap());
+    let control = start(&dead).unwrap();
+    Client::connect(&dead).unwrap().stat().unwrap();
+    drop(control);
+    assert!(!dead.exists());
+}
