@@ -13,6 +13,7 @@ use nandscape_http::{Http, HttpError};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, Typed, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::Write as _;
 use std::sync::Arc;
 
 /// A stack that is being served.
@@ -36,7 +37,8 @@ impl Session {
     /// loss of power would.
     pub fn start(args: &ServeArgs, console: Console) -> Result<Self, Failure> {
         let storage = args.image.clone().map_or(Storage::Memory, Storage::Image);
-        let config = nandscape_stack::storing::resolve(&typed(args)?, &storage)?;
+        let mut config = nandscape_stack::storing::resolve(&typed(args)?, &storage)?;
+        config.faults.plan.on_power_cut = end_as_if_killed;
         let stop = Arc::new(Stop::new());
         stop_on_signals(Arc::clone(&stop))?;
         let begin = std::time::Instant::now();
@@ -213,6 +215,18 @@ fn summary(stat: &Stat, recording: Option<&RecordingStat>) -> Vec<String> {
     }
     lines
 }
+
+/// A power cut that the configuration asked for: nothing is answered, written or closed any more.
+fn end_as_if_killed(operation: u64) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "the power is cut at operation {operation}, as faults.power_cut asked for"
+    );
+    std::process::exit(KILLED);
+}
+
+/// Exit status of a process that SIGKILL ended.
+const KILLED: i32 = 128 + 9;
 
 /// What was typed, merged: device preset, then the file, then flags.
 fn typed(args: &ServeArgs) -> Result<Typed, Failure> {

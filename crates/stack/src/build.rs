@@ -3,11 +3,11 @@
 
 use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::directives::DirectiveKind;
-use crate::memory;
-use nandscape_core::{FlashDevice, Ftl, Namespace, Subsystem, UnitId};
+use crate::{memory, storing};
+use nandscape_core::{AnyDevice, FlashDevice, Ftl, Namespace, Subsystem, UnitId};
 use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
-use nandscape_media::{Fifo, Medium, Nand, ReadFirst, Scheduler, Serial, Timed};
+use nandscape_media::{Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::sets::{Part, share};
 use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SetFacts, SharedDevice, Sole};
 
@@ -34,6 +34,10 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Name
         return Ok(Box::new(Sole::new(config.directives.wrap(config.below_directives(), subsystem)?)));
     }
     memory::check(config.seen_geometry())?;
+    if !config.faults.is_empty() {
+        let device = storing::faulty(config, &nand_options(config, options))?;
+        return Ok(Box::new(BlockNamespace::new(layer(config, device)?)));
+    }
     match config.mode {
         TimingMode::Serial => build_plain::<Serial>(config, options),
         TimingMode::Fifo => build_plain::<Fifo>(config, options),
@@ -53,6 +57,11 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
 /// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;
+    if !config.faults.is_empty() {
+        let device = storing::faulty(config, &nand_options(config, options))?;
+        let over = |device: AnyDevice| layer(config, device);
+        return divide(config, device, over, |part| over(Box::new(part)));
+    }
     match config.mode {
         TimingMode::Serial => divide_plain::<Serial>(config, options),
         TimingMode::Fifo => divide_plain::<Fifo>(config, options),
@@ -124,11 +133,13 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
     Ok(NvmSet { ftl, endurance_group: partition.endurance_groups[index], facts })
 }
 
-fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
-    let mut nand_options = config.nand.clone();
+fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
     // Programs of flash pages, which pages as the layer sees them do not have one by one where the device compresses.
-    nand_options.count_programs = options.count_programs && config.packing.is_none();
-    let nand = Nand::new(*config.seen_geometry(), &nand_options)
+    NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
+}
+
+fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
+    let nand = Nand::new(*config.seen_geometry(), &nand_options(config, options))
         .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
     Ok(timed(config, nand))
 }

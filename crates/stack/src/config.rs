@@ -4,6 +4,7 @@
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
 use crate::directives::{Below, DirectivesKeys};
+use crate::faults::FaultsConfig;
 use crate::file_system::FsKeys;
 use crate::host::HostConfig;
 use crate::journal::JournalKeys;
@@ -313,6 +314,8 @@ pub struct StackConfig {
     pub fs: FsKeys,
     /// What hints of writes mean.
     pub directives: DirectivesKeys,
+    /// What goes wrong with the flash.
+    pub faults: FaultsConfig,
     device: Params,
     timing_params: Params,
 }
@@ -329,11 +332,12 @@ impl StackConfig {
         let directives = take_table(&mut table, "directives", "directives")?;
         let journal = JournalKeys::check(&take_table(&mut table, "journal", "journal")?)?;
         let fs = FsKeys::check(&take_table(&mut table, "fs", "fs")?)?;
+        let faults = take_table(&mut table, "faults", "faults")?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, fs, host, journal, sets, namespaces, directives, workload".into(),
+                message: "unknown table; known: device, device.timing, ftl, fs, host, journal, sets, namespaces, directives, faults, workload".into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -351,9 +355,12 @@ impl StackConfig {
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
         let geometry = geometry(&device)?;
         let timing_options = options_of(&geometry, &timing_params)?;
+        let packing = packing(&device, &geometry, timing_options.program_pages)?;
+        let seen = packing.as_ref().map_or(&geometry, |(_, seen)| seen);
         Ok(Self {
+            faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
             geometry,
-            packing: packing(&device, &geometry, timing_options.program_pages)?,
+            packing,
             host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
@@ -470,6 +477,9 @@ impl StackConfig {
         }
         if let Some(fs) = self.fs.to_table() {
             table.insert("fs".into(), fs.into());
+        }
+        if let Some(faults) = self.faults.to_table() {
+            table.insert("faults".into(), faults.into());
         }
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table

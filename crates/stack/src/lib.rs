@@ -5,6 +5,7 @@
 //! * [`presets`]: device descriptions that ship with nandscape.
 //! * [`host`]: who chooses the stream of a write.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
+//! * [`faults`]: what is to go wrong with the flash.
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`journal`]: the journal of a device that keeps bytes.
 //! * [`file_system`]: streams by what a file system keeps in a block.
@@ -17,6 +18,7 @@
 pub mod build;
 pub mod config;
 pub mod directives;
+pub mod faults;
 pub mod file_system;
 pub mod host;
 pub mod jobs;

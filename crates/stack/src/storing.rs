@@ -4,10 +4,13 @@ use crate::build::{divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
 use crate::directives::DirectiveKind;
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem};
+use nandscape_core::{
+    AnyDevice, FlashDevice, FlashError, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem,
+};
 use nandscape_ftl::Journal;
 use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
-use nandscape_media::{AnyMedium, Fifo, Nand, ReadFirst, Serial};
+use nandscape_media::faults::Faults;
+use nandscape_media::{AnyMedium, Fifo, Nand, NandOptions, ReadFirst, Serial};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -123,8 +126,7 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
     let Storage::Image(path) = storage else {
-        let nand = Nand::new(*config.seen_geometry(), &config.nand)
-            .map_err(|e| ConfigError::Build(format!("device.bad_blocks: {e}")))?;
+        let nand = Nand::new(*config.seen_geometry(), &config.nand).map_err(|e| bad_blocks(&e))?;
         return Ok(Stored { subsystem: over(&config, Box::new(nand), false)?, image: None });
     };
     let medium = if path.try_exists().unwrap_or(true) {
@@ -142,11 +144,7 @@ fn over(
     medium: AnyMedium,
     lasts: bool,
 ) -> Result<Box<dyn Subsystem + Send>, StorageError> {
-    let device: AnyDevice = match config.mode {
-        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
-        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
-        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
-    };
+    let device = with_time(config, with_faults(config, medium)?);
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
     let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
     let subsystem: Box<dyn Subsystem + Send> = if config.directives.kind == DirectiveKind::Direct {
@@ -155,6 +153,32 @@ fn over(
         Box::new(config.directives.wrap(config.below_directives(), subsystem)?)
     };
     Ok(config.fs.wrap(config, subsystem)?)
+}
+
+/// The device of a run that keeps no bytes and in which something goes wrong.
+pub(crate) fn faulty(config: &StackConfig, nand: &NandOptions) -> Result<AnyDevice, ConfigError> {
+    let medium = Nand::new(*config.seen_geometry(), nand).map_err(|e| bad_blocks(&e))?;
+    Ok(with_time(config, with_faults(config, Box::new(medium))?))
+}
+
+fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
+    match config.mode {
+        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
+        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
+        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
+    }
+}
+
+fn with_faults(config: &StackConfig, medium: AnyMedium) -> Result<AnyMedium, ConfigError> {
+    if config.faults.is_empty() {
+        return Ok(medium);
+    }
+    let faults = Faults::new(medium, config.faults.plan.clone());
+    Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
+}
+
+fn bad_blocks(error: &FlashError) -> ConfigError {
+    ConfigError::Build(format!("device.bad_blocks: {error}"))
 }
 
 /// A layer that starts from what the flash holds.

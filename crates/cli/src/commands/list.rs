@@ -3,7 +3,9 @@
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use nandscape_core::Info;
-use nandscape_stack::{config, directives, file_system, host, journal, partition, presets, reproduce};
+use nandscape_stack::{
+    config, directives, faults, file_system, host, journal, partition, presets, reproduce,
+};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -71,6 +73,7 @@ fn infos(what: Listing) -> Vec<Info> {
                 host::HOST,
                 journal::JOURNAL,
                 file_system::FS,
+                faults::FAULTS,
                 config::WORKLOAD,
             ]
         }

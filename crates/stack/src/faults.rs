@@ -1,0 +1,270 @@
+//! `[faults]`: what is to go wrong with the flash, by seed or one by one.
+
+use crate::keys::{ConfigError, flat, int, param, table_of};
+use nandscape_core::registry::ParamKind;
+use nandscape_core::{Geometry, Info, Params, UnitId};
+use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted, parse_script};
+use std::collections::BTreeMap;
+
+/// Keys of `[faults]`.
+pub static FAULTS: Info = Info {
+    name: "faults",
+    summary: "what goes wrong with the flash; operations are programs and erases, counted from 0",
+    source: "docs/faults.md",
+    params: &[
+        param("seed", "seed of everything that is drawn", int(0, u64::MAX), "1"),
+        param("program", "share of programs that fail", ParamKind::Share, "0"),
+        param("erase", "share of erases that fail", ParamKind::Share, "0"),
+        param(
+            "unreadable",
+            "share of programmed pages whose data cannot be read until the block is erased",
+            ParamKind::Share,
+            "0",
+        ),
+        param(
+            "rot",
+            "bits flipped somewhere in the stored data for each operation, from 0 to 1; found by checksums, so only where bytes are kept",
+            ParamKind::Share,
+            "0",
+        ),
+        param(
+            "power_cut",
+            "operation at which the power is cut: a replay fails, a server ends as if killed",
+            int(0, u64::MAX >> 1),
+            "",
+        ),
+        param(
+            "power_cut_kind",
+            "lost: that operation is not done; torn: it is half done",
+            ParamKind::Choice { of: &["lost", "torn"] },
+            "lost",
+        ),
+        param(
+            "stuck",
+            "dies that do nothing, such as 3 or 0,3; die = lun x channels + channel",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "slow",
+            "dies that take longer, each with how many times, such as 2:4 or 0:3,2:4",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "list",
+            "faults one by one, separated by ';', such as 1000 program-fail; 2000 rot page=7 bit=1",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "script",
+            "file of such faults, one a line, # for comments; becomes part of list",
+            ParamKind::Text,
+            "",
+        ),
+    ],
+};
+
+/// A checked `[faults]` table.
+#[derive(Clone, Debug)]
+pub struct FaultsConfig {
+    /// What goes wrong.
+    pub plan: FaultPlan,
+    params: Params,
+    is_default: bool,
+}
+
+impl FaultsConfig {
+    pub(crate) fn check(
+        table: &toml::Table,
+        geometry: &Geometry,
+        is_compressing: bool,
+    ) -> Result<Self, ConfigError> {
+        let mut typed = flat("faults.", table)?;
+        read_script(&mut typed)?;
+        let params = Params::check(&FAULTS, "faults.", &typed)?;
+        let power_cut = params.get("power_cut").map(|_| PowerCut {
+            at: params.int("power_cut"),
+            is_torn: params.text("power_cut_kind") == "torn",
+        });
+        let mut plan = FaultPlan {
+            seed: params.int("seed"),
+            program: params.share("program"),
+            erase: params.share("erase"),
+            unreadable: params.share("unreadable"),
+            rot: params.share("rot"),
+            power_cut,
+            ..FaultPlan::default()
+        };
+        plan.script = dies(&params, "stuck")?
+            .into_iter()
+            .map(|die| Scripted { at: 0, fault: Fault::Stuck { die } })
+            .collect();
+        plan.script.extend(slow_dies(&params)?);
+        if let Some(list) = params.get("list") {
+            let lines = list.replace(';', "\n");
+            parse_script(&lines, &mut plan).map_err(|error| {
+                let fault = lines.lines().nth(error.line - 1).unwrap_or("").trim();
+                params.error(
+                    "list",
+                    format!("faults such as 1000 program-fail; in '{fault}': {}", error.message),
+                )
+            })?;
+        }
+        plan.check(geometry).map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
+        let is_slow = plan.script.iter().any(|line| matches!(line.fault, Fault::Slow { .. }));
+        if is_slow && is_compressing {
+            return Err(params.error("slow", "no slow dies, since device.compression is below 1").into());
+        }
+        Ok(Self { plan, params, is_default: typed.is_empty() })
+    }
+
+    /// The table, if anything was said.
+    pub(crate) fn to_table(&self) -> Option<toml::Table> {
+        (!self.is_default).then(|| table_of(&FAULTS, &self.params))
+    }
+
+    /// Whether nothing is to go wrong.
+    pub fn is_empty(&self) -> bool {
+        self.plan.is_empty()
+    }
+}
+
+/// Puts the lines of the script into the list, so that the configuration says what happens whatever becomes of the file.
+fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> {
+    let Some(path) = typed.remove("script").filter(|path| !path.is_empty()) else { return Ok(()) };
+    let io = |message: String| ConfigError::Io { path: path.clone(), message };
+    let text = std::fs::read_to_string(&path).map_err(|error| io(error.to_string()))?;
+    parse_script(&text, &mut FaultPlan::default()).map_err(|error| ConfigError::Io {
+        path: format!("{path}:{}", error.line),
+        message: error.message,
+    })?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let list = typed.entry("list".to_owned()).or_default();
+    if !list.is_empty() && !lines.is_empty() {
+        list.push_str("; ");
+    }
+    list.push_str(&lines.join("; "));
+    Ok(())
+}
+
+/// The dies of a list.
+fn dies(params: &Params, key: &str) -> Result<Vec<UnitId>, ConfigError> {
+    let Some(list) = params.get(key) else { return Ok(Vec::new()) };
+    list.split(',')
+        .map(|text| {
+            text.trim().parse().map(UnitId).map_err(|_| params.error(key, "die numbers such as 0,3").into())
+        })
+        .collect()
+}
+
+fn slow_dies(params: &Params) -> Result<Vec<Scripted>, ConfigError> {
+    let Some(list) = params.get("slow") else { return Ok(Vec::new()) };
+    let slow = |text: &str| {
+        let (die, factor) = text.trim().split_once(':')?;
+        let die = UnitId(die.parse().ok()?);
+        let factor = factor.parse().ok().filter(|factor| (1..=1000).contains(factor))?;
+        Some(Scripted { at: 0, fault: Fault::Slow { die, factor } })
+    };
+    list.split(',')
+        .map(|text| {
+            slow(text).ok_or_else(|| {
+                params
+                    .error("slow", "dies with how many times as long, up to 1000, such as 2:4 or 0:3,2:4")
+                    .into()
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Typed, build::build};
+    use nandscape_core::namespace::Payload;
+    use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+
+    const SMALL: &[(&str, &str)] = &[
+        ("device.channels", "2"),
+        ("device.dies_per_channel", "1"),
+        ("device.planes_per_die", "1"),
+        ("device.blocks_per_plane", "16"),
+        ("device.pages_per_block", "8"),
+    ];
+
+    fn typed(pairs: &[(&str, &str)]) -> Typed {
+        let mut typed = Typed::new();
+        for (key, value) in SMALL.iter().chain(pairs) {
+            typed.set(key, value).unwrap();
+        }
+        typed
+    }
+
+    /// Writes page after page of 16 KiB; gives how many were written before an error, and the error.
+    fn written(pairs: &[(&str, &str)]) -> (u64, String) {
+        let config = typed(pairs).check().unwrap();
+        let mut namespace = build(&config, crate::build::BuildOptions::default()).unwrap();
+        let page = u64::from(config.geometry.page_bytes);
+        for number in 0..100 {
+            let command =
+                Command { op: Op::Write, extent: Extent::new(number * page, page), hint: Hint::default() };
+            if let Err(error) = namespace.submit(command, Payload::None, SimTime(number)) {
+                return (number, error.to_string());
+            }
+        }
+        (100, String::new())
+    }
+
+    #[test]
+    fn faults_reach_the_device_of_a_replay() {
+        assert_eq!(written(&[]), (100, String::new()));
+        let (count, error) = written(&[("faults.power_cut", "7")]);
+        assert_eq!(count, 7);
+        assert!(error.contains("the power was cut at operation 7"), "{error}");
+    }
+
+    #[test]
+    fn a_script_becomes_part_of_the_list() {
+        let path = std::env::temp_dir().join(format!("nandscape-faults-{}", std::process::id()));
+        std::fs::write(&path, "# two\n5 program-fail\n\n6 slow die=1 factor=2 # slow\n").unwrap();
+        let name = path.to_str().unwrap();
+        let config = typed(&[("faults.script", name), ("faults.list", "1 erase-fail")]).check().unwrap();
+        let toml = config.to_toml();
+        assert!(toml.contains("list = \"1 erase-fail; 5 program-fail; 6 slow die=1 factor=2\""), "{toml}");
+        assert_eq!(config.faults.plan.script.len(), 3);
+        let mut again = Typed::new();
+        again.merge_text("again", &toml).unwrap();
+        assert_eq!(again.check().unwrap().hash(), config.hash());
+        std::fs::write(&path, "5 program-fail\n6 explode\n").unwrap();
+        let error = typed(&[("faults.script", name)]).check().unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}:2")) && error.contains("explode"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(typed(&[("faults.script", name)]).check().unwrap_err().to_string().contains(name));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_key() {
+        for (key, value, part) in [
+            ("faults.program", "2", "faults.program"),
+            ("faults.stuck", "x", "faults.stuck"),
+            ("faults.stuck", "2", "die 2"),
+            ("faults.slow", "1", "faults.slow"),
+            ("faults.slow", "1:0", "faults.slow"),
+            ("faults.list", "5 explode", "faults.list"),
+            ("faults.power_cut", "-1", "faults.power_cut"),
+            ("faults.power_cut_kind", "gone", "faults.power_cut_kind"),
+            ("faults.color", "red", "color"),
+        ] {
+            let error = typed(&[(key, value)]).check().unwrap_err().to_string();
+            assert!(error.contains(part), "{key} = {value}: {error}");
+        }
+        let slow = typed(&[("faults.slow", "1:2"), ("device.compression", "0.5")]).check();
+        assert!(slow.unwrap_err().to_string().contains("compression"));
+    }
+
+    #[test]
+    fn without_the_table_nothing_changes() {
+        assert!(!typed(&[]).check().unwrap().to_toml().contains("faults"));
+    }
+}
