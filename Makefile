@@ -4,12 +4,14 @@
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root)
 # make bench-peers  what is served, beside other servers of its kind, interleaved
+# make crash  millions of power cuts at every operation of every layer (POINTS=...)
 # make man    man pages and completions into target/man
 
 CARGO ?= cargo
 REPORT ?= reports/demo.html
+POINTS ?= 2000000
 
-.PHONY: demo test bench bench-peers man test-apps powercut
+.PHONY: demo test bench bench-peers man test-apps powercut crash
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -28,6 +30,8 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/nbd
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
+crash:
+	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test crash -- --nocapture
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man

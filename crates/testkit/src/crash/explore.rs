@@ -263,8 +263,8 @@ impl Walk<'_> {
         }
         host.verify().map_err(|error| format!("after the recovery: {error}"))?;
         host.ftl.check_invariants();
-        host.shutdown()?;
-        let is_read_only = host.ftl.read_only().is_some();
+        let is_shut = host.shutdown()?;
+        let is_read_only = !is_shut || host.ftl.read_only().is_some();
         let Host { ftl, promises, .. } = host;
         drop(ftl);
         let (ftl, handle) =

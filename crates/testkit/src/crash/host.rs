@@ -5,7 +5,7 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
-use nandscape_core::{Extent, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{Extent, FlashError, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
 use nandscape_media::Medium as _;
 
 /// What a layer is to the harness.
@@ -197,7 +197,11 @@ impl Host {
 
     /// Blocks that fail may leave a device that can be read only, and stays so.
     fn allow(&self, error: &FtlError) -> Result<(), String> {
-        let is_allowed = matches!(error, FtlError::ReadOnly { .. }) && self.ftl.read_only().is_some();
+        let is_allowed = match error {
+            FtlError::ReadOnly { .. } => self.ftl.read_only().is_some(),
+            FtlError::Flash(FlashError::ReadOnly { .. }) => true,
+            _ => false,
+        };
         if is_allowed && self.may_end_read_only { Ok(()) } else { Err(error.to_string()) }
     }
 
@@ -205,20 +209,21 @@ impl Host {
     fn flush(&mut self) -> Result<(), String> {
         let covered = std::mem::take(&mut self.answered);
         let result = self.ftl.flush(self.now);
-        self.flushed(result, covered)
+        self.flushed(result, covered).map(|_| ())
     }
 
-    fn flushed(&mut self, result: Result<Token, FtlError>, covered: Vec<Made>) -> Result<(), String> {
+    /// Whether it was done.
+    fn flushed(&mut self, result: Result<Token, FtlError>, covered: Vec<Made>) -> Result<bool, String> {
         let token = match result {
             Ok(token) => token,
-            Err(error) => return self.allow(&error),
+            Err(error) => return self.allow(&error).map(|()| false),
         };
         self.wait_for(token, Vec::new());
         let now = self.handle.recorded();
         for made in covered {
             self.promises.settle(made, now);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn wait_for_all(&mut self) {
@@ -243,8 +248,8 @@ impl Host {
         }
     }
 
-    /// Shuts the layer down properly.
-    pub fn shutdown(&mut self) -> Result<(), String> {
+    /// Shuts the layer down properly; `false` where it is read-only and cannot.
+    pub fn shutdown(&mut self) -> Result<bool, String> {
         self.wait_for_all();
         let covered = std::mem::take(&mut self.answered);
         let result = self.ftl.shutdown(self.now);
