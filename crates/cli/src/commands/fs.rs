@@ -79,7 +79,10 @@ fn table(map: &FileSystemMap, with_ranges: bool) -> String {
 
 fn document(map: &FileSystemMap) -> Value {
     let shape = &map.superblock;
-    let uuid: String = shape.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut uuid = String::with_capacity(2 * shape.uuid.len());
+    for byte in shape.uuid {
+        let _ = write!(uuid, "{byte:02x}");
+    }
     json!({
         "schema": 1,
         "version": env!("CARGO_PKG_VERSION"),
