@@ -1,7 +1,52 @@
 //! Every `nandscape` command of the README runs, on a copy of the shipped trace and job file.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+
+fn nandscape(arguments: &str, dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    // No other server is found there.
+    command.args(arguments.split_whitespace()).current_dir(dir).env("XDG_RUNTIME_DIR", dir);
+    command
+}
+
+/// A server, ended in good order also by a test that fails.
+struct Server(Child);
+
+impl Server {
+    /// Starts one and waits until it says that it is ready.
+    fn start(arguments: &str, dir: &Path) -> Self {
+        let mut server = Self(nandscape(arguments, dir).stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "nandscape {arguments} did not become ready");
+        server
+    }
+
+    fn end(&mut self) -> bool {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        self.0.wait().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let is_good = self.end();
+        assert!(is_good || std::thread::panicking(), "the server did not end in good order");
+    }
+}
+
+/// Why a server of the kernel's file systems cannot run here.
+fn no_fuse() -> Option<&'static str> {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.starts_with(b"0"));
+    let has = |path: &str| Path::new(path).exists();
+    match (is_root, has("/dev/fuse") && has("/dev/loop-control")) {
+        (true, true) => None,
+        (false, _) => Some("it takes root"),
+        (true, false) => Some("/dev/fuse or /dev/loop-control is absent"),
+    }
+}
 
 #[test]
 fn the_commands_of_the_readme_run() {
@@ -13,22 +58,31 @@ fn the_commands_of_the_readme_run() {
     std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
     let mut commands = 0;
     let mut in_block = false;
+    let mut server = None;
     for line in readme.lines() {
         if line.starts_with("```") {
             in_block = !in_block;
         }
         let Some(arguments) = line.strip_prefix("nandscape ").filter(|_| in_block) else { continue };
         let arguments = arguments.split(" #").next().unwrap_or_default();
-        let output = Command::new(env!("CARGO_BIN_EXE_nandscape"))
-            .args(arguments.split_whitespace())
-            .current_dir(dir.path())
-            .output()
-            .unwrap();
+        commands += 1;
+        if arguments.starts_with("serve") {
+            drop(server.take());
+            match no_fuse().filter(|_| arguments.starts_with("serve fuse")) {
+                Some(why) => eprintln!("SKIP: nandscape {arguments}: {why}"),
+                None => server = Some(Server::start(arguments, dir.path())),
+            }
+            continue;
+        }
+        if !arguments.starts_with("stat") {
+            drop(server.take());
+        }
+        let output = nandscape(arguments, dir.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "nandscape {arguments}: {stderr}");
         assert!(!output.stdout.is_empty(), "nandscape {arguments} printed nothing");
-        commands += 1;
     }
+    drop(server.take());
     assert!(commands >= 5, "the README shows only {commands} commands");
     assert!(dir.path().join("out.html").exists());
 }
