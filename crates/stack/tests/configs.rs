@@ -145,7 +145,7 @@ fn the_worn_device_lasts_as_long_as_its_header_says() {
         typed.set("ftl.wear", wear).unwrap();
         let error = run(&typed.check().unwrap(), &load).result.error.expect("it wears out");
         assert!(
-            error.message.contains("device full: too many blocks are worn out or bad"),
+            error.message.contains("read-only: too many blocks are worn out or bad"),
             "{}",
             error.message
         );

@@ -9,7 +9,7 @@
 //!
 //! * [`CrashDevice`] is the device that records.
 //! * [`Case`] is one run with all its cuts, [`campaign`] many of them.
-//! * [`reference`] is a layer that keeps its promises, or breaks one of them if told to, to test the harness itself.
+//! * [`mod@reference`] is a layer that keeps its promises, or breaks one of them if told to, to test the harness itself.
 
 mod campaign;
 mod device;
