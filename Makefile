@@ -2,7 +2,7 @@
 # make test   the whole check: format, lints, tests, documents, differential tests, browser test
 # make bench  benches of our own code, interleaved with a bare loop
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
-# make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root)
+# make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root), 50 over NBD
 # make bench-peers  what is served, beside other servers of its kind, interleaved
 # make crash  millions of power cuts at every operation of every layer (POINTS=...)
 # make man    man pages and completions into target/man
@@ -43,3 +43,4 @@ test-apps:
 powercut:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/powercut 50
+	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
