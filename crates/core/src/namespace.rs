@@ -69,6 +69,59 @@ pub struct HostCounts {
     pub write_pages: u64,
 }
 
+impl HostCounts {
+    /// Counts a command as asked for.
+    pub fn count(&mut self, command: Command, page_bytes: u32) {
+        let extent = command.extent;
+        match command.op {
+            Op::Read => {
+                self.reads += 1;
+                self.read_bytes += extent.len;
+                self.read_pages += extent.page_count(page_bytes);
+            }
+            Op::Write => {
+                self.writes += 1;
+                self.write_bytes += extent.len;
+                self.write_pages += extent.page_count(page_bytes);
+            }
+            Op::Trim | Op::WriteZeroes => {
+                self.trims += 1;
+                self.trim_bytes += extent.len;
+            }
+            Op::Flush => self.flushes += 1,
+        }
+    }
+
+    /// Adds other counts to these.
+    pub const fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.trims += other.trims;
+        self.flushes += other.flushes;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+        self.trim_bytes += other.trim_bytes;
+        self.read_pages += other.read_pages;
+        self.write_pages += other.write_pages;
+    }
+
+    /// What these have grown by since `before`.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(before.reads),
+            writes: self.writes.saturating_sub(before.writes),
+            trims: self.trims.saturating_sub(before.trims),
+            flushes: self.flushes.saturating_sub(before.flushes),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
+            trim_bytes: self.trim_bytes.saturating_sub(before.trim_bytes),
+            read_pages: self.read_pages.saturating_sub(before.read_pages),
+            write_pages: self.write_pages.saturating_sub(before.write_pages),
+        }
+    }
+}
+
 /// A namespace: a range of bytes with block commands. What a host sees.
 pub trait Namespace {
     /// Capacity in bytes.

@@ -1,5 +1,8 @@
 //! How the model's time runs while a stack is served.
 
+use nandscape_core::SimTime;
+use std::time::{Duration, Instant};
+
 /// The rule by which a request is given the model's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
@@ -23,6 +26,15 @@ impl Clock {
     /// Time runs with the requests, [`DEFAULT_DEPTH`] of them outstanding.
     pub const fn free() -> Self {
         Self::Free { depth: DEFAULT_DEPTH }
+    }
+
+    /// When an answer that the model completes at `done` is to be sent, where the model's time was 0 at `start`; `None` means as soon
+    /// as it is there.
+    pub(crate) fn due(self, start: Instant, done: SimTime) -> Option<Instant> {
+        match self {
+            Self::Free { .. } => None,
+            Self::Paced => Some(start + Duration::from_nanos(done.0)),
+        }
     }
 
     /// Time runs with the real clock, from the start of the engine.

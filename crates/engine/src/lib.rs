@@ -99,10 +99,7 @@ impl Engine {
     /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that waited for that calls
     /// [`Engine::answered`] afterwards.
     pub fn due(&self, served: &Served) -> Option<Instant> {
-        match self.clock {
-            Clock::Free { .. } => None,
-            Clock::Paced => Some(self.start + std::time::Duration::from_nanos(served.done.0)),
-        }
+        self.clock.due(self.start, served.done)
     }
 
     /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What that was late is counted.

@@ -6,8 +6,9 @@ use crate::record::Tap;
 use crate::request::{Request, Served};
 use crate::stat::Sample;
 use crate::timeline::{Submitted, Timeline};
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::namespace::Payload;
 use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
+use nandscape_sim::sums;
 use std::time::{Duration, Instant};
 
 /// The stack.
@@ -160,27 +161,11 @@ impl Stack {
     /// The counters that intervals are made of.
     pub fn sample(&self, at: Instant) -> Sample {
         let subsystem = &*self.subsystem;
-        let mut host = HostCounts::default();
-        for namespace in 0..subsystem.namespaces().len() as u32 {
-            add(&mut host, &subsystem.host_counts(namespace));
-        }
+        let host = sums::hosts(subsystem, None);
         let mut flash = OpCounts::default();
         for set in 0..subsystem.sets() {
             flash.add(subsystem.device(set).medium_totals());
         }
         Sample { at, model: self.timeline.now().max(self.timeline.last_done()), host, flash }
     }
-}
-
-/// Adds the counts of a namespace.
-pub(crate) fn add(sum: &mut HostCounts, counts: &HostCounts) {
-    sum.reads += counts.reads;
-    sum.writes += counts.writes;
-    sum.trims += counts.trims;
-    sum.flushes += counts.flushes;
-    sum.read_bytes += counts.read_bytes;
-    sum.write_bytes += counts.write_bytes;
-    sum.trim_bytes += counts.trim_bytes;
-    sum.read_pages += counts.read_pages;
-    sum.write_pages += counts.write_pages;
 }

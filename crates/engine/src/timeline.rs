@@ -63,7 +63,7 @@ impl Timeline {
 
     /// When an answer that completes at `done` is due, on a paced clock.
     pub fn due(&self, done: SimTime) -> Option<Instant> {
-        self.is_paced().then(|| self.start + Duration::from_nanos(done.0))
+        self.clock.due(self.start, done)
     }
 
     /// A batch has arrived. Gives the host's idle time to the stack, if there was some, and says when the batch is issued.

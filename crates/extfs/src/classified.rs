@@ -209,10 +209,8 @@ impl<'a> Below<'a> {
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let extent = Extent::new(self.offset + offset, out.len() as u64);
         let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
-        self.own.reads += 1;
-        self.own.read_bytes += extent.len;
-        self.own.read_pages += extent.page_count(page_bytes);
         let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        self.own.count(command, page_bytes);
         match self.inner.submit(self.namespace, command, Payload::Read(out), self.at) {
             Ok(_) => Ok(()),
             Err(error) => {
@@ -223,9 +221,7 @@ impl<'a> Below<'a> {
     }
 
     fn settle(self, own: &mut HostCounts, bytes: &mut u64, errors: &mut u64) {
-        own.reads += self.own.reads;
-        own.read_bytes += self.own.read_bytes;
-        own.read_pages += self.own.read_pages;
+        own.add(&self.own);
         *bytes += self.own.read_bytes;
         *errors += self.errors;
     }

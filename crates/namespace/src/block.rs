@@ -27,28 +27,6 @@ impl<F: Ftl + ?Sized> BlockNamespace<F> {
     }
 }
 
-/// Counts a command as asked for.
-pub(crate) fn count(counts: &mut HostCounts, command: Command, page_bytes: u32) {
-    let extent = command.extent;
-    match command.op {
-        Op::Read => {
-            counts.reads += 1;
-            counts.read_bytes += extent.len;
-            counts.read_pages += extent.page_count(page_bytes);
-        }
-        Op::Write => {
-            counts.writes += 1;
-            counts.write_bytes += extent.len;
-            counts.write_pages += extent.page_count(page_bytes);
-        }
-        Op::Trim | Op::WriteZeroes => {
-            counts.trims += 1;
-            counts.trim_bytes += extent.len;
-        }
-        Op::Flush => counts.flushes += 1,
-    }
-}
-
 /// Does a command on a translation layer.
 #[inline]
 pub(crate) fn execute<F: Ftl + ?Sized>(
@@ -89,7 +67,7 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
-        count(&mut self.counts, command, self.page_bytes);
+        self.counts.count(command, self.page_bytes);
         Ok(execute(&mut *self.ftl, command, payload, at)?)
     }
 

@@ -4,7 +4,7 @@ mod standard;
 
 pub use standard::{NvmSetError, SetFacts};
 
-use crate::block::{count, execute};
+use crate::block::execute;
 use crate::sets::Shared;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
@@ -234,7 +234,7 @@ impl Subsystem for NvmSubsystem {
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let space = &mut self.spaces[namespace as usize];
-        count(&mut space.counts, command, space.page_bytes);
+        space.counts.count(command, space.page_bytes);
         let extent = command.extent;
         if extent.end() > space.capacity_bytes {
             return Err(FtlError::OutOfRange { extent, capacity_bytes: space.capacity_bytes }.into());

@@ -11,7 +11,7 @@ use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{
     FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
-    placement_of_logs,
+    placement_of_logs, ratio,
 };
 use nandscape_core::namespace::Payload;
 use nandscape_core::{
@@ -176,11 +176,7 @@ fn document(
         end = end.max(device.idle_from());
     }
     let simulated_ns = end.since(run.start).0;
-    let per_second = |bytes: u64| {
-        if simulated_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / simulated_ns as f64 }
-    };
-    let ratio = |over: f64, under: u64| (under > 0).then(|| over / under as f64);
-    let programmed_bytes = totals.programs as f64 * f64::from(device.geometry().page_bytes);
+    let page_bytes = u64::from(device.geometry().page_bytes);
     RunResult {
         schema: SCHEMA,
         version: String::new(),
@@ -192,17 +188,14 @@ fn document(
         partial: run.partial,
         error: run.error,
         flash: FlashResult::new(totals, device.counters()),
-        waf: ratio(totals.programs as f64, host.write_pages),
-        waf_bytes: ratio(programmed_bytes, host.write_bytes),
+        waf: ratio(totals.programs, host.write_pages),
+        waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
         map,
         gc,
         merges,
         wear,
         time: TimeResult { simulated_ns, ..TimeResult::default() },
-        throughput: ThroughputResult {
-            read_bytes_per_s: per_second(host.read_bytes),
-            write_bytes_per_s: per_second(host.write_bytes),
-        },
+        throughput: ThroughputResult::new(&host, simulated_ns),
         latency_ns: recorder.latencies(),
         cost: cost.into(),
         jobs: Vec::new(),

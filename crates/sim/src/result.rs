@@ -267,6 +267,15 @@ pub struct TimeResult {
     pub host_pages_per_wall_s: f64,
 }
 
+impl TimeResult {
+    /// What `host` asked for took so long in the model, and in real time (0 where that is not known).
+    pub fn new(host: &HostCounts, simulated_ns: u64, wall_s: f64) -> Self {
+        let pages = (host.read_pages + host.write_pages) as f64;
+        let host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
+        Self { simulated_ns, wall_s, host_pages_per_wall_s }
+    }
+}
+
 /// Throughput in simulated time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ThroughputResult {
@@ -274,6 +283,20 @@ pub struct ThroughputResult {
     pub read_bytes_per_s: f64,
     /// Host bytes written per simulated second.
     pub write_bytes_per_s: f64,
+}
+
+impl ThroughputResult {
+    /// Of what `host` asked for, in so long a time; 0 in no time.
+    pub fn new(host: &HostCounts, simulated_ns: u64) -> Self {
+        let per_second =
+            |bytes: u64| if simulated_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / simulated_ns as f64 };
+        Self { read_bytes_per_s: per_second(host.read_bytes), write_bytes_per_s: per_second(host.write_bytes) }
+    }
+}
+
+/// `over / under`; `None` of nothing.
+pub fn ratio(over: u64, under: u64) -> Option<f64> {
+    (under > 0).then(|| over as f64 / under as f64)
 }
 
 /// What the translation layer costs, and how its space is divided.
@@ -508,9 +531,7 @@ impl RunResult {
 
     /// Fills in the wall time, which the simulator does not know.
     pub fn set_wall(&mut self, wall_s: f64) {
-        let pages = (self.host.read_pages + self.host.write_pages) as f64;
-        self.time.wall_s = wall_s;
-        self.time.host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
+        self.time = TimeResult::new(&self.host, self.time.simulated_ns, wall_s);
     }
 }
 

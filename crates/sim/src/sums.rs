@@ -1,6 +1,6 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
-use crate::result::FlashResult;
+use crate::result::{CostResult, FlashResult, GcResult, SetResult, WearResult, ratio};
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{Cause, Cost, FtlStats, OpCounts, Subsystem};
 use std::collections::BTreeMap;
@@ -12,16 +12,7 @@ pub fn hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
         if set.is_some_and(|set| set != info.set) {
             continue;
         }
-        let host = subsystem.host_counts(index as u32);
-        sum.reads += host.reads;
-        sum.writes += host.writes;
-        sum.trims += host.trims;
-        sum.flushes += host.flushes;
-        sum.read_bytes += host.read_bytes;
-        sum.write_bytes += host.write_bytes;
-        sum.trim_bytes += host.trim_bytes;
-        sum.read_pages += host.read_pages;
-        sum.write_pages += host.write_pages;
+        sum.add(&subsystem.host_counts(index as u32));
     }
     sum
 }
@@ -51,6 +42,25 @@ pub fn layers(subsystem: &dyn Subsystem) -> (FtlStats, Cost) {
         cost.logical_pages += c.logical_pages;
     }
     (stats, cost)
+}
+
+/// What a set did, with its wear as it is counted by whoever asks.
+pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
+    let device = subsystem.device(set);
+    let (host, totals, layer) =
+        (hosts(subsystem, Some(set)), device.medium_totals(), subsystem.ftl_stats(set));
+    let inside = subsystem.namespaces().iter().filter(|info| info.set == set);
+    SetResult {
+        set,
+        namespaces: inside.map(|info| info.name.clone()).collect(),
+        waf: ratio(totals.programs, host.write_pages),
+        waf_bytes: ratio(totals.programs * u64::from(device.geometry().page_bytes), host.write_bytes),
+        flash: FlashResult::new(totals, device.counters()),
+        gc: GcResult { runs: layer.gc_runs, moved_pages: layer.gc_moved_pages },
+        wear,
+        cost: CostResult::from(subsystem.cost(set)),
+        host,
+    }
 }
 
 /// What the flash of all sets did; `totals` are the medium's own.

@@ -6,11 +6,8 @@ use crate::Engine;
 use crate::clock::Clock;
 use crate::meter::Meter;
 use crate::pace::{LATE, Pace};
-use nandscape_core::namespace::HostCounts;
-use nandscape_core::{BlockId, OpCounts, Subsystem};
-use nandscape_sim::result::{
-    CostResult, FlashResult, GcResult, RunResult, SetResult, ThroughputResult, TimeResult, WearResult,
-};
+use nandscape_core::{BlockId, OpCounts};
+use nandscape_sim::result::{CostResult, RunResult, ThroughputResult, TimeResult, WearResult, ratio};
 use nandscape_sim::sums;
 use std::time::Instant;
 
@@ -26,8 +23,8 @@ impl Engine {
         let (recent_start, recent) = totals.recent();
         stat.interval = interval(&recent_start, &now, &recent);
         let wall_s = (now.at - totals.first.at).as_secs_f64();
-        stat.time = time(&stat.host, now.model.since(totals.first.model).0, wall_s);
-        stat.throughput = throughput(&stat.host, stat.time.simulated_ns);
+        stat.time = TimeResult::new(&stat.host, now.model.since(totals.first.model).0, wall_s);
+        stat.throughput = ThroughputResult::new(&stat.host, stat.time.simulated_ns);
         stat.latency_ns = Latencies::new(&totals.sum.model);
         stat.real_latency_ns = Latencies::new(&totals.sum.real);
         stat.queue = QueueStat { batches: totals.sum.batches, wait_ns: totals.sum.wait.summary() };
@@ -146,7 +143,7 @@ impl crate::stack::Stack {
             });
         }
         if subsystem.sets() > 1 {
-            stat.sets = (0..subsystem.sets()).map(|set| set_result(subsystem, set)).collect();
+            stat.sets = (0..subsystem.sets()).map(|set| sums::set(subsystem, set, WearResult::default())).collect();
         }
         stat
     }
@@ -156,27 +153,9 @@ fn to_json(report: impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(report).expect("a report of numbers and names is valid JSON")
 }
 
-fn set_result(subsystem: &dyn Subsystem, set: u16) -> SetResult {
-    let device = subsystem.device(set);
-    let (host, totals, layer) =
-        (sums::hosts(subsystem, Some(set)), device.medium_totals(), subsystem.ftl_stats(set));
-    let inside = subsystem.namespaces().iter().filter(|info| info.set == set);
-    SetResult {
-        set,
-        namespaces: inside.map(|info| info.name.clone()).collect(),
-        waf: ratio(totals.programs, host.write_pages),
-        waf_bytes: ratio(totals.programs * u64::from(device.geometry().page_bytes), host.write_bytes),
-        flash: FlashResult::new(totals, device.counters()),
-        gc: GcResult { runs: layer.gc_runs, moved_pages: layer.gc_moved_pages },
-        wear: WearResult::default(),
-        cost: CostResult::from(subsystem.cost(set)),
-        host,
-    }
-}
-
 fn interval(start: &Sample, now: &Sample, meter: &Meter) -> Interval {
     let seconds = (now.at - start.at).as_secs_f64();
-    let host = since(&now.host, &start.host);
+    let host = now.host.since(&start.host);
     let flash = OpCounts {
         programs: now.flash.programs - start.flash.programs,
         reads: now.flash.reads - start.flash.reads,
@@ -195,38 +174,6 @@ fn interval(start: &Sample, now: &Sample, meter: &Meter) -> Interval {
         host,
         flash,
     }
-}
-
-fn since(now: &HostCounts, before: &HostCounts) -> HostCounts {
-    HostCounts {
-        reads: now.reads.saturating_sub(before.reads),
-        writes: now.writes.saturating_sub(before.writes),
-        trims: now.trims.saturating_sub(before.trims),
-        flushes: now.flushes.saturating_sub(before.flushes),
-        read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
-        write_bytes: now.write_bytes.saturating_sub(before.write_bytes),
-        trim_bytes: now.trim_bytes.saturating_sub(before.trim_bytes),
-        read_pages: now.read_pages.saturating_sub(before.read_pages),
-        write_pages: now.write_pages.saturating_sub(before.write_pages),
-    }
-}
-
-fn time(host: &HostCounts, simulated_ns: u64, wall_s: f64) -> TimeResult {
-    let pages = (host.read_pages + host.write_pages) as f64;
-    TimeResult {
-        simulated_ns,
-        wall_s,
-        host_pages_per_wall_s: if wall_s > 0.0 { pages / wall_s } else { 0.0 },
-    }
-}
-
-fn throughput(host: &HostCounts, simulated_ns: u64) -> ThroughputResult {
-    let per_s = |bytes: u64| if simulated_ns > 0 { bytes as f64 * 1e9 / simulated_ns as f64 } else { 0.0 };
-    ThroughputResult { read_bytes_per_s: per_s(host.read_bytes), write_bytes_per_s: per_s(host.write_bytes) }
-}
-
-fn ratio(a: u64, b: u64) -> Option<f64> {
-    (b > 0).then(|| a as f64 / b as f64)
 }
 
 impl Latencies {

@@ -5,9 +5,8 @@ use super::measure::{Measure, Spread};
 use super::plan::Plan;
 use super::{JobOptions, erase_counts};
 use crate::result::{
-    CostResult, FlashResult, GcResult, JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError,
-    RunResult, SCHEMA, SetResult, SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult,
-    placement_of_logs,
+    JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA, SetResult, SyncResult,
+    ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs, ratio,
 };
 use crate::sums;
 use nandscape_core::{BlockId, OpCounts, Subsystem};
@@ -106,7 +105,6 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
     let host = sums::hosts(subsystem, None);
     let (stats, cost) = sums::layers(subsystem);
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let per_second = |bytes: u64| if end == 0 { 0.0 } else { bytes as f64 * 1e9 / end as f64 };
     let totals: OpCounts = (0..subsystem.sets()).fold(OpCounts::default(), |mut sum, set| {
         sum.add(subsystem.device(set).medium_totals());
         sum
@@ -138,10 +136,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         merges,
         wear: wear(subsystem, finished),
         time: TimeResult { simulated_ns: end, ..TimeResult::default() },
-        throughput: ThroughputResult {
-            read_bytes_per_s: per_second(host.read_bytes),
-            write_bytes_per_s: per_second(host.write_bytes),
-        },
+        throughput: ThroughputResult::new(&host, end),
         latency_ns,
         cost: cost.into(),
         lifetime: crate::LifetimeResult::default(),
@@ -155,10 +150,6 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         notes,
         host,
     }
-}
-
-fn ratio(over: u64, under: u64) -> Option<f64> {
-    (under > 0).then(|| over as f64 / under as f64)
 }
 
 /// All reads, all writes, and both, over all jobs.
@@ -276,28 +267,8 @@ fn set_results(subsystem: &dyn Subsystem, wear_before: &[Vec<u32>]) -> Vec<SetRe
     let now = erase_counts(subsystem);
     (0..subsystem.sets())
         .map(|set| {
-            let device = subsystem.device(set);
-            let host = sums::hosts(subsystem, Some(set));
-            let totals = device.medium_totals();
-            let stats = subsystem.ftl_stats(set);
-            let page_bytes = u64::from(device.geometry().page_bytes);
             let (good, _) = set_wear(subsystem, set, &wear_before[usize::from(set)], &now[usize::from(set)]);
-            SetResult {
-                set,
-                namespaces: subsystem
-                    .namespaces()
-                    .iter()
-                    .filter(|info| info.set == set)
-                    .map(|info| info.name.clone())
-                    .collect(),
-                waf: ratio(totals.programs, host.write_pages),
-                waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
-                flash: FlashResult::new(totals, device.counters()),
-                gc: GcResult { runs: stats.gc_runs, moved_pages: stats.gc_moved_pages },
-                wear: WearResult::new(good.into_iter()),
-                cost: CostResult::from(subsystem.cost(set)),
-                host,
-            }
+            sums::set(subsystem, set, WearResult::new(good.into_iter()))
         })
         .collect()
 }
