@@ -6,6 +6,7 @@
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
 //! * [`placement`]: what directives (streams, data placement) counted.
+//! * [`store`]: what a cache joins two of: a range of bytes behind any device.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
 //! * [`kinds`]: writes by what blocks hold.
@@ -30,6 +31,7 @@ pub mod recovery;
 pub mod registry;
 pub mod rng;
 pub mod sample;
+pub mod store;
 pub mod subsystem;
 pub mod time;
 pub mod units;
@@ -50,5 +52,6 @@ pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
+pub use store::{Store, StoreError};
 pub use subsystem::{NamespaceInfo, Single, Subsystem};
 pub use time::SimTime;

@@ -290,7 +290,10 @@ impl ThroughputResult {
     pub fn new(host: &HostCounts, simulated_ns: u64) -> Self {
         let per_second =
             |bytes: u64| if simulated_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / simulated_ns as f64 };
-        Self { read_bytes_per_s: per_second(host.read_bytes), write_bytes_per_s: per_second(host.write_bytes) }
+        Self {
+            read_bytes_per_s: per_second(host.read_bytes),
+            write_bytes_per_s: per_second(host.write_bytes),
+        }
     }
 }
 

@@ -143,7 +143,8 @@ impl crate::stack::Stack {
             });
         }
         if subsystem.sets() > 1 {
-            stat.sets = (0..subsystem.sets()).map(|set| sums::set(subsystem, set, WearResult::default())).collect();
+            stat.sets =
+                (0..subsystem.sets()).map(|set| sums::set(subsystem, set, WearResult::default())).collect();
         }
         stat
     }

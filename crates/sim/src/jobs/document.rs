@@ -5,8 +5,8 @@ use super::measure::{Measure, Spread};
 use super::plan::Plan;
 use super::{JobOptions, erase_counts};
 use crate::result::{
-    JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA, SetResult, SyncResult,
-    ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs, ratio,
+    JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA, SetResult,
+    SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs, ratio,
 };
 use crate::sums;
 use nandscape_core::{BlockId, OpCounts, Subsystem};

@@ -1,0 +1,15 @@
+//! Flash or RAM in front of disks.
+//!
+//! A cache joins a fast store to one slow store for each volume ([`nandscape_core::Store`]). Four kinds of policy decide, the engine acts:
+//! * [`eviction`]: which block leaves;
+//! * [`admission`]: what is not worth caching;
+//! * [`cleaning`]: when dirty blocks go to the disk, and which;
+//! * [`metadata`]: what is known of the cached blocks after a loss of power.
+
+pub mod admission;
+pub mod cleaning;
+pub mod eviction;
+pub mod key;
+pub mod metadata;
+
+pub use key::BlockKey;

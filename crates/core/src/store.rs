@@ -1,0 +1,120 @@
+//! What a cache joins two of: a range of bytes behind a device of any kind, in virtual time or for real.
+//!
+//! A store is less than a [`crate::Namespace`]: it need not have flash below. A namespace, a disk model, a RAM disk and a file are stores.
+//!
+//! State and time are apart, as on flash: a command takes effect on the bytes when it is submitted, in the order of submission; its
+//! token says when it completes. A store that keeps a queue and reorders it (a disk) does not know that at submission, and reports it through
+//! [`Store::advance`].
+
+use crate::addr::Extent;
+use crate::device::{Completion, Token};
+use crate::ftl::Allocation;
+use crate::namespace::{Command, HostCounts, Payload};
+use crate::subsystem::Subsystem;
+use crate::time::SimTime;
+
+/// Why a store refuses a command, or could not fulfil it. Nothing was changed, unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The command reaches past the end.
+    #[error("{len} bytes at offset {offset} reach past the end at {capacity}")]
+    OutOfRange {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// Not a whole number of blocks.
+    #[error("{len} bytes at offset {offset} are not whole blocks of {block} bytes")]
+    Unaligned {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// Block in bytes.
+        block: u32,
+    },
+    /// The bytes of this extent cannot be read or written. What a failed write left there is unknown.
+    #[error("input/output error at offset {offset}, {len} bytes: {detail}")]
+    Io {
+        /// First byte that is affected.
+        offset: u64,
+        /// Bytes that are affected.
+        len: u64,
+        /// What the device said.
+        detail: String,
+    },
+    /// Takes no more writes.
+    #[error("takes no more writes: {detail}")]
+    ReadOnly {
+        /// Why.
+        detail: String,
+    },
+    /// The device is gone: nothing works any more.
+    #[error("the device is gone: {detail}")]
+    Gone {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// A range of bytes behind a device.
+///
+/// Commands are submitted in nondecreasing time. Reads of bytes never written give zeroes. A write is volatile until a later
+/// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of [`Store::block_bytes`] is old or new.
+pub trait Store {
+    /// Capacity in bytes, a multiple of [`Store::block_bytes`].
+    fn capacity_bytes(&self) -> u64;
+
+    /// The unit of offsets and lengths, which is also what survives a loss of power whole.
+    fn block_bytes(&self) -> u32;
+
+    /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].
+    fn stores_bytes(&self) -> bool;
+
+    /// Executes a command issued at `at`. The token completes when it is answered.
+    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError>;
+
+    /// When a token completes, if that is known already.
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// Asks for a [`Completion`] with this tag from [`Store::advance`] when `token` completes. Only of tokens whose completion is not known.
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// Runs until `until`, inclusive, and appends what completed of what is watched, in the order of time.
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// When something will happen by itself; `None` where nothing is outstanding or every completion is known at submission.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// From when on nothing submitted is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
+
+    /// See [`crate::Ftl::allocation`]. By default everything is mapped, which is never wrong.
+    fn allocation(&self, extent: Extent) -> Allocation {
+        Allocation { is_mapped: true, bytes: extent.len }
+    }
+
+    /// What was asked of it since the last reset.
+    fn counts(&self) -> HostCounts;
+
+    /// The flash below, if it is flash.
+    fn flash(&self) -> Option<&dyn Subsystem> {
+        None
+    }
+
+    /// Nobody has anything to do from `at` until `until`.
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        let _ = (at, until);
+        Ok(())
+    }
+
+    /// Leaves it in a state that opens at once.
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError>;
+
+    /// Counters start anew, and every resource is free at `at`.
+    fn reset_counters(&mut self, at: SimTime);
+}
