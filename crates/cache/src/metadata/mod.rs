@@ -25,11 +25,17 @@ pub struct Write {
     pub bytes: Vec<u8>,
 }
 
+/// What the slots hold now, changes included that have been noted and not yet committed. The engine has it anyway, so that metadata need not keep it twice.
+pub trait Table {
+    /// What `slot` holds.
+    fn entry(&self, slot: u32) -> Option<Entry>;
+}
+
 /// Keeps the metadata of one cache.
 ///
-/// The engine's order for a commit: data written so far is flushed on the fast store, [`Metadata::commit`] gives the writes, these are written and flushed,
-/// then [`Metadata::committed`] is called. Where [`Metadata::is_in_place`] is false, the engine never overwrites data that a committed entry refers to: it
-/// writes to a free slot, and a slot becomes free only by a commit after its entry has been noted as gone.
+/// The engine's order for a commit: [`Metadata::commit`] gives the writes at the moment at which a flush of the fast store is submitted (so that the flush covers
+/// the data of all that is committed); when the flush is complete, the writes are made, in any order, and flushed; then [`Metadata::committed`] is called.
+/// Where [`Metadata::is_in_place`] is false, the engine never overwrites data that a committed entry refers to: it writes to a free slot.
 pub trait Metadata {
     /// Slots that fit.
     fn slots(&self) -> u32;
@@ -40,21 +46,31 @@ pub trait Metadata {
     /// Whether a slot's data may be overwritten while a committed entry refers to it, as the published designs do.
     fn is_in_place(&self) -> bool;
 
+    /// Whether a slot may be given to another block only once a commit has noted its entry as gone. Never false where nothing is in place.
+    fn is_reuse_deferred(&self) -> bool {
+        !self.is_in_place()
+    }
+
     /// Whether a change must be committed before the write that made it is answered, rather than before the next flush.
     fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool;
 
     /// `slot` now holds this, or nothing.
     fn note(&mut self, slot: u32, entry: Option<Entry>);
 
-    /// Changes noted since the last commit.
+    /// Changes noted since the last commit, at least; 0 if there is nothing to commit.
     fn noted(&self) -> u32;
 
+    /// Changes that one commit takes. The engine commits before more are noted.
+    fn room(&self) -> u32 {
+        u32::MAX
+    }
+
     /// Appends the writes that make durable what was noted so far. At most one commit is under way.
-    fn commit(&mut self, out: &mut Vec<Write>);
+    fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>);
 
     /// The writes of the last commit are durable.
     fn committed(&mut self);
 
-    /// Appends the writes of a clean removal, with which the next start finds everything.
-    fn close(&mut self, out: &mut Vec<Write>);
+    /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it; no commit is under way.
+    fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>);
 }
