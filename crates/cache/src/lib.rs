@@ -8,8 +8,10 @@
 
 pub mod admission;
 pub mod cleaning;
+pub mod counters;
 pub mod eviction;
 pub mod key;
 pub mod metadata;
 
+pub use counters::{CacheCounters, Counters, Gauges};
 pub use key::BlockKey;

@@ -42,6 +42,42 @@ pub enum Bypass {
     Failed,
 }
 
+impl Bypass {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Every reason, in the order of [`Bypass::index`].
+    pub const ALL: [Self; 8] = [
+        Self::Sequential,
+        Self::TooFewHits,
+        Self::Tag,
+        Self::Mode,
+        Self::Shape,
+        Self::NoRoom,
+        Self::Quota,
+        Self::Failed,
+    ];
+
+    /// Its place in arrays that count by reason.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::TooFewHits => "too-few-hits",
+            Self::Tag => "tag",
+            Self::Mode => "mode",
+            Self::Shape => "shape",
+            Self::NoRoom => "no-room",
+            Self::Quota => "quota",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Decides what is cached.
 pub trait Admission {
     /// Whether a request may enter the cache at all; asked once for each read or write, in order of arrival. Blocks of it that are cached already are
