@@ -1,0 +1,219 @@
+//! Bytes in memory, in pages that come into being when they are first written.
+
+use nandscape_core::{Allocation, Extent};
+
+/// Bytes of a page of memory.
+pub const PAGE_BYTES: u32 = 4096;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Pages of a chunk: one word of the bitmap each.
+const CHUNK_PAGES: u64 = 64;
+
+/// What a store in memory remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing: counters and time only. Everything counts as written.
+    Nothing,
+    /// Which pages were written, without their bytes.
+    Presence,
+    /// The bytes.
+    Bytes,
+}
+
+/// A chunk of pages. `pages` is empty where no bytes are kept.
+#[derive(Debug, Default)]
+struct Chunk {
+    present: u64,
+    pages: Vec<Option<Box<[u8; PAGE as usize]>>>,
+}
+
+/// What is stored, by pages. A page that is not there reads as zeroes.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    keep: Keep,
+    chunks: Vec<Option<Box<Chunk>>>,
+    /// Pages there are now.
+    pub pages: u64,
+    /// Pages that came into being since the beginning.
+    pub allocations: u64,
+}
+
+impl Contents {
+    pub fn new(capacity_bytes: u64, keep: Keep) -> Self {
+        let chunks = if keep == Keep::Nothing { 0 } else { capacity_bytes.div_ceil(PAGE * CHUNK_PAGES) };
+        let mut this = Self { keep, chunks: Vec::new(), pages: 0, allocations: 0 };
+        this.chunks.resize_with(usize::try_from(chunks).expect("a table of the chunks fits memory"), || None);
+        this
+    }
+
+    pub const fn keep(&self) -> Keep {
+        self.keep
+    }
+
+    /// Writes, or notes that it was written where `data` is `None`: bytes that nobody gave are zeroes.
+    pub fn write(&mut self, extent: Extent, data: Option<&[u8]>) {
+        if self.keep == Keep::Nothing {
+            return;
+        }
+        for (page, within, done) in pieces(extent) {
+            let len = within.len();
+            if let Some(bytes) = self.page_mut(page) {
+                match data {
+                    Some(data) => bytes[within].copy_from_slice(&data[done..done + len]),
+                    None => bytes[within].fill(0),
+                }
+            }
+        }
+    }
+
+    pub fn read(&self, extent: Extent, data: &mut [u8]) {
+        for (page, within, done) in pieces(extent) {
+            let target = &mut data[done..done + within.len()];
+            match self.page(page) {
+                Some(bytes) => target.copy_from_slice(&bytes[within]),
+                None => target.fill(0),
+            }
+        }
+    }
+
+    /// Frees the pages that lie wholly in `extent`, and zeroes its other bytes.
+    pub fn trim(&mut self, extent: Extent) {
+        if self.keep == Keep::Nothing {
+            return;
+        }
+        for (page, within, _) in pieces(extent) {
+            if !self.has(page) {
+                continue;
+            }
+            if within.len() as u64 == PAGE {
+                self.free(page);
+            } else if let Some(bytes) = self.page_mut(page) {
+                bytes[within].fill(0);
+            }
+        }
+    }
+
+    /// Frees everything; gives the pages that were there.
+    pub fn clear(&mut self) -> u64 {
+        self.chunks.fill_with(|| None);
+        std::mem::take(&mut self.pages)
+    }
+
+    pub fn allocation(&self, extent: Extent) -> Allocation {
+        if self.keep == Keep::Nothing || extent.len == 0 {
+            return Allocation { is_mapped: true, bytes: extent.len };
+        }
+        let first = extent.offset / PAGE;
+        let last = (extent.end() - 1) / PAGE;
+        let is_mapped = self.has(first);
+        let mut page = first + 1;
+        while page <= last {
+            let at = (page / CHUNK_PAGES) as usize;
+            if !is_mapped && page.is_multiple_of(CHUNK_PAGES) && self.chunks[at].is_none() {
+                page += CHUNK_PAGES;
+            } else if self.has(page) == is_mapped {
+                page += 1;
+            } else {
+                break;
+            }
+        }
+        Allocation { is_mapped, bytes: (page * PAGE).min(extent.end()) - extent.offset }
+    }
+
+    fn has(&self, page: u64) -> bool {
+        let (chunk, within) = split(page);
+        self.chunks[chunk].as_ref().is_some_and(|chunk| chunk.present >> within & 1 == 1)
+    }
+
+    fn page(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
+        let (chunk, within) = split(page);
+        self.chunks.get(chunk)?.as_ref()?.pages.get(within)?.as_deref()
+    }
+
+    /// Makes the page if it is not there. `None` where no bytes are kept.
+    fn page_mut(&mut self, page: u64) -> Option<&mut [u8; PAGE as usize]> {
+        let (at, within) = split(page);
+        let chunk = self.chunks[at].get_or_insert_default();
+        if chunk.present >> within & 1 == 0 {
+            chunk.present |= 1 << within;
+            self.pages += 1;
+            self.allocations += 1;
+        }
+        if self.keep != Keep::Bytes {
+            return None;
+        }
+        if chunk.pages.is_empty() {
+            chunk.pages.resize_with(CHUNK_PAGES as usize, || None);
+        }
+        Some(chunk.pages[within].get_or_insert_with(|| Box::new([0; PAGE as usize])))
+    }
+
+    fn free(&mut self, page: u64) {
+        let (at, within) = split(page);
+        let Some(chunk) = &mut self.chunks[at] else { return };
+        chunk.present &= !(1 << within);
+        if let Some(bytes) = chunk.pages.get_mut(within) {
+            *bytes = None;
+        }
+        if chunk.present == 0 {
+            self.chunks[at] = None;
+        }
+        self.pages -= 1;
+    }
+}
+
+const fn split(page: u64) -> (usize, usize) {
+    ((page / CHUNK_PAGES) as usize, (page % CHUNK_PAGES) as usize)
+}
+
+/// The pages of an extent: number, bytes within the page, bytes of the extent before it.
+fn pieces(extent: Extent) -> impl Iterator<Item = (u64, std::ops::Range<usize>, usize)> {
+    let mut at = extent.offset;
+    std::iter::from_fn(move || {
+        if at >= extent.end() {
+            return None;
+        }
+        let (page, start) = (at / PAGE, at % PAGE);
+        let len = (PAGE - start).min(extent.end() - at);
+        let done = at - extent.offset;
+        at += len;
+        Some((page, start as usize..(start + len) as usize, done as usize))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_there_from_its_first_write_to_its_trim() {
+        let mut contents = Contents::new(1 << 40, Keep::Bytes);
+        contents.write(Extent::new(4096 - 512, 1024), Some(&[7; 1024]));
+        assert_eq!((contents.pages, contents.allocations), (2, 2));
+        contents.trim(Extent::new(0, 4096));
+        assert_eq!(
+            (contents.pages, contents.allocations),
+            (1, 2),
+            "a freed page does not undo its allocation"
+        );
+        let mut bytes = [1; 1024];
+        contents.read(Extent::new(4096 - 512, 1024), &mut bytes);
+        assert_eq!((&bytes[..512], &bytes[512..]), (&[0; 512][..], &[7; 512][..]));
+        contents.trim(Extent::new(4096, 512));
+        contents.read(Extent::new(4096 - 512, 1024), &mut bytes);
+        assert_eq!((bytes, contents.pages), ([0; 1024], 1), "part of a page is zeroed in place");
+        assert_eq!((contents.clear(), contents.pages), (1, 0));
+    }
+
+    #[test]
+    fn allocation_ends_where_it_changes() {
+        let mut contents = Contents::new(1 << 30, Keep::Presence);
+        contents.write(Extent::new(300 * 4096, 3 * 4096), None);
+        let hole = contents.allocation(Extent::new(100, 1 << 29));
+        assert_eq!(hole, Allocation { is_mapped: false, bytes: 300 * 4096 - 100 });
+        let data = contents.allocation(Extent::new(301 * 4096 + 5, 1 << 20));
+        assert_eq!(data, Allocation { is_mapped: true, bytes: 2 * 4096 - 5 });
+        let tail = contents.allocation(Extent::new(303 * 4096, 100 * 4096));
+        assert_eq!(tail, Allocation { is_mapped: false, bytes: 100 * 4096 });
+    }
+}
