@@ -1,7 +1,17 @@
 //! What is not worth caching.
 
+mod all;
+mod bcache;
+mod chain;
+mod nhit;
+mod sequential;
+mod streams;
+mod tags;
+
+pub use chain::Chain;
+
 use crate::key::BlockKey;
-use nandscape_core::{Extent, Hint, Op, SimTime};
+use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime};
 use serde::Serialize;
 
 /// A request, as admission sees it.
@@ -40,6 +50,8 @@ pub enum Bypass {
     Quota,
     /// The fast device has failed.
     Failed,
+    /// The fast device answers too slowly for a request of this length.
+    Congested,
 }
 
 impl Bypass {
@@ -47,7 +59,7 @@ impl Bypass {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of [`Bypass::index`].
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Sequential,
         Self::TooFewHits,
         Self::Tag,
@@ -56,6 +68,7 @@ impl Bypass {
         Self::NoRoom,
         Self::Quota,
         Self::Failed,
+        Self::Congested,
     ];
 
     /// Its place in arrays that count by reason.
@@ -74,8 +87,20 @@ impl Bypass {
             Self::NoRoom => "no-room",
             Self::Quota => "quota",
             Self::Failed => "failed",
+            Self::Congested => "congested",
         }
     }
+}
+
+/// What the fast device took for something, told to admission so that it can send requests past a device that is overloaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// Read or write.
+    pub op: Op,
+    /// From submission to completion.
+    pub took: SimTime,
+    /// When it completed.
+    pub at: SimTime,
 }
 
 /// Decides what is cached.
@@ -86,5 +111,66 @@ pub trait Admission {
 
     /// Whether a block that is not cached may be inserted; asked for each of them, after [`Admission::request`] had let the request pass. `fill` is the share of
     /// slots in use, from 0 to 1.
-    fn block(&mut self, key: BlockKey, op: Op, fill: f32) -> Result<(), Bypass>;
+    fn block(&mut self, key: BlockKey, op: Op, fill: f32) -> Result<(), Bypass> {
+        let _ = (key, op, fill);
+        Ok(())
+    }
+
+    /// Asked once more of a read that missed, when its bytes have come from the disk and are about to be inserted: what arrived meanwhile may have
+    /// shown that they are not worth it. Nothing waits for this.
+    fn confirm(&mut self, ask: &Ask) -> Result<(), Bypass> {
+        let _ = ask;
+        Ok(())
+    }
+
+    /// Appends ranges that were let in and turned out not to be worth it since the last call, as volume and bytes. The cache may drop what is clean of them, and
+    /// loses nothing if it does not.
+    fn retract(&mut self, out: &mut Vec<(u16, Extent)>) {
+        let _ = out;
+    }
+
+    /// The fast device has answered.
+    fn served(&mut self, served: &Served) {
+        let _ = served;
+    }
+
+    /// Appends what explains the decisions: names and counts since the beginning.
+    fn counts(&self, out: &mut Vec<(&'static str, u64)>) {
+        let _ = out;
+    }
+
+    /// Memory held, in bytes.
+    fn memory_bytes(&self) -> u64;
 }
+
+/// What a policy is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Slots of the cache.
+    pub slots: u32,
+    /// Seed of random draws.
+    pub seed: u64,
+    /// Checked parameters of the policy.
+    pub params: &'a Params,
+}
+
+/// A registered policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Name, summary, source and parameters. Names of parameters are unique among all of [`ADMISSIONS`], since several policies are chained under one
+    /// table.
+    pub info: Info,
+    /// Makes one; an error where parameters are in range each and wrong together.
+    pub build: fn(&Setup<'_>) -> Result<Box<dyn Admission + Send>, ParamError>,
+}
+
+/// Every admission policy.
+pub static ADMISSIONS: &[Entry] = &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY];
+
+/// The policy of that name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ADMISSIONS.iter().find(|entry| entry.info.name == name)
+}
+
+#[cfg(test)]
+mod tests;

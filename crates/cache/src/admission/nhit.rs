@@ -1,0 +1,127 @@
+//! Only what is asked for often enough.
+
+use super::{Admission, Ask, Bypass, Entry};
+use crate::key::BlockKey;
+use nandscape_core::{Info, Op, Param, ParamKind};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    info: Info {
+        name: "n-hit",
+        summary: "a block is cached when it is asked for so many times, once the cache is nearly full",
+        source: "Open-CAS's promotion policy of that name",
+        params: &[
+            Param {
+                name: "hits",
+                summary: "the request for a block at which it is cached",
+                kind: ParamKind::Int { min: 1, max: 15 },
+                default: "3",
+            },
+            Param {
+                name: "hits_from",
+                summary: "share of slots in use below which everything is cached",
+                kind: ParamKind::Share,
+                default: "80%",
+            },
+            Param {
+                name: "hits_blocks",
+                summary: "blocks that are counted at a time, 4 bytes each; 0: as many as the cache has slots",
+                kind: ParamKind::Int { min: 0, max: 1 << 32 },
+                default: "0",
+            },
+        ],
+    },
+    build: |setup| {
+        let blocks = match setup.params.int("hits_blocks") {
+            0 => u64::from(setup.slots),
+            blocks => blocks,
+        };
+        let from = setup.params.share("hits_from") as f32;
+        Ok(Box::new(NHit {
+            hits: setup.params.int("hits") as u32,
+            from,
+            seen: Seen::new(blocks),
+            refused: 0,
+        }))
+    },
+};
+
+#[derive(Debug)]
+struct NHit {
+    hits: u32,
+    from: f32,
+    seen: Seen,
+    refused: u64,
+}
+
+impl Admission for NHit {
+    fn request(&mut self, _: &Ask) -> Result<(), Bypass> {
+        Ok(())
+    }
+
+    fn block(&mut self, key: BlockKey, _: Op, fill: f32) -> Result<(), Bypass> {
+        // Below the trigger nothing is counted either.
+        if fill < self.from || self.seen.count(key, self.hits) {
+            return Ok(());
+        }
+        self.refused += 1;
+        Err(Bypass::TooFewHits)
+    }
+
+    fn counts(&self, out: &mut Vec<(&'static str, u64)>) {
+        out.extend([("hits_too_few", self.refused), ("hits_forgotten", self.seen.forgotten)]);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.seen.groups.len() as u64 * size_of::<[u32; WAYS]>() as u64
+    }
+}
+
+/// Blocks that share a place; within it the one not asked for longest makes room.
+const WAYS: usize = 8;
+const COUNT_BITS: u32 = 4;
+
+/// Counts of the blocks seen lately, in a fixed table: 28 bits to tell blocks of a group apart, 4 bits of count. Two blocks are taken for one with a chance below 2^-25.
+/// An entry of 0 is empty.
+#[derive(Debug)]
+struct Seen {
+    groups: Vec<[u32; WAYS]>,
+    forgotten: u64,
+}
+
+impl Seen {
+    fn new(blocks: u64) -> Self {
+        let groups = blocks.div_ceil(WAYS as u64).max(1) as usize;
+        Self { groups: vec![[0; WAYS]; groups], forgotten: 0 }
+    }
+
+    /// Counts a request; whether it is the one of number `hits`, after which the block is no longer counted.
+    fn count(&mut self, key: BlockKey, hits: u32) -> bool {
+        let hash = mix(key.0);
+        let group = ((u128::from(hash) * self.groups.len() as u128) >> 64) as usize;
+        let group = &mut self.groups[group];
+        let tag = (hash as u32) >> COUNT_BITS;
+        let at = group.iter().position(|entry| *entry != 0 && *entry >> COUNT_BITS == tag);
+        let count = at.map_or(0, |at| group[at] & ((1 << COUNT_BITS) - 1)) + 1;
+        if count >= hits {
+            if let Some(at) = at {
+                group.copy_within(at + 1.., at);
+                group[WAYS - 1] = 0;
+            }
+            return true;
+        }
+        let last = at.unwrap_or(WAYS - 1);
+        self.forgotten += u64::from(at.is_none() && group[last] != 0);
+        group.copy_within(..last, 1);
+        group[0] = tag << COUNT_BITS | count;
+        false
+    }
+}
+
+/// A one-to-one scrambling of 64 bits (the finaliser of splitmix64: Steele, Lea and Flood, OOPSLA 2014).
+const fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
