@@ -186,9 +186,6 @@ impl<D: FlashDevice> PageLog<D> {
     /// dissolved.
     fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
         debug_assert_eq!(self.space.live(group), 0);
-        if self.space.full.contains(group) {
-            self.space.full.remove(group);
-        }
         let blocks: Vec<_> = self.space.blocks(group).collect();
         let mut done = Token::NONE;
         let mut is_whole = true;
@@ -206,6 +203,10 @@ impl<D: FlashDevice> PageLog<D> {
                 Some(erased) => done = self.base.device.join(done, erased),
                 None => is_whole = false,
             }
+        }
+        // Not before: if the device takes no erase any more, the group stays what it was.
+        if self.space.full.contains(group) {
+            self.space.full.remove(group);
         }
         if is_whole {
             self.space.give(&self.base, group);

@@ -488,9 +488,9 @@ impl<D: FlashDevice> Base<D> {
         }
     }
 
-    /// No room though there should be: from now on nothing is written.
+    /// No room though there should be: from now on nothing is written. The first reason stays.
     pub(crate) fn turn_read_only(&mut self, reason: &'static str) -> FtlError {
-        self.read_only = Some(reason);
+        let reason = *self.read_only.get_or_insert(reason);
         FtlError::ReadOnly { reason }
     }
 

@@ -103,6 +103,16 @@ impl<M: Medium> Faults<M> {
         self.next
     }
 
+    /// Whether a die does nothing any more.
+    pub fn has_stuck_die(&self) -> bool {
+        self.stuck.contains(&true)
+    }
+
+    /// Whether a fault other than rot keeps the data of a page from being read: it became unreadable, or its die is stuck.
+    pub fn is_withheld(&self, page: Ppn) -> bool {
+        self.is_unreadable(page) || self.stuck[self.unit_of(page)]
+    }
+
     fn chance(&mut self, rate: f64) -> bool {
         rate > 0.0 && unit(&mut self.rng) < rate
     }

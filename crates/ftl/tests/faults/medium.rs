@@ -1,0 +1,253 @@
+//! A medium with faults that the test can look at while a layer owns it, and that notes whose data each fault hit.
+
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn};
+use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
+use nandscape_media::{Medium, Nand};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The medium, for a device to own; a clone is the same medium.
+#[derive(Clone)]
+pub struct Held {
+    geometry: Geometry,
+    capabilities: Capabilities,
+    state: Arc<Mutex<State>>,
+}
+
+pub struct State {
+    medium: Faults<Nand>,
+    seen: FaultCounts,
+    has_stuck: bool,
+    /// Programmed pages whose data cannot be had, of those that were whole once.
+    bad: BTreeSet<Ppn>,
+    /// Logical pages whose data was hit, oldest first.
+    hits: Vec<Lpn>,
+    /// Logical pages whose data came back, since the same bit was flipped twice.
+    healed: Vec<Lpn>,
+    /// Reads that a checksum must have refused.
+    refused: u64,
+    /// Reads that gave an error although nothing is wrong with the page.
+    groundless: Vec<Ppn>,
+    /// What the medium does wrong, so that a test can show that it would be noticed.
+    sabotage: Sabotage,
+}
+
+/// What a medium does wrong on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    Nothing,
+    /// Rotten data is handed out as good.
+    HandOutRot,
+    /// Now and then a good page gives an error.
+    BlameGood,
+}
+
+impl Held {
+    pub fn new(nand: Nand, plan: FaultPlan) -> Self {
+        let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
+        let state = State {
+            medium: Faults::new(nand, plan).expect("a plan for this device"),
+            seen: FaultCounts::default(),
+            has_stuck: false,
+            bad: BTreeSet::new(),
+            hits: Vec::new(),
+            healed: Vec::new(),
+            refused: 0,
+            groundless: Vec::new(),
+            sabotage: Sabotage::Nothing,
+        };
+        Self { geometry, capabilities, state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        // A layer that panicked fails the test by itself.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Logical pages that were hit, and such that came back, since the last call.
+    pub fn take_events(&mut self) -> (Vec<Lpn>, Vec<Lpn>) {
+        (std::mem::take(&mut self.hits), std::mem::take(&mut self.healed))
+    }
+
+    /// Whether the data at a place cannot be had.
+    pub fn is_bad(&self, page: Ppn) -> bool {
+        self.bad.contains(&page)
+    }
+
+    pub const fn sabotage(&mut self, sabotage: Sabotage) {
+        self.sabotage = sabotage;
+    }
+
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    pub fn groundless(&self) -> &[Ppn] {
+        &self.groundless
+    }
+
+    pub const fn counts(&self) -> FaultCounts {
+        self.medium.counts()
+    }
+
+    /// Whether every page of the journal can be had.
+    pub fn is_journal_whole(&self) -> bool {
+        self.bad.iter().all(|page| self.owner(*page) != Some(Lpn::META))
+    }
+
+    /// The owner of a programmed page, whatever is wrong with the page but a program or an erase cut short.
+    fn owner(&self, page: Ppn) -> Option<Lpn> {
+        self.medium.medium().clone().read(page, None).ok().map(|oob| oob.lpn)
+    }
+
+    fn note(&mut self) {
+        let now = self.medium.counts();
+        let is_new = (now.rotten, now.unreadable) != (self.seen.rotten, self.seen.unreadable);
+        if is_new || self.has_stuck != self.medium.has_stuck_die() {
+            self.look();
+        }
+    }
+
+    /// Looks at every page, aside, so that nothing is counted.
+    fn look(&mut self) {
+        self.seen = self.medium.counts();
+        self.has_stuck = self.medium.has_stuck_die();
+        let mut aside = self.medium.clone();
+        let mut whole = aside.medium().clone();
+        let geometry = *aside.geometry();
+        let mut data = vec![0; geometry.page_bytes as usize];
+        for page in (0..geometry.pages()).map(Ppn) {
+            let Some(oob) = whole.read(page, None).ok() else { continue };
+            let is_bad = aside.read(page, Some(&mut data)).is_err();
+            if is_bad && self.bad.insert(page) {
+                self.hits.push(oob.lpn);
+            } else if !is_bad && self.bad.remove(&page) {
+                self.healed.push(oob.lpn);
+            }
+        }
+    }
+
+    fn forget(&mut self, geometry: &Geometry, block: BlockId) {
+        self.bad.retain(|page| geometry.block_of(*page) != block);
+    }
+
+    /// What a read gave, judged.
+    fn judge(&mut self, page: Ppn, result: Result<Oob, FlashError>) -> Result<Oob, FlashError> {
+        self.note();
+        match (self.sabotage, &result) {
+            (Sabotage::HandOutRot, Err(FlashError::Uncorrectable { .. })) => {
+                return self.medium.read(page, None);
+            }
+            (Sabotage::BlameGood, Ok(_)) if page.0 % 16 == 7 => {
+                return Err(FlashError::Uncorrectable { page });
+            }
+            _ => {}
+        }
+        if matches!(result, Err(FlashError::Uncorrectable { .. })) && self.owner(page).is_some() {
+            if !self.bad.contains(&page) {
+                self.groundless.push(page);
+            }
+            self.refused += u64::from(!self.medium.is_withheld(page));
+        }
+        result
+    }
+}
+
+impl Medium for Held {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+        let mut state = self.state();
+        let result = state.medium.read(page, data);
+        state.judge(page, result)
+    }
+
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+        let mut state = self.state();
+        let result = state.medium.read_part(page, start, data);
+        state.judge(page, result)
+    }
+
+    fn note_unmapped_read(&mut self) {
+        self.state().medium.note_unmapped_read();
+    }
+
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+        let mut state = self.state();
+        let result = state.medium.program(page, oob, data);
+        state.note();
+        result
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+        let mut state = self.state();
+        let result = state.medium.erase(block);
+        if result.is_ok() {
+            state.forget(&self.geometry, block);
+        }
+        state.note();
+        result
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        let mut state = self.state();
+        state.medium.mark_bad(block);
+        state.forget(&self.geometry, block);
+    }
+
+    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+        self.state().medium.tear_program(page)
+    }
+
+    fn tear_erase(&mut self, block: BlockId) {
+        self.state().medium.tear_erase(block);
+    }
+
+    fn rot(&mut self, page: Ppn, bit: u64) -> bool {
+        self.state().medium.rot(page, bit)
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.state().medium.health()
+    }
+
+    fn slow_factor(&self, page: Ppn) -> u32 {
+        self.state().medium.slow_factor(page)
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.state().medium.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.state().medium.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.state().medium.erase_count(block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.state().medium.is_bad(block)
+    }
+
+    fn totals(&self) -> OpCounts {
+        self.state().medium.totals()
+    }
+
+    fn reset_totals(&mut self) {
+        self.state().medium.reset_totals();
+    }
+
+    fn program_counts(&self) -> Option<&[u32]> {
+        None
+    }
+}
