@@ -12,6 +12,9 @@ pub mod counters;
 pub mod eviction;
 pub mod key;
 pub mod metadata;
+pub mod mode;
+pub mod status;
 
 pub use counters::{CacheCounters, Counters, Gauges};
 pub use key::BlockKey;
+pub use mode::Mode;
