@@ -1,6 +1,7 @@
 //! Stores that are no flash, in virtual time: what a cache has behind it, or in front.
 //!
 //! * [`ram`]: a RAM disk whose pages are allocated when they are first written;
+//! * [`disk`]: arm, rotation, zones, a queue that is reordered, read-ahead, a write cache;
 //! * [`rated`]: a drive of which four rates are known.
 //!
 //! [`mod@measure`] runs a benchmark on any store.
@@ -9,11 +10,13 @@
 
 mod base;
 mod contents;
+pub mod disk;
 pub mod measure;
 pub mod ram;
 pub mod rated;
 
 pub use contents::{Keep, PAGE_BYTES};
+pub use disk::Disk;
 pub use ram::RamDisk;
 pub use rated::RatedDrive;
 
