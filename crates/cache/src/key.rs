@@ -6,7 +6,7 @@
 pub struct BlockKey(pub u64);
 
 impl BlockKey {
-    const BLOCK_BITS: u32 = 48;
+    pub(crate) const BLOCK_BITS: u32 = 48;
 
     /// Block `block` (counted in cache blocks from the first byte) of volume `volume`.
     pub const fn new(volume: u16, block: u64) -> Self {

@@ -9,6 +9,7 @@
 pub mod admission;
 pub mod cleaning;
 pub mod counters;
+pub mod dirty;
 pub mod eviction;
 pub mod key;
 pub mod metadata;

@@ -21,6 +21,14 @@ pub struct View {
     pub cleaning: u32,
     /// Blocks cleaned since the beginning.
     pub cleaned: u64,
+    /// Blocks whose cleaning has been started since the beginning.
+    pub started: u64,
+    /// Disk writes that cleaning has issued since the beginning: neighbours in one write count once.
+    pub writes: u64,
+    /// Slots of a set; all of them where the cache is fully associative.
+    pub ways: u32,
+    /// The set with the most dirty blocks, and how many ([`crate::dirty::DirtyIndex::fullest_set`]); `None` without dirty blocks.
+    pub fullest: Option<(u32, u32)>,
 }
 
 /// In which order blocks are taken.
@@ -39,14 +47,48 @@ pub enum Order {
 pub struct Plan {
     /// Blocks to start cleaning now, at most.
     pub blocks: u32,
+    /// Disk writes to issue for them now, at most; blocks that would need more wait.
+    pub writes: u32,
     /// Which first.
     pub order: Order,
+    /// Only blocks of this set.
+    pub set: Option<u32>,
+    /// Only blocks that are dirty since this time or before.
+    pub until: Option<SimTime>,
     /// When to ask again, if no request comes before; `None` means at the next change of the dirty count.
     pub again: Option<SimTime>,
+}
+
+impl Plan {
+    /// Nothing to do before the dirty count changes.
+    pub const NONE: Self =
+        Self { blocks: 0, writes: u32::MAX, order: Order::Disk, set: None, until: None, again: None };
+
+    /// So many blocks, in this order, without other limits.
+    pub const fn of(blocks: u32, order: Order) -> Self {
+        Self { blocks, order, ..Self::NONE }
+    }
+}
+
+/// From when on the age of a dirty block counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Needs {
+    /// The policy does not look at ages: [`View::oldest`] may be `None`, and no memory is spent on them.
+    #[default]
+    NoAges,
+    /// Since it became dirty.
+    SinceDirty,
+    /// Since it was written last: [`crate::dirty::DirtyIndex::rewrite`] is called at each write of a dirty block.
+    SinceWritten,
 }
 
 /// Decides about cleaning.
 pub trait Cleaning {
     /// Asked when the dirty count has grown, when a cleaning has ended, when [`Plan::again`] is reached, and when the cache is idle.
     fn plan(&mut self, view: &View) -> Plan;
+
+    /// Which ages it looks at.
+    fn needs(&self) -> Needs {
+        Needs::NoAges
+    }
 }

@@ -1,0 +1,157 @@
+//! Against a plain map in which every question is answered by looking at everything.
+
+use super::*;
+use proptest::prelude::*;
+
+const SLOTS: u32 = 64;
+const WAYS: u32 = 8;
+
+/// Blocks by key: slot and when.
+type Model = BTreeMap<u64, (u32, u64)>;
+
+/// Keys with many neighbours, at the ends of volumes too.
+fn key(n: u64) -> BlockKey {
+    match n {
+        0..200 => BlockKey(n),
+        200..260 => BlockKey((1 << 48) - 30 + (n - 200)),
+        _ => BlockKey(u64::MAX - (n - 260)),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Dirty(u64),
+    Clean(usize),
+    Rewrite(usize),
+    Relabel(usize, usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..300u64).prop_map(Step::Dirty),
+        2 => any::<usize>().prop_map(Step::Clean),
+        1 => any::<usize>().prop_map(Step::Rewrite),
+        1 => (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Step::Relabel(a, b)),
+    ]
+}
+
+fn free_slots(model: &Model) -> Vec<u32> {
+    (0..SLOTS).filter(|slot| !model.values().any(|(used, _)| used == slot)).collect()
+}
+
+fn apply(step: &Step, at: u64, index: &mut DirtyIndex, model: &mut Model) {
+    let chosen = |n: usize, model: &Model| {
+        let (key, (slot, _)) = model.iter().nth(n % model.len().max(1))?;
+        Some((*key, *slot))
+    };
+    match *step {
+        Step::Dirty(n) => {
+            let Some(slot) = free_slots(model).first().copied() else { return };
+            let is_new = !model.contains_key(&key(n).0);
+            assert_eq!(index.insert(key(n), slot, SimTime(at)), is_new);
+            model.entry(key(n).0).or_insert((slot, at));
+        }
+        Step::Clean(n) => {
+            let Some((key, slot)) = chosen(n, model) else { return };
+            assert!(index.remove(BlockKey(key), slot));
+            assert!(!index.remove(BlockKey(key), slot));
+            model.remove(&key);
+        }
+        Step::Rewrite(n) => {
+            let Some((key, slot)) = chosen(n, model) else { return };
+            index.rewrite(slot, SimTime(at));
+            model.insert(key, (slot, at));
+        }
+        Step::Relabel(n, m) => {
+            let (Some((key, from)), free) = (chosen(n, model), free_slots(model)) else { return };
+            let Some(to) = free.get(m % free.len().max(1)) else { return };
+            index.relabel(from, *to);
+            model.get_mut(&key).unwrap().0 = *to;
+        }
+    }
+}
+
+/// The run as found by walking.
+fn run(model: &Model, key: BlockKey, limit: u32) -> Option<(BlockKey, u32)> {
+    model.get(&key.0)?;
+    let is_dirty = |n: u64| model.contains_key(&n) && BlockKey(n).volume() == key.volume();
+    let (mut first, mut last) = (key.0, key.0);
+    while last - first + 1 < u64::from(limit) && last < u64::MAX && is_dirty(last + 1) {
+        last += 1;
+    }
+    while last - first + 1 < u64::from(limit) && first > 0 && is_dirty(first - 1) {
+        first -= 1;
+    }
+    Some((BlockKey(first), (last - first + 1) as u32))
+}
+
+fn compare(index: &DirtyIndex, model: &Model) {
+    assert_eq!(index.len() as usize, model.len());
+    assert_eq!(index.is_empty(), model.is_empty());
+    let mut by_age: Vec<_> = model.values().map(|(slot, at)| (*slot, SimTime(*at))).collect();
+    by_age.sort_by_key(|(_, at)| *at);
+    assert_eq!(index.by_age().collect::<Vec<_>>(), by_age);
+    assert_eq!(index.oldest(), by_age.first().copied());
+    let in_set = |set| model.values().filter(|(slot, _)| slot / WAYS == set).count() as u32;
+    for set in 0..SLOTS / WAYS {
+        assert_eq!(index.len_of_set(set), in_set(set));
+    }
+    let most = (0..SLOTS / WAYS).map(in_set).max().filter(|most| *most > 0);
+    assert_eq!(index.fullest_set().map(|(_, count)| count), most);
+    if let Some((set, count)) = index.fullest_set() {
+        assert_eq!(in_set(set), count);
+    }
+    for n in 0..300 {
+        let key = key(n);
+        assert_eq!(index.has(key), model.contains_key(&key.0));
+        let next = model.range(key.0..).next().or(model.iter().next()).map(|(next, _)| BlockKey(*next));
+        assert_eq!(index.next_on_disk(key), next);
+        for limit in [1, 2, 7, 64, 100] {
+            assert_eq!(index.run(key, limit), run(model, key, limit), "{key:?}, at most {limit}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn the_index_agrees_with_a_plain_map(steps in prop::collection::vec(step(), 0..200)) {
+        let mut index = DirtyIndex::new(SLOTS, WAYS, true);
+        let mut model = Model::new();
+        for (at, step) in steps.iter().enumerate() {
+            apply(step, at as u64, &mut index, &mut model);
+            if at % 40 == 0 {
+                compare(&index, &model);
+            }
+        }
+        compare(&index, &model);
+    }
+}
+
+#[test]
+fn a_run_over_several_chunks_is_one_and_stops_at_the_limit() {
+    let mut index = DirtyIndex::new(4096, 4096, false);
+    for block in 10..1000u64 {
+        index.insert(BlockKey::new(3, block), block as u32, SimTime::ZERO);
+    }
+    assert_eq!(index.run(BlockKey::new(3, 500), 10_000), Some((BlockKey::new(3, 10), 990)));
+    assert_eq!(index.run(BlockKey::new(3, 500), 300), Some((BlockKey::new(3, 500), 300)));
+    assert_eq!(index.run(BlockKey::new(3, 900), 300), Some((BlockKey::new(3, 700), 300)));
+    assert_eq!(index.run(BlockKey::new(3, 5), 300), None);
+    assert_eq!(index.oldest(), None, "ages are not kept");
+}
+
+#[test]
+fn memory_is_small_where_neighbours_are_dirty_and_nothing_when_clean() {
+    let mut index = DirtyIndex::new(1 << 16, 1 << 16, false);
+    assert_eq!(index.memory_bytes(), 0);
+    for slot in 0..1 << 16 {
+        index.insert(BlockKey(u64::from(slot)), slot, SimTime::ZERO);
+    }
+    assert!(index.memory_bytes() * 2 <= 1 << 16, "half a byte a block, not {}", index.memory_bytes());
+    for slot in 0..1 << 16 {
+        index.remove(BlockKey(u64::from(slot)), slot);
+    }
+    assert_eq!(index.memory_bytes(), 0);
+}
