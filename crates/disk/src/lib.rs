@@ -4,12 +4,13 @@
 //! * [`disk`]: arm, rotation, zones, a queue that is reordered, read-ahead, a write cache;
 //! * [`rated`]: a drive of which four rates are known.
 //!
-//! [`mod@measure`] runs a benchmark on any store.
+//! [`decorate`] has stores around stores: cuts of power and errors at any operation. [`mod@measure`] runs a benchmark on any store.
 //!
 //! Each keeps bytes or only its state, as it is made ([`Keep`]). None reads a clock: a run is a function of parameters and commands.
 
 mod base;
 mod contents;
+pub mod decorate;
 pub mod disk;
 pub mod measure;
 pub mod ram;

@@ -1,0 +1,67 @@
+//! Stores around stores: errors, cuts of power, and a handle to look inside.
+
+mod cut;
+mod failing;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+pub use cut::{Cut, Fate};
+pub use failing::{Failing, Fault, When};
+pub use shared::Shared;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts the commands of several stores together, from 0, so that a moment between two commands of either side of a cache has one number.
+#[derive(Clone, Debug, Default)]
+pub struct Operations(Arc<AtomicU64>);
+
+impl Operations {
+    /// Commands so far.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The number of a new command.
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Everything but `submit`, `flash`, `counts` and `reset_counters`, passed on to a field.
+macro_rules! pass_on {
+    ($field:ident) => {
+        fn capacity_bytes(&self) -> u64 {
+            self.$field.capacity_bytes()
+        }
+        fn block_bytes(&self) -> u32 {
+            self.$field.block_bytes()
+        }
+        fn stores_bytes(&self) -> bool {
+            self.$field.stores_bytes()
+        }
+        fn completion(&self, token: Token) -> Option<SimTime> {
+            self.$field.completion(token)
+        }
+        fn watch(&mut self, token: Token, tag: u64) {
+            self.$field.watch(token, tag);
+        }
+        fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+            self.$field.advance(until, out);
+        }
+        fn next_event(&self) -> Option<SimTime> {
+            self.$field.next_event()
+        }
+        fn idle_from(&self) -> SimTime {
+            self.$field.idle_from()
+        }
+        fn allocation(&self, extent: Extent) -> Allocation {
+            self.$field.allocation(extent)
+        }
+        fn flash(&self) -> Option<&dyn Subsystem> {
+            self.$field.flash()
+        }
+    };
+}
+use pass_on;

@@ -1,0 +1,193 @@
+//! A loss of power at a given operation.
+
+use super::{Operations, pass_on};
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{
+    Allocation, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
+};
+use std::collections::BTreeMap;
+
+/// What becomes of writes that no completed flush covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// All are lost.
+    Lost,
+    /// All are kept, that of the very operation too.
+    Kept,
+    /// Each block holds what it held after the last flush or after any write since, by chance.
+    Torn {
+        /// Of the chance.
+        seed: u64,
+    },
+}
+
+/// Blocks since the last flush that completed: what each held then, and what was written since with the number of the write.
+type Volatile = BTreeMap<u64, Vec<(u64, Box<[u8]>)>>;
+
+/// A store with bytes that loses power when the operation with a given number ([`Operations`]) is submitted to it or to another store with the same
+/// counter. Everything fails then, until [`Cut::restore`].
+///
+/// A flush covers what was submitted before it, and counts once it has completed at the time of a later command. To know what a write replaces, that is read
+/// from the store below, which takes its time and is counted there; [`Store::counts`] of this one counts what was asked of it.
+pub struct Cut {
+    store: Box<dyn Store + Send>,
+    operations: Operations,
+    lost_at: u64,
+    volatile: Volatile,
+    /// Flushes that have not completed yet: number and token.
+    flushes: Vec<(u64, Token)>,
+    counts: HostCounts,
+}
+
+impl Cut {
+    /// A store that loses power at the operation `lost_at`; `u64::MAX` is never.
+    ///
+    /// # Panics
+    /// If the store keeps no bytes.
+    pub fn new(store: Box<dyn Store + Send>, operations: Operations, lost_at: u64) -> Self {
+        assert!(store.stores_bytes(), "a store without bytes has nothing to lose");
+        let (volatile, flushes) = (Volatile::new(), Vec::new());
+        Self { store, operations, lost_at, volatile, flushes, counts: HostCounts::default() }
+    }
+
+    /// Whether the power is gone.
+    pub fn is_cut(&self) -> bool {
+        self.operations.count() > self.lost_at
+    }
+
+    /// Blocks whose content depends on the [`Fate`].
+    pub fn volatile_blocks(&self) -> u64 {
+        self.volatile.len() as u64
+    }
+
+    /// Power comes back at `at`, and goes again at the operation `lost_at`, counted on. The store then holds what `fate` leaves.
+    pub fn restore(&mut self, fate: Fate, at: SimTime, lost_at: u64) -> Result<(), StoreError> {
+        self.settle(at);
+        let mut chance = seeded(if let Fate::Torn { seed } = fate { seed } else { 0 });
+        let block = self.store.block_bytes();
+        for (number, versions) in std::mem::take(&mut self.volatile) {
+            let version = match fate {
+                Fate::Lost => 0,
+                Fate::Kept => versions.len() - 1,
+                Fate::Torn { .. } => below(&mut chance, versions.len() as u64) as usize,
+            };
+            let extent = Extent::new(number * u64::from(block), u64::from(block));
+            let command = Command { op: Op::Write, extent, hint: Hint::default() };
+            self.store.submit(command, Payload::Write(&versions[version].1), at)?;
+        }
+        self.store.reset_counters(at);
+        self.flushes.clear();
+        self.lost_at = lost_at;
+        Ok(())
+    }
+
+    /// Forgets what completed flushes have made durable.
+    fn settle(&mut self, at: SimTime) {
+        let store = &self.store;
+        let mut durable = None;
+        self.flushes.retain(|(number, token)| {
+            let is_done = store.completion(*token).is_some_and(|done| done <= at);
+            if is_done {
+                durable = durable.max(Some(*number));
+            }
+            !is_done
+        });
+        let Some(durable) = durable else { return };
+        self.volatile.retain(|_, versions| {
+            let newest = versions.iter().rposition(|(number, _)| *number < durable).unwrap_or(0);
+            versions.drain(..newest);
+            versions.len() > 1
+        });
+    }
+
+    /// Notes what each block of a write holds after it.
+    fn note(&mut self, number: u64, command: Command, data: &[u8], at: SimTime) -> Result<(), StoreError> {
+        let block = u64::from(self.store.block_bytes());
+        let first = command.extent.offset / block;
+        for (index, new) in data.chunks(block as usize).enumerate() {
+            let key = first + index as u64;
+            if !self.volatile.contains_key(&key) {
+                let mut old = vec![0; block as usize].into_boxed_slice();
+                let extent = Extent::new(key * block, block);
+                let read = Command { op: Op::Read, extent, hint: Hint::default() };
+                self.store.submit(read, Payload::Read(&mut old), at)?;
+                // As old as anything.
+                self.volatile.insert(key, vec![(0, old)]);
+            }
+            let versions = self.volatile.get_mut(&key).expect("it was put there");
+            versions.push((number, new.into()));
+        }
+        Ok(())
+    }
+
+    fn gone(&self) -> StoreError {
+        StoreError::Gone { detail: format!("power was lost at operation {}", self.lost_at) }
+    }
+}
+
+impl Store for Cut {
+    pass_on!(store);
+
+    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+        if self.is_cut() {
+            return Err(self.gone());
+        }
+        let number = self.operations.next();
+        self.counts.count(command, self.store.block_bytes());
+        if command.op != Op::Flush {
+            crate::base::check(command.extent, self.capacity_bytes(), self.block_bytes())?;
+        }
+        self.settle(at);
+        match (command.op, &payload) {
+            (Op::Write, Payload::Write(data)) => self.note(number, command, data, at)?,
+            (Op::Write | Op::Trim | Op::WriteZeroes, _) => {
+                self.note(number, command, &vec![0; command.extent.len as usize], at)?;
+            }
+            (Op::Read | Op::Flush, _) => {}
+        }
+        if number >= self.lost_at {
+            return Err(self.gone());
+        }
+        let token = self.store.submit(command, payload, at)?;
+        if command.op == Op::Flush {
+            self.flushes.push((number, token));
+        }
+        Ok(token)
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        if self.is_cut() { Err(self.gone()) } else { self.store.idle(at, until) }
+    }
+
+    /// Counts as a flush.
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        if self.is_cut() {
+            return Err(self.gone());
+        }
+        let number = self.operations.next();
+        self.settle(at);
+        if number >= self.lost_at {
+            return Err(self.gone());
+        }
+        let token = self.store.shutdown(at)?;
+        self.flushes.push((number, token));
+        Ok(token)
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.settle(at);
+        self.counts = HostCounts::default();
+        self.store.reset_counters(at);
+    }
+}
+
+impl std::fmt::Debug for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cut").field("lost_at", &self.lost_at).finish_non_exhaustive()
+    }
+}

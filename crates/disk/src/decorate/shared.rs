@@ -1,0 +1,88 @@
+//! A store that has two owners: a cache, and the test that looks at it.
+
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{Allocation, Command, Completion, Extent, SimTime, Store, StoreError, Token};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A handle to a store. What is below is not shown as flash, whatever it is.
+#[derive(Debug)]
+pub struct Shared<S>(Arc<Mutex<S>>);
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Shared<S> {
+    /// The first handle.
+    pub fn new(store: S) -> Self {
+        Self(Arc::new(Mutex::new(store)))
+    }
+
+    /// The store itself, as long as the guard lives.
+    ///
+    /// # Panics
+    /// If a thread panicked while it had it.
+    pub fn get(&self) -> MutexGuard<'_, S> {
+        self.0.lock().expect("nobody panicked with the store in hand")
+    }
+}
+
+impl<S: Store> Store for Shared<S> {
+    fn capacity_bytes(&self) -> u64 {
+        self.get().capacity_bytes()
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.get().block_bytes()
+    }
+
+    fn stores_bytes(&self) -> bool {
+        self.get().stores_bytes()
+    }
+
+    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+        self.get().submit(command, payload, at)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.get().completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.get().watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.get().advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.get().next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.get().idle_from()
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        self.get().allocation(extent)
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.get().counts()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        self.get().idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        self.get().shutdown(at)
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.get().reset_counters(at);
+    }
+}
