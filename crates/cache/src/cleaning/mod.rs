@@ -1,6 +1,18 @@
 //! When dirty blocks go to the disk, and which.
 
-use nandscape_core::SimTime;
+mod alru;
+mod caps;
+mod idle_age;
+mod none;
+mod pi_rate;
+mod set_threshold;
+mod smq;
+mod watermarks;
+
+pub use caps::CAPS;
+
+use nandscape_core::{Info, ParamError, Params, SimTime, registry};
+use std::collections::BTreeMap;
 
 /// What a cleaning policy may look at.
 #[derive(Clone, Copy, Debug)]
@@ -92,3 +104,70 @@ pub trait Cleaning {
         Needs::NoAges
     }
 }
+
+/// What a policy is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Slots of the cache.
+    pub slots: u32,
+    /// Slots of a set.
+    pub ways: u32,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Checked parameters of the policy.
+    pub params: &'a Params,
+}
+
+/// A registered policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Name, summary, source and parameters.
+    pub info: Info,
+    /// Makes one; an error where parameters are in range each and wrong together.
+    pub build: fn(&Setup<'_>) -> Result<Box<dyn Cleaning + Send>, ParamError>,
+}
+
+/// Every cleaning policy.
+pub static CLEANINGS: &[Entry] = &[
+    none::ENTRY,
+    pi_rate::ENTRY,
+    watermarks::ENTRY,
+    set_threshold::ENTRY,
+    idle_age::ENTRY,
+    smq::ENTRY,
+    alru::ENTRY,
+];
+
+/// The policy of that name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    CLEANINGS.iter().find(|entry| entry.info.name == name)
+}
+
+/// The policy `name` with its share of the `typed` parameters, under the limits of [`CAPS`] if any is typed. `prefix` is the table that the keys stand in, for errors.
+///
+/// # Errors
+///
+/// An unknown name or key; a value out of range; values that contradict each other.
+pub fn build(
+    name: &str,
+    prefix: &str,
+    typed: &BTreeMap<String, String>,
+    (slots, ways, block_bytes): (u32, u32, u32),
+) -> Result<Box<dyn Cleaning + Send>, ParamError> {
+    let entry = find(name)
+        .ok_or_else(|| registry::unknown_name("cleaning", name, CLEANINGS.iter().map(|entry| &entry.info)))?;
+    let is_cap = |key: &str| CAPS.params.iter().any(|p| p.name == key);
+    let (of_caps, own) = typed.clone().into_iter().partition(|(key, _)| is_cap(key));
+    let params = Params::check(&entry.info, prefix, &own)?;
+    let caps = Params::check(&CAPS, prefix, &of_caps)?;
+    let inner = (entry.build)(&Setup { slots, ways, block_bytes, params: &params })?;
+    Ok(caps::wrap(inner, &Setup { slots, ways, block_bytes, params: &caps }))
+}
+
+/// Blocks that are a share of `of`, rounded down.
+fn part(of: u32, share: f64) -> u32 {
+    (f64::from(of) * share) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! A cleaner that wakes at intervals.
+
+use super::{Cleaning, Entry, Needs, Order, Plan, View};
+use nandscape_core::{Info, Param, ParamKind, SimTime};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    info: Info {
+        name: "alru",
+        summary: "wakes at intervals, and if hosts are quiet cleans what was not written lately",
+        source: "Open-CAS ALRU: wake_up, staleness_time, flush_max_buffers, activity_threshold",
+        params: &[
+            Param {
+                name: "alru_wake",
+                summary: "sleep after a pass that left nothing stale",
+                kind: ParamKind::Time,
+                default: "20s",
+            },
+            Param {
+                name: "alru_stale",
+                summary: "time since its last write from which a block is cleaned",
+                kind: ParamKind::Time,
+                default: "120s",
+            },
+            Param {
+                name: "alru_buffers",
+                summary: "blocks of a pass",
+                kind: ParamKind::Int { min: 1, max: 10_000 },
+                default: "100",
+            },
+            Param {
+                name: "alru_activity",
+                summary: "time without a request before it works",
+                kind: ParamKind::Time,
+                default: "10s",
+            },
+        ],
+    },
+    build: |setup| {
+        let params = setup.params;
+        Ok(Box::new(Alru {
+            wake: params.time_ns("alru_wake"),
+            stale: params.time_ns("alru_stale"),
+            buffers: params.int32("alru_buffers"),
+            activity: params.time_ns("alru_activity"),
+            next: SimTime::ZERO,
+        }))
+    },
+};
+
+#[derive(Debug)]
+struct Alru {
+    wake: u64,
+    stale: u64,
+    buffers: u32,
+    activity: u64,
+    /// When it wakes.
+    next: SimTime,
+}
+
+impl Cleaning for Alru {
+    fn plan(&mut self, view: &View) -> Plan {
+        let Some(oldest) = view.oldest else { return Plan::NONE };
+        if view.at < self.next {
+            return Plan { again: Some(self.next), ..Plan::NONE };
+        }
+        let is_quiet = view.at.since(view.last_request).0 >= self.activity;
+        if !is_quiet || view.at < oldest + self.stale {
+            self.next = SimTime(view.at.0.saturating_add(self.wake.max(1)));
+            return Plan { again: Some(self.next), ..Plan::NONE };
+        }
+        // The next pass follows when this one is written.
+        let blocks = if view.cleaning == 0 { self.buffers } else { 0 };
+        Plan { until: Some(SimTime(view.at.0 - self.stale)), ..Plan::of(blocks, Order::Oldest) }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::SinceWritten
+    }
+}

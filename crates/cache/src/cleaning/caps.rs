@@ -1,0 +1,124 @@
+//! Limits on what any cleaning policy may do to the disk.
+
+use super::{Cleaning, Needs, Plan, Setup, View};
+use nandscape_core::{Info, Param, ParamKind, SimTime};
+
+/// Limits that stand beside the parameters of every policy.
+pub const CAPS: Info = Info {
+    name: "caps",
+    summary: "bytes and writes a second that cleaning may send to the disk",
+    source: "asked for by users of Open-CAS (caching survey, section 5)",
+    params: &[
+        Param {
+            name: "clean_bandwidth",
+            summary: "bytes a second at most; absent: no limit",
+            kind: ParamKind::Size { min: 1, max: 1 << 50 },
+            default: "",
+        },
+        Param {
+            name: "clean_iops",
+            summary: "disk writes a second at most; absent: no limit",
+            kind: ParamKind::Int { min: 1, max: 1_000_000_000 },
+            default: "",
+        },
+        Param {
+            name: "clean_burst",
+            summary: "what was not used of a limit is kept for so long",
+            kind: ParamKind::Time,
+            default: "10ms",
+        },
+    ],
+};
+
+/// Puts a policy under the limits that were given, if any.
+pub fn wrap(inner: Box<dyn Cleaning + Send>, setup: &Setup<'_>) -> Box<dyn Cleaning + Send> {
+    let params = setup.params;
+    let burst = params.time_ns("clean_burst");
+    let bytes = params.get("clean_bandwidth").map(|_| params.size("clean_bandwidth"));
+    let writes = params.get("clean_iops").map(|_| params.int("clean_iops"));
+    if bytes.is_none() && writes.is_none() {
+        return inner;
+    }
+    let block = u64::from(setup.block_bytes);
+    Box::new(Capped {
+        inner,
+        blocks: bytes.map(|rate| Bucket::new(rate, block, burst)),
+        writes: writes.map(|rate| Bucket::new(rate, 1, burst)),
+    })
+}
+
+/// Credit grows with time and is spent by pieces. In any span of `t` seconds at most `rate * t` plus what the bucket holds is spent: `burst` of the rate,
+/// or one piece if that is more.
+#[derive(Debug)]
+struct Bucket {
+    /// Units a second, which is also 1e-9 units of credit a nanosecond.
+    rate: u64,
+    /// Credit for a piece, in 1e-9 units.
+    piece: u128,
+    most: u128,
+    credit: u128,
+    at: SimTime,
+    /// Pieces counted so far.
+    counted: u64,
+}
+
+const NANO: u128 = 1_000_000_000;
+
+impl Bucket {
+    fn new(rate: u64, units: u64, burst_ns: u64) -> Self {
+        let piece = u128::from(units) * NANO;
+        let most = (u128::from(rate) * u128::from(burst_ns)).max(piece);
+        Self { rate, piece, most, credit: most, at: SimTime::ZERO, counted: 0 }
+    }
+
+    /// Takes account of `counted` pieces begun since the beginning; how many may begin now.
+    fn allowance(&mut self, at: SimTime, counted: u64) -> u32 {
+        let spent = u128::from(counted - self.counted) * self.piece;
+        self.counted = counted;
+        // What was begun came out of what was there when it was allowed.
+        self.credit = self.credit.saturating_sub(spent);
+        let earned = u128::from(at.since(self.at).0) * u128::from(self.rate);
+        self.credit = (self.credit + earned).min(self.most);
+        self.at = self.at.max(at);
+        u32::try_from(self.credit / self.piece).unwrap_or(u32::MAX)
+    }
+
+    /// When there is credit for a piece again, once `granted` are begun.
+    fn next(&self, granted: u32) -> SimTime {
+        let needed = (u128::from(granted) + 1) * self.piece;
+        let missing = needed.saturating_sub(self.credit);
+        let wait = missing.div_ceil(u128::from(self.rate));
+        SimTime(self.at.0.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+}
+
+struct Capped {
+    inner: Box<dyn Cleaning + Send>,
+    blocks: Option<Bucket>,
+    writes: Option<Bucket>,
+}
+
+impl Cleaning for Capped {
+    fn plan(&mut self, view: &View) -> Plan {
+        let blocks = self.blocks.as_mut().map_or(u32::MAX, |bucket| bucket.allowance(view.at, view.started));
+        let writes = self.writes.as_mut().map_or(u32::MAX, |bucket| bucket.allowance(view.at, view.writes));
+        let mut plan = self.inner.plan(view);
+        let is_held = plan.blocks > blocks || plan.blocks > 0 && writes == 0;
+        plan.blocks = if writes == 0 { 0 } else { plan.blocks.min(blocks) };
+        plan.writes = plan.writes.min(writes);
+        if is_held {
+            // Of the writes at least one will be made; how many more is not known yet.
+            let next =
+                |bucket: &Option<Bucket>, granted| bucket.as_ref().map_or(view.at, |b| b.next(granted));
+            let free = next(&self.blocks, plan.blocks).max(next(&self.writes, plan.blocks.min(1)));
+            let free = free.max(view.at + 1);
+            plan.again =
+                Some(plan.again.filter(|again| *again > view.at).map_or(free, |again| again.min(free)));
+        }
+        plan
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
+    }
+}
