@@ -5,11 +5,14 @@
 //! * [`admission`]: what is not worth caching;
 //! * [`cleaning`]: when dirty blocks go to the disk, and which;
 //! * [`metadata`]: what is known of the cached blocks after a loss of power.
+//!
+//! The engine is [`engine::Cache`].
 
 pub mod admission;
 pub mod cleaning;
 pub mod counters;
 pub mod dirty;
+pub mod engine;
 pub mod eviction;
 pub mod key;
 pub mod metadata;
@@ -17,5 +20,6 @@ pub mod mode;
 pub mod status;
 
 pub use counters::{CacheCounters, Counters, Gauges};
+pub use engine::{Cache, CacheError, Map, Setup};
 pub use key::BlockKey;
 pub use mode::Mode;

@@ -1,0 +1,50 @@
+//! Which set a block belongs to.
+
+use super::index::mix;
+use crate::key::BlockKey;
+
+/// How blocks are spread over sets of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// One set: every block may lie in every slot.
+    Full,
+    /// Runs of as many neighbouring blocks as a set has slots share a set, and the sets are taken in turn (`FlashCache` before its
+    /// cluster hash, `EnhanceIO`, `RapidCache`).
+    Linear {
+        /// Slots of a set.
+        ways: u32,
+    },
+    /// Neighbouring blocks of a cluster share a set, which the cluster's hash selects (`FlashCache` later, dm-cache of FIU).
+    ClusterHashed {
+        /// Slots of a set.
+        ways: u32,
+        /// Blocks of a cluster.
+        cluster: u32,
+    },
+}
+
+impl Map {
+    /// Slots of a set, where there are `slots` in all.
+    pub(super) fn ways(self, slots: u32) -> u32 {
+        match self {
+            Self::Full => slots,
+            Self::Linear { ways } | Self::ClusterHashed { ways, .. } => ways.min(slots),
+        }
+    }
+
+    /// The set of a block. Volumes after the first start at other sets of the linear map.
+    pub(super) fn set(self, key: BlockKey, sets: u32) -> u32 {
+        let sets = u64::from(sets);
+        match self {
+            Self::Full => 0,
+            Self::Linear { ways } => {
+                let shift = if key.volume() == 0 { 0 } else { mix(u64::from(key.volume())) % sets };
+                ((key.block() / u64::from(ways) + shift) % sets) as u32
+            }
+            Self::ClusterHashed { cluster, .. } => {
+                let cluster = BlockKey::new(key.volume(), key.block() / u64::from(cluster));
+                (mix(cluster.0) % sets) as u32
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The cache itself: blocks of slow stores kept in the slots of a fast one.
+//!
+//! Invariants, checked by [`Cache::check_invariants`] and by the model tests:
+//! * what is dirty is valid; what is not valid is not dirty and is up to date on the disk;
+//! * a clean sub-block equals the disk's;
+//! * every slot is free, used by one block of the index, or waits for a commit of the metadata (`limbo`);
+//! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten, and a disk is flushed before a commit
+//!   says that the cache no longer holds what was written to it.
+//!
+//! All steps of a command are submitted at the command's own time, in the order in which they take effect on the bytes.
+
+mod counts;
+mod error;
+mod index;
+mod map;
+mod read;
+mod room;
+mod setup;
+mod shape;
+mod side;
+mod slots;
+mod write;
+
+pub use counts::BlockCounts;
+pub use error::CacheError;
+pub use map::Map;
+pub use setup::Setup;
+pub use side::Wait;
+
+use crate::admission::{Admission, Ask, Bypass};
+use crate::eviction::Eviction;
+use crate::key::BlockKey;
+use crate::metadata::{Entry, Metadata};
+use crate::mode::Mode;
+use index::Index;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{Command, Extent, Op, Params, SimTime, Store};
+use shape::{Piece, Shape};
+use side::{Buffers, Bytes, Side};
+use slots::{Bits, Slots};
+
+/// A store that a cache may own.
+pub type BoxedStore = Box<dyn Store + Send>;
+
+/// Insertions after which the metadata are committed though nobody asked for a flush: a bound for memory, and for what a loss of power costs.
+const COMMIT_AFTER: usize = 1 << 16;
+
+struct Volume {
+    disk: Side,
+    capacity: u64,
+    host: HostCounts,
+}
+
+/// A fast store in front of the slow stores of one or more volumes.
+#[expect(clippy::struct_excessive_bools, reason = "two of them are facts of the metadata, asked for once")]
+pub struct Cache<E> {
+    fast: Side,
+    volumes: Vec<Volume>,
+    shape: Shape,
+    mode: Mode,
+    map: Map,
+    index: Index,
+    slots: Slots,
+    policies: Vec<E>,
+    admission: Option<Box<dyn Admission + Send>>,
+    metadata: Box<dyn Metadata + Send>,
+    /// Whether data may be overwritten that a committed entry refers to.
+    is_in_place: bool,
+    /// Whether a slot gets another block only after a commit.
+    defers_reuse: bool,
+    /// Slots that a committed entry refers to; of no meaning where neither of these two matters.
+    committed: Bits,
+    /// Slots that a step under way needs where they are.
+    pinned: Bits,
+    /// Slots that become free with the next commit, and whether their data may be discarded then.
+    limbo: Vec<(u32, bool)>,
+    /// Slots that got a block since the last commit.
+    fresh: Vec<u32>,
+    /// The command under way needs a commit before it is answered.
+    must_commit: bool,
+    /// Where cleaning goes on.
+    hand: u32,
+    keeps_bytes: bool,
+    buffers: Buffers,
+    waits: Vec<Wait>,
+    counts: BlockCounts,
+}
+
+impl<E: Eviction> Cache<E> {
+    /// A cache without volumes and without blocks. Every set has a policy of its own, made with `params` and a seed drawn from `setup`'s.
+    pub fn new(
+        fast: BoxedStore,
+        metadata: Box<dyn Metadata + Send>,
+        setup: &Setup,
+        params: &Params,
+    ) -> Result<Self, CacheError> {
+        let shape = setup.shape(fast.as_ref())?;
+        let (sets, ways) = setup.sets(metadata.slots())?;
+        let slots = Slots::new(sets, ways);
+        let count = slots.count();
+        for slot in [0, count - 1] {
+            let end = metadata.data_offset(slot) + u64::from(shape.block_bytes());
+            if end > fast.capacity_bytes() {
+                let expected = format!("room for the {count} slots of the metadata, which end at {end}");
+                return Err(CacheError::Setup {
+                    what: "capacity of the cache device",
+                    value: fast.capacity_bytes(),
+                    expected,
+                });
+            }
+        }
+        let policies =
+            (0..sets).map(|set| E::new(ways, params, setup.seed.wrapping_add(u64::from(set)))).collect();
+        Ok(Self {
+            keeps_bytes: fast.stores_bytes(),
+            fast: Side::new(fast),
+            volumes: Vec::new(),
+            shape,
+            mode: setup.mode,
+            map: setup.map,
+            index: Index::new(count),
+            slots,
+            policies,
+            admission: None,
+            is_in_place: metadata.is_in_place(),
+            defers_reuse: metadata.is_reuse_deferred() || !metadata.is_in_place(),
+            metadata,
+            committed: Bits::new(count),
+            pinned: Bits::new(count),
+            limbo: Vec::new(),
+            fresh: Vec::new(),
+            must_commit: false,
+            hand: 0,
+            buffers: Buffers::default(),
+            waits: Vec::new(),
+            counts: BlockCounts::default(),
+        })
+    }
+
+    /// Who decides what is cached from now on; everything, where nobody does.
+    pub fn set_admission(&mut self, admission: Option<Box<dyn Admission + Send>>) {
+        self.admission = admission;
+    }
+
+    /// Adds a volume over this store and gives its number.
+    pub fn attach(&mut self, disk: BoxedStore) -> Result<u16, CacheError> {
+        let capacity = disk.capacity_bytes();
+        Setup::check_disk(disk.as_ref(), self.shape, &self.fast, self.volumes.len())?;
+        self.volumes.push(Volume { disk: Side::new(disk), capacity, host: HostCounts::default() });
+        Ok(self.volumes.len() as u16 - 1)
+    }
+
+    /// Puts back what the metadata knew of slots when they were opened, before the first command. The order is that in which the eviction policy
+    /// sees the blocks. Gives the number of those that cannot be: a slot or block that was named before, that is not there, or not for each other.
+    pub fn restore(&mut self, entries: impl IntoIterator<Item = (u32, Entry)>) -> u32 {
+        let mut refused = 0;
+        let mut taken = Bits::new(self.slots.count());
+        for (slot, entry) in entries {
+            let is_new = slot < self.slots.count() && !taken.has(slot) && self.suits(slot, entry);
+            if is_new {
+                taken.set(slot);
+                self.settle(slot, entry.key);
+                self.slots.set_bits(slot, entry.valid, entry.dirty);
+                if self.defers_reuse {
+                    self.committed.set(slot);
+                }
+            }
+            refused += u32::from(!is_new);
+        }
+        self.slots.list_free(&taken);
+        refused
+    }
+
+    fn suits(&self, slot: u32, entry: Entry) -> bool {
+        self.volumes.get(usize::from(entry.key.volume())).is_some_and(|volume| {
+            entry.valid != 0
+                && entry.dirty & !entry.valid == 0
+                && self.shape.offset(entry.key.block()) < volume.capacity
+                && self.slots.set_of(slot) == self.set(entry.key)
+                && self.index.find(entry.key, &self.slots).is_none()
+        })
+    }
+
+    /// Executes a command on a volume, issued at `at`. What its answer waits for is in [`Cache::waits`].
+    ///
+    /// After an error of a store, the extent of the command may be written in part; everything else is as before.
+    pub fn submit(
+        &mut self,
+        volume: u16,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<(), CacheError> {
+        self.waits.clear();
+        self.check(volume, command, &payload)?;
+        let host = &mut self.volumes[usize::from(volume)].host;
+        host.count(command, self.shape.block_bytes());
+        match (command.op, payload) {
+            (Op::Read, Payload::Read(bytes)) => self.read(volume, command, Some(bytes), at),
+            (Op::Read, _) => self.read(volume, command, None, at),
+            (Op::Write, Payload::Write(bytes)) => self.write(volume, command, Some(bytes), at),
+            (Op::Write, _) => self.write(volume, command, None, at),
+            (Op::Trim | Op::WriteZeroes, _) => self.trim(volume, command, at),
+            (Op::Flush, _) => self.flush(volume, at),
+        }?;
+        if self.must_commit || self.fresh.len() >= COMMIT_AFTER { self.commit(at) } else { Ok(()) }
+    }
+
+    /// What the answer to the last command waits for.
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    fn check(&self, volume: u16, command: Command, payload: &Payload<'_>) -> Result<(), CacheError> {
+        let place = self.volumes.get(usize::from(volume)).ok_or(CacheError::NoVolume(volume))?;
+        if command.op == Op::Flush {
+            return Ok(());
+        }
+        let extent = command.extent;
+        let is_inside = extent.offset.checked_add(extent.len).is_some_and(|end| end <= place.capacity);
+        if !is_inside || extent.len == 0 {
+            return Err(CacheError::OutOfRange { volume, extent, capacity: place.capacity });
+        }
+        let unit = place.disk.unit.max(self.fast.unit);
+        if !extent.offset.is_multiple_of(u64::from(unit)) || !extent.len.is_multiple_of(u64::from(unit)) {
+            return Err(CacheError::Unaligned { extent, unit });
+        }
+        let got = match (command.op, payload) {
+            (Op::Read, Payload::Read(bytes)) => bytes.len() as u64,
+            (Op::Write, Payload::Write(bytes)) => bytes.len() as u64,
+            (Op::Write, _) if self.keeps_bytes => 0,
+            _ => extent.len,
+        };
+        if got == extent.len { Ok(()) } else { Err(CacheError::Payload { expected: extent.len, got }) }
+    }
+
+    /// Makes durable what was written to the volume so far: the disk's part, the cache's part, and the metadata.
+    fn flush(&mut self, volume: u16, at: SimTime) -> Result<(), CacheError> {
+        self.commit(at)?;
+        self.flush_disk(volume, at)?;
+        self.flush_fast(at)
+    }
+
+    /// The mode.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Commands from now on follow another mode. Blocks that are dirty stay so until they are cleaned ([`Cache::clean`]) or evicted, and are
+    /// served from the cache meanwhile.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// Dirty blocks.
+    pub const fn dirty(&self) -> u32 {
+        self.slots.dirty()
+    }
+
+    /// Blocks that are cached.
+    pub const fn used(&self) -> u32 {
+        self.slots.used() - self.limbo.len() as u32
+    }
+
+    /// Slots there are.
+    pub const fn slots(&self) -> u32 {
+        self.slots.count()
+    }
+
+    /// What is known of a block; `None` if it is not cached.
+    pub fn entry(&self, key: BlockKey) -> Option<Entry> {
+        self.index.find(key, &self.slots).map(|slot| self.slots.entry(slot))
+    }
+
+    /// What the data path counted.
+    pub const fn counts(&self) -> BlockCounts {
+        self.counts
+    }
+
+    /// What hosts asked of a volume. Pages are cache blocks.
+    pub fn host_counts(&self, volume: u16) -> HostCounts {
+        self.volumes[usize::from(volume)].host
+    }
+
+    /// Commands that went to the fast store.
+    pub fn fast_counts(&self) -> HostCounts {
+        self.fast.store.counts()
+    }
+
+    /// Commands that went to the disk of a volume.
+    pub fn disk_counts(&self, volume: u16) -> HostCounts {
+        self.volumes[usize::from(volume)].disk.store.counts()
+    }
+
+    /// Memory held for the slots, in bytes: index, records and marks, then the eviction policies.
+    pub fn memory_bytes(&self) -> (u64, u64) {
+        let own = self.index.memory_bytes()
+            + self.slots.memory_bytes()
+            + self.committed.memory_bytes()
+            + self.pinned.memory_bytes();
+        (own, self.policies.iter().map(Eviction::memory_bytes).sum())
+    }
+
+    /// Checks the invariants between index, slots and free lists; panics with the values. For tests.
+    pub fn check_invariants(&self) {
+        let mut used = 0;
+        let mut dirty = 0;
+        let free = self.slots.free_count();
+        for slot in 0..self.slots.count() {
+            assert!(!self.pinned.has(slot), "slot {slot} is pinned between commands");
+            let entry = self.slots.entry(slot);
+            assert_eq!(entry.dirty & !entry.valid, 0, "slot {slot}: {entry:?}");
+            if entry.valid != 0 {
+                assert_eq!(self.index.find(entry.key, &self.slots), Some(slot), "slot {slot}: {entry:?}");
+                assert_eq!(
+                    self.map.set(entry.key, self.policies.len() as u32),
+                    self.slots.set_of(slot),
+                    "{entry:?}"
+                );
+                used += 1;
+                dirty += u32::from(entry.dirty != 0);
+            }
+        }
+        assert_eq!(self.index.count(), used as usize, "blocks in the index");
+        assert_eq!(used + free + self.limbo.len() as u32, self.slots.count(), "{used} used, {free} free");
+        assert_eq!((used, dirty), (self.used(), self.dirty()));
+    }
+
+    fn ask(&mut self, volume: u16, command: Command, at: SimTime) -> Result<(), Bypass> {
+        let Some(admission) = &mut self.admission else { return Ok(()) };
+        admission.request(&Ask { volume, op: command.op, extent: command.extent, hint: command.hint, at })
+    }
+
+    fn may_insert(&mut self, key: BlockKey, op: Op) -> Result<(), Bypass> {
+        let Some(admission) = &mut self.admission else { return Ok(()) };
+        admission.block(key, op, self.slots.used() as f32 / self.slots.count() as f32)
+    }
+
+    fn capacity(&self, volume: u16) -> u64 {
+        self.volumes[usize::from(volume)].capacity
+    }
+
+    fn limit(&self, key: BlockKey) -> u32 {
+        let rest = self.capacity(key.volume()) - self.shape.offset(key.block());
+        rest.min(u64::from(self.shape.block_bytes())) as u32
+    }
+}
+
+impl<E> std::fmt::Debug for Cache<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache")
+            .field("mode", &self.mode)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a request that belong to a piece.
+fn part(bytes: Option<&[u8]>, extent: Extent, shape: Shape, piece: Piece) -> Bytes<'_> {
+    bytes.map_or(Bytes::None, |bytes| {
+        let start = (shape.offset(piece.block) + u64::from(piece.start) - extent.offset) as usize;
+        Bytes::Write(&bytes[start..start + (piece.end - piece.start) as usize])
+    })
+}

@@ -1,0 +1,245 @@
+//! Reads: from the cache what is there, the rest from the disk in as few commands as possible, and into the cache what may enter.
+
+use super::shape::Piece;
+use super::side::Bytes;
+use super::{Cache, CacheError, Mode};
+use crate::admission::Bypass;
+use crate::eviction::Eviction;
+use crate::key::BlockKey;
+use nandscape_core::{Command, Extent, Op, SimTime};
+
+/// Bytes of one disk read at most, so that the memory it passes through is bounded.
+const RUN_MAX: u64 = 1 << 20;
+
+/// Sub-blocks that a disk read brings, and their slot, which is pinned meanwhile.
+#[derive(Clone, Copy)]
+struct Fill {
+    slot: u32,
+    mask: u16,
+}
+
+/// A disk read that is being put together.
+#[derive(Default)]
+struct Run {
+    start: u64,
+    end: u64,
+    fills: Vec<Fill>,
+}
+
+/// What a read needs all the way down.
+struct Reading<'a> {
+    volume: u16,
+    extent: Extent,
+    out: Option<&'a mut [u8]>,
+    run: Run,
+    at: SimTime,
+}
+
+impl Reading<'_> {
+    /// Where a range of the volume, which lies in the request, goes.
+    fn out(&mut self, start: u64, end: u64) -> Bytes<'_> {
+        let first = self.extent.offset;
+        self.out.as_mut().map_or(Bytes::None, |out| {
+            Bytes::Read(&mut out[(start - first) as usize..(end - first) as usize])
+        })
+    }
+}
+
+impl<E: Eviction> Cache<E> {
+    pub(super) fn read(
+        &mut self,
+        volume: u16,
+        command: Command,
+        out: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> Result<(), CacheError> {
+        let asked = self.ask(volume, command, at);
+        let asked = if self.mode.caches_reads() { asked } else { Err(Bypass::Mode) };
+        let mut reading = Reading { volume, extent: command.extent, out, run: Run::default(), at };
+        let (first, end) = self.shape.blocks(command.extent);
+        for block in first..end {
+            let piece = self.shape.piece(command.extent, block, self.capacity(volume));
+            let done = self.read_piece(&mut reading, piece, asked);
+            if done.is_err() {
+                self.drop_run(&mut reading.run);
+                return done;
+            }
+        }
+        self.end_run(&mut reading)
+    }
+
+    fn read_piece(
+        &mut self,
+        reading: &mut Reading<'_>,
+        piece: Piece,
+        asked: Result<(), Bypass>,
+    ) -> Result<(), CacheError> {
+        let key = BlockKey::new(reading.volume, piece.block);
+        let touched = self.shape.touched(piece);
+        if let Some(slot) = self.index.find(key, &self.slots) {
+            let (policy, local) = self.policy(slot);
+            policy.hit(local);
+            let there = if self.mode == Mode::PassThrough {
+                self.slots.dirty_bits(slot)
+            } else {
+                self.slots.valid(slot)
+            };
+            if touched & !there == 0 {
+                self.counts.read_hits += 1;
+                return self.read_slot(reading, slot, piece);
+            }
+            self.counts.read_partial_hits += 1;
+            return self.read_partial(reading, slot, piece, there);
+        }
+        self.counts.read_misses += 1;
+        let mut slot = self.insert(key, Op::Read, asked, reading.at)?;
+        if slot == Err(Bypass::NoRoom) && !reading.run.fills.is_empty() {
+            // The request itself holds the slots; with its first part done they may leave.
+            self.end_run(reading)?;
+            slot = self.insert_somewhere(key, reading.at)?;
+        }
+        if let Ok(slot) = slot {
+            return self.add_fill(reading, slot, touched, piece);
+        }
+        self.counts.bypassed += 1;
+        self.add_run(reading, piece, piece.start, piece.end)
+    }
+
+    fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<(), CacheError> {
+        let (first, at) = (self.shape.offset(piece.block), reading.at);
+        let bytes = reading.out(first + u64::from(piece.start), first + u64::from(piece.end));
+        let token = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, at)?;
+        self.wait(None, token);
+        Ok(())
+    }
+
+    /// Reads sub-blocks that are there from the slot, and the others from the disk.
+    fn read_partial(
+        &mut self,
+        reading: &mut Reading<'_>,
+        slot: u32,
+        piece: Piece,
+        there: u16,
+    ) -> Result<(), CacheError> {
+        let mut rest = self.shape.touched(piece);
+        while rest != 0 {
+            let is_there = there >> rest.trailing_zeros() & 1 == 1;
+            let alike = rest & if is_there { there } else { !there };
+            let Some((start, end, others)) = self.shape.run(alike, piece.limit) else { break };
+            let mask = alike & !others;
+            rest &= !mask;
+            let cut = Piece { start: start.max(piece.start), end: end.min(piece.end), ..piece };
+            if is_there {
+                self.read_slot(reading, slot, cut)?;
+            } else if self.mode.caches_reads() {
+                self.add_fill(reading, slot, mask, cut)?;
+            } else {
+                self.add_run(reading, piece, cut.start, cut.end)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The disk read is to bring these sub-blocks into the slot.
+    fn add_fill(
+        &mut self,
+        reading: &mut Reading<'_>,
+        slot: u32,
+        mask: u16,
+        piece: Piece,
+    ) -> Result<(), CacheError> {
+        let Some((start, end, _)) = self.shape.run(mask, piece.limit) else { return Ok(()) };
+        let done = self.add_run(reading, piece, start, end);
+        if done.is_err() {
+            self.drop_fill(Fill { slot, mask });
+        } else {
+            self.pinned.set(slot);
+            reading.run.fills.push(Fill { slot, mask });
+        }
+        done
+    }
+
+    /// The disk read is to bring these bytes of a block.
+    fn add_run(
+        &mut self,
+        reading: &mut Reading<'_>,
+        piece: Piece,
+        start: u32,
+        end: u32,
+    ) -> Result<(), CacheError> {
+        let first = self.shape.offset(piece.block);
+        let (start, end) = (first + u64::from(start), first + u64::from(end));
+        let run = &mut reading.run;
+        if run.start == run.end {
+            (run.start, run.end) = (start, end);
+        } else if run.end == start && end - run.start <= RUN_MAX {
+            run.end = end;
+        } else {
+            self.end_run(reading)?;
+            (reading.run.start, reading.run.end) = (start, end);
+        }
+        Ok(())
+    }
+
+    /// Reads from the disk what was put together, gives the host its part and fills the slots.
+    fn end_run(&mut self, reading: &mut Reading<'_>) -> Result<(), CacheError> {
+        let (start, end) = (reading.run.start, reading.run.end);
+        if start == end {
+            return Ok(());
+        }
+        let run = Extent::new(start, end - start);
+        let (volume, at) = (reading.volume, reading.at);
+        let inside = (start.max(reading.extent.offset), end.min(reading.extent.end()));
+        let is_direct = reading.out.is_some() && inside == (start, end);
+        let mut memory = self.buffer(if is_direct { 0 } else { run.len });
+        let target = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
+        let mut done =
+            self.at_disk(Op::Read, volume, run, target, at).map(|token| self.wait(Some(volume), token));
+        if done.is_ok()
+            && !is_direct
+            && let Bytes::Read(out) = reading.out(inside.0, inside.1)
+        {
+            out.copy_from_slice(&memory[(inside.0 - start) as usize..(inside.1 - start) as usize]);
+        }
+        reading.run.start = end;
+        for fill in std::mem::take(&mut reading.run.fills) {
+            done = done.and_then(|()| self.make_note_room(at));
+            if done.is_ok() {
+                let bytes = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
+                done = self.fill(fill, start, &bytes, at);
+            }
+            self.drop_fill(fill);
+        }
+        self.give_buffer(memory);
+        done
+    }
+
+    /// Writes what was read, from `start` of the volume on, into a slot.
+    fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, at: SimTime) -> Result<(), CacheError> {
+        let entry = self.slots.entry(fill.slot);
+        let limit = self.limit(entry.key);
+        let Some((from, to, _)) = self.shape.run(fill.mask, limit) else { return Ok(()) };
+        let first = (self.shape.offset(entry.key.block()) + u64::from(from) - start) as usize;
+        let bytes = match bytes {
+            Bytes::Read(bytes) => Bytes::Write(&bytes[first..first + (to - from) as usize]),
+            _ => Bytes::None,
+        };
+        self.at_slot(Op::Write, fill.slot, from, to, bytes, at)?;
+        self.record(fill.slot, entry.valid | fill.mask, entry.dirty);
+        Ok(())
+    }
+
+    /// A fill has ended, or did not take place.
+    fn drop_fill(&mut self, fill: Fill) {
+        self.pinned.clear(fill.slot);
+        if self.slots.valid(fill.slot) == 0 {
+            self.unsettle(fill.slot);
+        }
+    }
+
+    fn drop_run(&mut self, run: &mut Run) {
+        for fill in std::mem::take(&mut run.fills) {
+            self.drop_fill(fill);
+        }
+    }
+}

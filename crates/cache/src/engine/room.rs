@@ -1,0 +1,302 @@
+//! Slots: taking and giving up, moving, cleaning, and the commits of the metadata that all of it depends on.
+
+use super::side::Bytes;
+use super::{Cache, CacheError};
+use crate::eviction::Eviction;
+use crate::key::BlockKey;
+use nandscape_core::{Extent, Op, SimTime};
+
+impl<E: Eviction> Cache<E> {
+    pub(super) fn set(&self, key: BlockKey) -> u32 {
+        self.map.set(key, self.policies.len() as u32)
+    }
+
+    /// The policy that a slot belongs to, and the slot's number there.
+    pub(super) fn policy(&mut self, slot: u32) -> (&mut E, u32) {
+        let set = self.slots.set_of(slot);
+        (&mut self.policies[set as usize], slot - self.slots.base(set))
+    }
+
+    /// A slot of a set for a new block, made free if need be; `None` if no block of the set may leave.
+    ///
+    /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves many requests.
+    pub(super) fn take_slot(&mut self, set: u32, at: SimTime) -> Result<Option<u32>, CacheError> {
+        if let Some(slot) = self.slots.take(set) {
+            return Ok(Some(slot));
+        }
+        let (batch, waiting) = if self.defers_reuse {
+            let ways = self.slots.count() / self.policies.len() as u32;
+            let waiting =
+                self.limbo.iter().filter(|(slot, _)| self.slots.set_of(*slot) == set).count() as u32;
+            ((ways / 8).clamp(1, 64), waiting)
+        } else {
+            (1, 0)
+        };
+        for _ in waiting..batch {
+            self.make_note_room(at)?;
+            if !self.evict(set, at)? {
+                break;
+            }
+        }
+        if let Some(slot) = self.slots.take(set) {
+            return Ok(Some(slot));
+        }
+        self.commit(at)?;
+        Ok(self.slots.take(set))
+    }
+
+    /// Whether a block must leave its slot before what it holds there changes.
+    pub(super) fn must_move(&self, slot: u32) -> bool {
+        !self.is_in_place && self.committed.has(slot)
+    }
+
+    /// Commits if the metadata may not have room for the changes of one block.
+    pub(super) fn make_note_room(&mut self, at: SimTime) -> Result<(), CacheError> {
+        const NOTES: u32 = 8;
+        if self.metadata.noted() > self.metadata.room().saturating_sub(NOTES) {
+            self.commit(at)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Lets one block of a set leave, to the disk if it is dirty.
+    fn evict(&mut self, set: u32, at: SimTime) -> Result<bool, CacheError> {
+        let base = self.slots.base(set);
+        let pinned = &self.pinned;
+        let Some(local) = self.policies[set as usize].evict(|local| !pinned.has(base + local)) else {
+            return Ok(false);
+        };
+        let slot = base + local;
+        let dirty = self.slots.dirty_bits(slot);
+        if dirty != 0 {
+            if let Err(error) = self.write_out(slot, dirty, at) {
+                let key = self.slots.key(slot);
+                self.policies[set as usize].insert(local, key);
+                return Err(error);
+            }
+            self.counts.evicted_dirty += 1;
+        }
+        self.counts.evicted += 1;
+        self.vacate(slot, false, at);
+        Ok(true)
+    }
+
+    /// A slot that was taken gets a block, of which nothing is there yet.
+    pub(super) fn settle(&mut self, slot: u32, key: BlockKey) {
+        self.slots.set_key(slot, key);
+        self.index.insert(key, slot);
+        let (policy, local) = self.policy(slot);
+        policy.insert(local, key);
+    }
+
+    /// Undoes [`Cache::settle`] of a block of which nothing came.
+    pub(super) fn unsettle(&mut self, slot: u32) {
+        let key = self.slots.key(slot);
+        self.index.remove(key, &self.slots);
+        let (policy, local) = self.policy(slot);
+        policy.remove(local);
+        self.slots.give(slot);
+    }
+
+    /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to anybody.
+    fn vacate(&mut self, slot: u32, discard: bool, at: SimTime) {
+        let old = self.slots.entry(slot);
+        self.index.remove(old.key, &self.slots);
+        self.leave(slot, discard, at);
+    }
+
+    fn leave(&mut self, slot: u32, discard: bool, at: SimTime) {
+        let old = self.slots.entry(slot);
+        if old.valid != 0 {
+            self.must_commit |= self.metadata.is_synchronous(Some(&old), None);
+            self.metadata.note(slot, None);
+        }
+        if self.committed.has(slot) {
+            self.committed.clear(slot);
+            self.slots.set_bits(slot, 0, 0);
+            self.limbo.push((slot, discard));
+        } else {
+            self.free(slot, discard, at);
+        }
+    }
+
+    fn free(&mut self, slot: u32, discard: bool, at: SimTime) {
+        if discard && self.defers_reuse {
+            // No committed entry speaks of it. It only spares the fast store work later, so nothing depends on it.
+            let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, at);
+        }
+        self.slots.give(slot);
+    }
+
+    /// The block leaves though no policy chose it. What is dirty of it is lost.
+    fn expel(&mut self, slot: u32, discard: bool, at: SimTime) {
+        let (policy, local) = self.policy(slot);
+        policy.remove(local);
+        self.vacate(slot, discard, at);
+    }
+
+    /// The block leaves though no policy chose it, to the disk as far as it is dirty.
+    pub(super) fn evacuate(&mut self, slot: u32, at: SimTime) -> Result<(), CacheError> {
+        self.write_out(slot, self.slots.dirty_bits(slot), at)?;
+        self.expel(slot, false, at);
+        Ok(())
+    }
+
+    /// Drops sub-blocks of a block, dirty ones too. Since a committed entry may not gain sub-blocks that it had before, a block that keeps
+    /// some moves or leaves.
+    pub(super) fn forget(
+        &mut self,
+        slot: u32,
+        mask: u16,
+        discard: bool,
+        at: SimTime,
+    ) -> Result<(), CacheError> {
+        let old = self.slots.entry(slot);
+        let rest = old.valid & !mask;
+        if rest == old.valid {
+            return Ok(());
+        }
+        self.counts.invalidated += 1;
+        let dirty = rest & old.dirty;
+        if rest == 0 || self.must_move(slot) && dirty == 0 {
+            self.expel(slot, discard, at);
+        } else if !self.must_move(slot) {
+            self.record(slot, rest, dirty);
+        } else if self.renew(slot, rest, at)?.is_none() {
+            self.write_out(slot, dirty, at)?;
+            self.expel(slot, false, at);
+        }
+        Ok(())
+    }
+
+    /// A slot's block now has these sub-blocks. Tells the metadata if that is a change.
+    pub(super) fn record(&mut self, slot: u32, valid: u16, dirty: u16) {
+        let old = self.slots.entry(slot);
+        if (old.valid, old.dirty) == (valid, dirty) {
+            return;
+        }
+        self.slots.set_bits(slot, valid, dirty);
+        let new = self.slots.entry(slot);
+        self.must_commit |= self.metadata.is_synchronous((old.valid != 0).then_some(&old), Some(&new));
+        self.metadata.note(slot, Some(new));
+        if old.valid == 0 && self.defers_reuse {
+            self.fresh.push(slot);
+        }
+    }
+
+    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none.
+    pub(super) fn renew(&mut self, slot: u32, keep: u16, at: SimTime) -> Result<Option<u32>, CacheError> {
+        self.pinned.set(slot);
+        let target = self.take_slot(self.slots.set_of(slot), at);
+        self.pinned.clear(slot);
+        let Some(target) = target? else { return Ok(None) };
+        let old = self.slots.entry(slot);
+        if let Err(error) = self.copy(slot, target, keep, at) {
+            self.slots.give(target);
+            return Err(error);
+        }
+        self.slots.set_key(target, old.key);
+        self.index.replace(old.key, target, &self.slots);
+        let to = target - self.slots.base(self.slots.set_of(target));
+        let (policy, from) = self.policy(slot);
+        policy.relabel(from, to);
+        self.leave(slot, false, at);
+        self.record(target, keep, old.dirty & keep);
+        self.counts.moved += 1;
+        Ok(Some(target))
+    }
+
+    fn copy(&mut self, source: u32, target: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+        let mut rest = mask;
+        let limit = self.limit(self.slots.key(source));
+        while let Some((start, end, others)) = self.shape.run(rest, limit) {
+            rest = others;
+            let mut bytes = self.buffer(u64::from(end - start));
+            let done = self.at_slot(Op::Read, source, start, end, Bytes::into(&mut bytes), at);
+            let done = done.and_then(|_| self.at_slot(Op::Write, target, start, end, Bytes::of(&bytes), at));
+            self.give_buffer(bytes);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Writes sub-blocks of a slot to the disk; the caller sees to the bits.
+    pub(super) fn write_out(&mut self, slot: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+        let key = self.slots.key(slot);
+        let mut rest = mask;
+        let limit = self.limit(key);
+        while let Some((start, end, others)) = self.shape.run(rest, limit) {
+            rest = others;
+            let mut bytes = self.buffer(u64::from(end - start));
+            let extent =
+                Extent::new(self.shape.offset(key.block()) + u64::from(start), u64::from(end - start));
+            let done = self.at_slot(Op::Read, slot, start, end, Bytes::into(&mut bytes), at);
+            let done =
+                done.and_then(|_| self.at_disk(Op::Write, key.volume(), extent, Bytes::of(&bytes), at));
+            self.give_buffer(bytes);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Writes up to `max` dirty blocks to the disk, which stay cached, and gives how many there were. Goes round over the slots; what it found is
+    /// written in the order of the disk.
+    pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
+        self.waits.clear();
+        let count = self.slots.count();
+        let mut found: Vec<u32> = Vec::new();
+        for _ in 0..count {
+            if found.len() as u32 >= max.min(self.slots.dirty()) {
+                break;
+            }
+            if self.slots.dirty_bits(self.hand) != 0 {
+                found.push(self.hand);
+            }
+            self.hand = if self.hand + 1 == count { 0 } else { self.hand + 1 };
+        }
+        found.sort_unstable_by_key(|slot| self.slots.key(*slot));
+        for slot in &found {
+            self.make_note_room(at)?;
+            let entry = self.slots.entry(*slot);
+            self.write_out(*slot, entry.dirty, at)?;
+            self.record(*slot, entry.valid, 0);
+            self.counts.cleaned += 1;
+        }
+        if self.must_commit {
+            self.commit(at)?;
+        }
+        Ok(found.len() as u32)
+    }
+
+    /// Makes the metadata durable, and what they speak of before them; then frees what waited for it.
+    pub(super) fn commit(&mut self, at: SimTime) -> Result<(), CacheError> {
+        self.must_commit = false;
+        if self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty() {
+            return Ok(());
+        }
+        for volume in 0..self.volumes.len() as u16 {
+            self.flush_disk(volume, at)?;
+        }
+        let mut writes = Vec::new();
+        self.flush_fast(at)?;
+        self.metadata.commit(&self.slots, &mut writes);
+        for write in &writes {
+            let extent = Extent::new(write.offset, write.bytes.len() as u64);
+            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
+            self.at_fast(Op::Write, extent, bytes, at)?;
+        }
+        self.flush_fast(at)?;
+        self.metadata.committed();
+        self.counts.commits += 1;
+        for slot in std::mem::take(&mut self.fresh) {
+            if self.slots.valid(slot) != 0 {
+                self.committed.set(slot);
+            }
+        }
+        for (slot, discard) in std::mem::take(&mut self.limbo) {
+            self.free(slot, discard, at);
+        }
+        Ok(())
+    }
+}

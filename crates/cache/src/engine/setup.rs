@@ -1,0 +1,96 @@
+//! What a cache is made of, and whether the parts fit.
+
+use super::CacheError;
+use super::map::Map;
+use super::shape::Shape;
+use super::side::Side;
+use super::slots::{BLOCKS_MAX, VOLUMES_MAX};
+use crate::mode::Mode;
+use nandscape_core::Store;
+
+/// The choices that the engine needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Cache block in bytes: a power of two from 512 B to 1 MiB.
+    pub block_bytes: u32,
+    /// Mode to begin with.
+    pub mode: Mode,
+    /// How blocks are spread over sets.
+    pub map: Map,
+    /// Seed of what the eviction policies draw.
+    pub seed: u64,
+}
+
+fn wrong(what: &'static str, value: u64, expected: impl Into<String>) -> CacheError {
+    CacheError::Setup { what, value, expected: expected.into() }
+}
+
+impl Setup {
+    pub(super) fn shape(&self, fast: &dyn Store) -> Result<Shape, CacheError> {
+        let block = self.block_bytes;
+        if !block.is_power_of_two() || !(512..=1 << 20).contains(&block) {
+            return Err(wrong("cache block", u64::from(block), "a power of two from 512 B to 1 MiB"));
+        }
+        let shape = Shape::new(block);
+        check_unit("block of the cache device", fast.block_bytes(), shape)?;
+        Ok(shape)
+    }
+
+    /// Sets and ways for so many slots; what does not fill a set is left out.
+    pub(super) fn sets(&self, slots: u32) -> Result<(u32, u32), CacheError> {
+        if slots == 0 || slots > u32::MAX / 2 {
+            return Err(wrong("slots of the cache", u64::from(slots), "1 to 2147483647"));
+        }
+        match self.map {
+            Map::Linear { ways: 0 } | Map::ClusterHashed { ways: 0, .. } => {
+                Err(wrong("ways", 0, "1 or more"))
+            }
+            Map::ClusterHashed { cluster: 0, .. } => Err(wrong("cluster", 0, "1 block or more")),
+            map => {
+                let ways = map.ways(slots);
+                Ok((slots / ways, ways))
+            }
+        }
+    }
+
+    pub(super) fn check_disk(
+        disk: &dyn Store,
+        shape: Shape,
+        fast: &Side,
+        volumes: usize,
+    ) -> Result<(), CacheError> {
+        let capacity = disk.capacity_bytes();
+        check_unit("block of the disk", disk.block_bytes(), shape)?;
+        let unit = disk.block_bytes().max(fast.unit);
+        if capacity == 0 || !capacity.is_multiple_of(u64::from(unit)) {
+            return Err(wrong("capacity of the disk", capacity, format!("a multiple of {unit} bytes")));
+        }
+        if capacity.div_ceil(u64::from(shape.block_bytes())) > BLOCKS_MAX {
+            return Err(wrong(
+                "capacity of the disk",
+                capacity,
+                format!("at most {BLOCKS_MAX} cache blocks"),
+            ));
+        }
+        if volumes as u64 >= VOLUMES_MAX {
+            return Err(wrong("volumes", volumes as u64 + 1, format!("at most {VOLUMES_MAX}")));
+        }
+        if disk.stores_bytes() != fast.store.stores_bytes() {
+            return Err(wrong(
+                "disk that keeps bytes",
+                u64::from(disk.stores_bytes()),
+                "the same of the cache device",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Requests are whole units of both stores, so sub-blocks smaller than a unit always come in whole units.
+fn check_unit(what: &'static str, unit: u32, shape: Shape) -> Result<(), CacheError> {
+    if !unit.is_power_of_two() || unit > shape.block_bytes() {
+        let expected = format!("a power of two up to the cache block of {} bytes", shape.block_bytes());
+        return Err(wrong(what, u64::from(unit), expected));
+    }
+    Ok(())
+}
