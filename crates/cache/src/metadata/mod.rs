@@ -4,6 +4,209 @@
 //! when a cache is opened.
 
 use crate::key::BlockKey;
+use nandscape_core::{Info, StoreError};
+
+mod area;
+mod at_removal;
+mod format;
+mod journal;
+mod none;
+mod periodic;
+mod report;
+mod slots;
+mod superblock;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use area::{Area, StoreArea, apply};
+pub use report::{Found, Lost, Report};
+pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume};
+
+/// Why metadata cannot be created or opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetadataError {
+    /// No kind of that name.
+    #[error("cache.metadata = '{name}': expected one of {}", KINDS.iter().map(|kind| kind.info.name).collect::<Vec<_>>().join(", "))]
+    UnknownKind {
+        /// What was asked for, or what a superblock says.
+        name: String,
+    },
+    /// The fast store has no room.
+    #[error("the fast store has {capacity} bytes: expected at least {needed}")]
+    TooSmall {
+        /// What it has.
+        capacity: u64,
+        /// What is needed.
+        needed: u64,
+    },
+    /// A number of the set-up is impossible.
+    #[error("{what} = {value}: expected {expected}")]
+    Setup {
+        /// Which one.
+        what: &'static str,
+        /// What it is.
+        value: u64,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// More than a superblock holds.
+    #[error("{count} {what}: a superblock has room for {max}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// How many fit.
+        max: usize,
+    },
+    /// Neither copy of the superblock is intact.
+    #[error("no cache here: neither superblock, at bytes 0 and 4096, is intact")]
+    Absent,
+    /// Written by another version.
+    #[error("the superblock has version {found}: expected {expected}")]
+    Version {
+        /// What it has.
+        found: u32,
+        /// What is understood.
+        expected: u32,
+    },
+    /// A superblock with an intact checksum says what cannot be.
+    #[error("the superblock is not sound: {detail}")]
+    Superblock {
+        /// What is wrong.
+        detail: String,
+    },
+    /// The fast store refused.
+    #[error("metadata on the fast store: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// What a cache is created with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Of the fast store.
+    pub capacity_bytes: u64,
+    /// Of the fast store: what survives a loss of power whole. At most 4096, unless nothing is kept.
+    pub store_block: u32,
+    /// Bytes of a cached block, a power of two.
+    pub block_bytes: u32,
+    /// Of this cache; never used before.
+    pub uuid: [u8; 16],
+    /// Text for [`Superblock::settings`].
+    pub settings: String,
+    /// What is attached.
+    pub volumes: Vec<Volume>,
+}
+
+/// A cache that is open.
+pub struct Opened {
+    /// Goes on from here.
+    pub metadata: Box<dyn Metadata>,
+    /// The root as it was found; `None` where nothing is kept.
+    pub superblock: Option<Superblock>,
+    /// What was found.
+    pub found: Found,
+    /// To be written and flushed before anything else ([`apply`]). They are the same however often a start is cut short.
+    pub repairs: Vec<Write>,
+}
+
+/// A kind of metadata.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// What `list` says.
+    pub info: Info,
+    shape: fn(&Setup) -> Result<Shape, MetadataError>,
+    open: fn(&Superblock, &mut dyn Area) -> Result<Opened, MetadataError>,
+}
+
+/// Every kind.
+pub static KINDS: &[Kind] = &[journal::KIND, none::KIND, at_removal::KIND, slots::KIND, periodic::KIND];
+
+/// The kind of that name.
+pub fn find(name: &str) -> Result<&'static Kind, MetadataError> {
+    KINDS
+        .iter()
+        .find(|kind| kind.info.name == name)
+        .ok_or_else(|| MetadataError::UnknownKind { name: name.to_owned() })
+}
+
+/// Creates an empty cache. Until this is through there is none: the superblock comes last, and after a flush.
+pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, MetadataError> {
+    let kind = find(kind)?;
+    if !setup.block_bytes.is_power_of_two() || !(512..=1 << 24).contains(&setup.block_bytes) {
+        let expected = "a power of two from 512 to 16777216 bytes";
+        return Err(MetadataError::Setup { what: "cache.block", value: setup.block_bytes.into(), expected });
+    }
+    let shape = (kind.shape)(setup)?;
+    let mut superblock = Superblock {
+        kind: kind.info.name.to_owned(),
+        uuid: setup.uuid,
+        generation: 1,
+        is_clean: false,
+        sequence: 0,
+        shape,
+        settings: setup.settings.clone(),
+        volumes: setup.volumes.clone(),
+    };
+    if shape.tables == 0 {
+        return (kind.open)(&superblock, area);
+    }
+    if !setup.store_block.is_power_of_two() || setup.store_block as usize > format::BLOCK {
+        let expected = "a power of two of at most 4096 bytes, for metadata that is kept";
+        return Err(MetadataError::Setup {
+            what: "block of the fast store",
+            value: setup.store_block.into(),
+            expected,
+        });
+    }
+    let copies = [superblock.write()?, {
+        superblock.generation = 2;
+        superblock.write()?
+    }];
+    // What an earlier cache left here must not be found instead, should this be cut short.
+    for copy in &copies {
+        area.write(copy.offset, &vec![0; format::BLOCK])?;
+    }
+    area.flush()?;
+    let mut block = vec![0; shape.unit as usize];
+    for copy in 0..shape.tables {
+        for index in 0..shape.table_blocks() {
+            let count = shape.slots_of(index).len() as u32;
+            let header = format::Header { index, sequence: 0, count, part: 0, parts: 0, visited: 0 };
+            format::seal(&mut block, format::Magic::Table, superblock.tag(), &header);
+            area.write(shape.table_offset(copy, index), &block)?;
+        }
+    }
+    area.flush()?;
+    apply(area, &copies)?;
+    open(area)
+}
+
+/// Opens what is there. Nothing is written: see [`Opened::repairs`].
+pub fn open(area: &mut dyn Area) -> Result<Opened, MetadataError> {
+    let (superblock, is_damaged) = Superblock::read(area)?;
+    let mut opened = (find(&superblock.kind)?.open)(&superblock, area)?;
+    opened.found.report.damaged_superblocks = u32::from(is_damaged);
+    opened.superblock = Some(superblock);
+    Ok(opened)
+}
+
+// The superblock of a cache that is in use from now on.
+fn running(superblock: &Superblock, sequence: u64) -> Superblock {
+    Superblock { generation: superblock.generation + 1, is_clean: false, sequence, ..superblock.clone() }
+}
+
+// The superblock of a clean removal.
+fn clean(superblock: &Superblock, sequence: u64) -> Superblock {
+    Superblock { is_clean: true, ..running(superblock, sequence) }
+}
+
+// Of a superblock that was written before, or is one that was but for numbers.
+fn written(superblock: &Superblock) -> Write {
+    superblock.write().expect("it fitted before")
+}
 
 /// What a slot holds. Bits count from the block's first sub-block; a sub-block is 1/16 of a block or 512 bytes, whichever is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,83 @@
+//! The bytes that metadata is read from, and created on.
+
+use super::Write;
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+
+/// A range of bytes, used only when a cache is created or opened.
+pub trait Area {
+    /// Capacity in bytes.
+    fn capacity_bytes(&self) -> u64;
+
+    /// Fills `bytes` from `offset` on.
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError>;
+
+    /// Writes.
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// What was written so far is durable.
+    fn flush(&mut self) -> Result<(), StoreError>;
+}
+
+/// Makes these writes, in order, and flushes.
+pub fn apply(area: &mut dyn Area, writes: &[Write]) -> Result<(), StoreError> {
+    for write in writes {
+        area.write(write.offset, &write.bytes)?;
+    }
+    area.flush()
+}
+
+/// A store, one command after the other.
+#[derive(Debug)]
+pub struct StoreArea<'a, S: Store + ?Sized> {
+    store: &'a mut S,
+    /// When the last command completed: the time that opening took.
+    pub at: SimTime,
+}
+
+impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
+    /// The first command is issued at `at`.
+    pub fn new(store: &'a mut S, at: SimTime) -> Self {
+        Self { store, at }
+    }
+
+    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
+        let command = Command { op, extent: Extent { offset, len }, hint: Hint::default() };
+        let token = self.store.submit(command, payload, self.at)?;
+        self.at = self.at.max(self.wait(token));
+        Ok(())
+    }
+
+    fn wait(&mut self, token: Token) -> SimTime {
+        if let Some(done) = self.store.completion(token) {
+            return done;
+        }
+        self.store.watch(token, 0);
+        let mut out = Vec::new();
+        while let Some(next) = self.store.next_event() {
+            self.store.advance(next, &mut out);
+            if let Some(last) = out.last() {
+                return last.at;
+            }
+        }
+        unreachable!("a store that does not know a completion reports it")
+    }
+}
+
+impl<S: Store + ?Sized> Area for StoreArea<'_, S> {
+    fn capacity_bytes(&self) -> u64 {
+        self.store.capacity_bytes()
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        self.run(Op::Read, offset, bytes.len() as u64, Payload::Read(bytes))
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.run(Op::Write, offset, bytes.len() as u64, Payload::Write(bytes))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.run(Op::Flush, 0, 0, Payload::None)
+    }
+}

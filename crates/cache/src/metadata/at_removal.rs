@@ -1,0 +1,93 @@
+//! Written only when the cache is removed.
+
+use super::table::{read_table, table_block};
+use super::{
+    Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
+};
+use super::{clean, running, written};
+use nandscape_core::Info;
+
+pub const KIND: Kind = Kind {
+    info: Info {
+        name: "at-removal",
+        summary: "the table is written when the cache is removed and at no other time: a loss of power loses all, dirty blocks too",
+        source: "FIU dm-cache; S3-03, S3-20",
+        params: &[],
+    },
+    shape,
+    open,
+};
+
+#[derive(Debug)]
+struct AtRemoval {
+    superblock: Superblock,
+}
+
+fn shape(setup: &Setup) -> Result<Shape, MetadataError> {
+    let block_bytes = setup.block_bytes;
+    Shape::fit(setup, |slots| Shape {
+        block_bytes,
+        slots,
+        unit: 4096,
+        tables: 1,
+        ring: 0,
+        has_closing: false,
+    })
+}
+
+fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, MetadataError> {
+    superblock.shape.check_one_table()?;
+    let mut found = Found::default();
+    found.report.is_clean = superblock.is_clean;
+    if superblock.is_clean {
+        read_table(superblock, 0, area, &mut found, |found, sequence, slot, entry| {
+            // A block of an earlier removal says nothing of this one.
+            if sequence == superblock.generation {
+                found.entries.push((slot, entry));
+            }
+        });
+    }
+    found.finish(superblock.shape.block_bytes);
+    let superblock = running(superblock, 0);
+    let repairs = vec![written(&superblock)];
+    Ok(Opened { metadata: Box::new(AtRemoval { superblock }), superblock: None, found, repairs })
+}
+
+impl Metadata for AtRemoval {
+    fn slots(&self) -> u32 {
+        self.superblock.shape.slots
+    }
+
+    fn data_offset(&self, slot: u32) -> u64 {
+        let shape = &self.superblock.shape;
+        shape.data_offset() + u64::from(slot) * u64::from(shape.block_bytes)
+    }
+
+    fn is_in_place(&self) -> bool {
+        true
+    }
+
+    fn is_synchronous(&self, _: Option<&Entry>, _: Option<&Entry>) -> bool {
+        false
+    }
+
+    fn note(&mut self, _: u32, _: Option<Entry>) {}
+
+    fn noted(&self) -> u32 {
+        0
+    }
+
+    fn commit(&mut self, _: &dyn Table, _: &mut Vec<Write>) {}
+
+    fn committed(&mut self) {}
+
+    fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
+        let superblock = clean(&self.superblock, 0);
+        let blocks = 0..superblock.shape.table_blocks();
+        out.extend(blocks.map(|block| {
+            table_block(&superblock, 0, block, superblock.generation, |slot| table.entry(slot))
+        }));
+        out.push(written(&superblock));
+        self.superblock = superblock;
+    }
+}

@@ -1,0 +1,219 @@
+//! From table and ring to entries.
+
+use super::super::format::{self, BLOCK, Magic};
+use super::super::table::{scan, table_block};
+use super::super::{Area, Entry, Found, MetadataError, Opened, Superblock, Write, running, written};
+use super::replay::{Ring, Window};
+use super::{Journal, Sides, is_journal};
+
+/// Stamps of both copies of each table block; `None` where a copy is damaged.
+type Stamps = Vec<[Option<u64>; 2]>;
+
+/// A slot while it is being found out.
+#[derive(Clone, Copy)]
+struct Slot {
+    entry: Option<Entry>,
+    /// The commit up to which this is known to be its state.
+    known: u64,
+    /// Whether anything is known.
+    is_known: bool,
+}
+
+pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Result<Opened, MetadataError> {
+    let shape = superblock.shape;
+    if !is_journal(&shape, !has_dirty) {
+        return Err(MetadataError::Superblock { detail: format!("not the shape of a journal: {shape:?}") });
+    }
+    let mut found = Found::default();
+    let stamps = stamps(superblock, area);
+    let ring = Ring::read(superblock, area);
+    let last = last_commit(superblock, &stamps, &ring, &mut found);
+    let mut window = ring.window(superblock, last);
+    let mut slots = base(superblock, area, &stamps, last);
+    let changed = replay(superblock, area, &ring, &mut window, &mut slots, &mut found);
+    judge(superblock, &slots, &window, &mut found);
+    found.report.damaged_table_blocks = stamps.iter().filter(|both| both.contains(&None)).count() as u32;
+    found.report.damaged_record_blocks = window.damaged;
+    found.report.commit = last;
+    found.report.is_clean =
+        superblock.is_clean && superblock.sequence == last && !found.report.has_torn_commit;
+    let blocks = 3 * u64::from(shape.table_blocks()) + 2 * u64::from(shape.ring) + window.places.len() as u64;
+    found.report.read_bytes = blocks * BLOCK as u64;
+    found.finish(shape.block_bytes);
+
+    let next = running(superblock, last);
+    let (mut repairs, sides) = repairs(&next, &stamps, &ring, last, &changed, &found, window.gap.is_some());
+    ring.mend(superblock, area, &window, &mut repairs);
+    let metadata = Journal {
+        superblock: next,
+        sequence: last,
+        place: window.next,
+        visited: window.visited[1],
+        sides,
+        pending: Vec::new(),
+        has_dirty,
+    };
+    Ok(Opened { metadata: Box::new(metadata), superblock: None, found, repairs })
+}
+
+fn stamps(superblock: &Superblock, area: &mut dyn Area) -> Stamps {
+    let shape = &superblock.shape;
+    let mut stamps: Stamps = vec![[None; 2]; shape.table_blocks() as usize];
+    for copy in 0..2 {
+        scan(area, shape.table_offset(copy, 0), shape.table_blocks(), shape.unit, |block, bytes| {
+            let header = bytes.and_then(|bytes| format::unseal(bytes, Magic::Table, superblock.tag(), block));
+            stamps[block as usize][copy as usize] = header.map(|header| header.sequence);
+        });
+    }
+    stamps
+}
+
+// A commit counts if all its records are there, or if anything of a later one is: that one began only when it was durable.
+fn last_commit(superblock: &Superblock, stamps: &Stamps, ring: &Ring, found: &mut Found) -> u64 {
+    let (newest, is_whole) = ring.newest();
+    let stamped = stamps.iter().flatten().flatten().copied().max().unwrap_or(0);
+    let last = match newest {
+        _ if stamped > newest => stamped - 1,
+        _ if is_whole => newest,
+        _ => newest - 1,
+    };
+    let begun = newest.max(stamped);
+    // The superblock names a commit that was durable when it was written, or was written with it.
+    let last = if superblock.is_clean { last } else { last.max(superblock.sequence) };
+    found.report.has_torn_commit = begun > last;
+    last
+}
+
+// The newest copy of each table block that counts.
+fn base(superblock: &Superblock, area: &mut dyn Area, stamps: &Stamps, last: u64) -> Vec<Slot> {
+    let shape = &superblock.shape;
+    let mut slots = vec![Slot { entry: None, known: 0, is_known: false }; shape.slots as usize];
+    for copy in 0..2 {
+        scan(area, shape.table_offset(copy, 0), shape.table_blocks(), shape.unit, |block, bytes| {
+            let both = stamps[block as usize];
+            let Some(stamp) =
+                both[copy as usize].filter(|stamp| newest(&both, last) == Some((copy as u8, *stamp)))
+            else {
+                return;
+            };
+            let header = bytes.and_then(|bytes| format::unseal(bytes, Magic::Table, superblock.tag(), block));
+            let (Some(bytes), Some(_)) = (bytes, header) else { return };
+            for (at, slot) in shape.slots_of(block).enumerate() {
+                slots[slot as usize] =
+                    Slot { entry: format::entry_at(bytes, at), known: stamp, is_known: true };
+            }
+        });
+    }
+    slots
+}
+
+// Which copy of a table block to use, and its stamp.
+fn newest(both: &[Option<u64>; 2], last: u64) -> Option<(u8, u64)> {
+    let counts = |copy: u8| Some((copy, both[usize::from(copy)].filter(|stamp| *stamp <= last)?));
+    // The first of equals.
+    [counts(1), counts(0)].into_iter().flatten().max_by_key(|(_, stamp)| *stamp)
+}
+
+// Applies the window's records; returns the last change of each table block.
+fn replay(
+    superblock: &Superblock,
+    area: &mut dyn Area,
+    ring: &Ring,
+    window: &mut Window,
+    slots: &mut [Slot],
+    found: &mut Found,
+) -> Vec<u64> {
+    let shape = &superblock.shape;
+    let mut changed = vec![0; shape.table_blocks() as usize];
+    for at in &window.places {
+        let Some((sequence, records)) = ring.records(superblock, area, *at) else {
+            // Readable a moment ago.
+            window.damaged += 1;
+            window.gap = window.gap.max(Some(found.report.commit.max(1)));
+            continue;
+        };
+        found.report.record_blocks += 1;
+        for (slot, entry) in records {
+            let Some(held) = slots.get_mut(slot as usize) else { continue };
+            found.report.records += 1;
+            changed[(slot / shape.per_block()) as usize] = sequence;
+            if sequence > held.known || !held.is_known {
+                *held = Slot { entry, known: sequence, is_known: true };
+            }
+        }
+    }
+    changed
+}
+
+// Which entries can be relied on.
+fn judge(superblock: &Superblock, slots: &[Slot], window: &Window, found: &mut Found) {
+    let shape = &superblock.shape;
+    let blocks = u64::from(shape.table_blocks());
+    let [from, to] = window.visited;
+    // Visited since the gap, and either written then, or passed over since it had not changed.
+    let is_visited = |block: u64| (block + blocks - from % blocks) % blocks < to - from;
+    for block in 0..shape.table_blocks() {
+        let is_sure = window.gap.is_none() || is_visited(block.into());
+        for slot in shape.slots_of(block) {
+            let Slot { entry, known, is_known } = slots[slot as usize];
+            match entry {
+                _ if !is_known => found.report.unknown_slots += 1,
+                Some(entry) if is_sure || Some(known) >= window.gap => found.entries.push((slot, entry)),
+                Some(entry) => found.uncertain.push((slot, entry)),
+                None => {}
+            }
+        }
+    }
+    drop_doubles(found);
+}
+
+// One block in two slots: only after damage, and nobody can say which is right.
+fn drop_doubles(found: &mut Found) {
+    let mut keys: Vec<_> = found.entries.iter().map(|(_, entry)| entry.key).collect();
+    keys.sort_unstable();
+    let doubles: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    if !doubles.is_empty() {
+        let (dropped, kept) =
+            found.entries.iter().partition(|(_, entry)| doubles.binary_search(&entry.key).is_ok());
+        found.entries = kept;
+        found.uncertain.extend::<Vec<_>>(dropped);
+    }
+}
+
+// Undoes what was begun after the last commit, so that its number can be used again, and renews damaged blocks.
+fn repairs(
+    superblock: &Superblock,
+    stamps: &Stamps,
+    ring: &Ring,
+    last: u64,
+    changed: &[u64],
+    found: &Found,
+    has_gap: bool,
+) -> (Vec<Write>, Vec<Sides>) {
+    let shape = &superblock.shape;
+    let mut out = Vec::new();
+    for at in ring.after(last) {
+        let blank = |copy| Write { offset: shape.ring_offset(copy, at), bytes: vec![0; BLOCK] };
+        out.extend([blank(0), blank(1)]);
+    }
+    let entry = |slot| {
+        let at = found.entries.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
+        Some(found.entries[at].1)
+    };
+    let mut sides = Vec::with_capacity(stamps.len());
+    for ((block, both), changed) in (0..).zip(stamps).zip(changed) {
+        let mut side =
+            Sides { newest: newest(both, last).map_or(0, |(copy, _)| copy), is_stale: [has_gap; 2] };
+        for (copy, stamp) in (0..).zip(both) {
+            if let Some(stamp) = stamp.filter(|stamp| *stamp <= last) {
+                side.is_stale[usize::from(copy)] |= stamp < *changed;
+            } else {
+                out.push(table_block(superblock, copy.into(), block, last, entry));
+                side.newest = copy;
+            }
+        }
+        sides.push(side);
+    }
+    out.push(written(superblock));
+    (out, sides)
+}

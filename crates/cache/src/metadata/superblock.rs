@@ -1,0 +1,266 @@
+//! The root of a cache's metadata: two copies, of which the one with the higher generation counts.
+
+use super::format::{BLOCK, HEADER, items, u16_at, u32_at, u64_at};
+use super::{Area, MetadataError, Setup, Write};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 8] = b"NANDSCHE";
+const VERSION: u32 = 1;
+const VOLUMES_AT: usize = 1536;
+const SETTINGS_AT: usize = 160;
+const VOLUME: usize = 64;
+
+/// Volumes that a superblock has room for.
+pub const VOLUMES_MAX: usize = (BLOCK - VOLUMES_AT) / VOLUME;
+/// Bytes of settings that a superblock has room for.
+pub const SETTINGS_MAX: usize = VOLUMES_AT - SETTINGS_AT;
+
+/// A volume that is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Its number in [`crate::BlockKey`].
+    pub id: u16,
+    /// Of this volume in this cache.
+    pub uuid: [u8; 16],
+    /// Size of its disk in bytes.
+    pub bytes: u64,
+    /// What told the disk's state when the cache last wrote to it; all zero where that is unknown.
+    pub stamp: [u8; 16],
+}
+
+/// Where things lie. A kind says which of them it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of a cached block.
+    pub block_bytes: u32,
+    /// Slots.
+    pub slots: u32,
+    /// Bytes of a table block.
+    pub unit: u32,
+    /// Copies of the table: 0, 1 or 2.
+    pub tables: u32,
+    /// Blocks of the ring of records; each is there twice.
+    pub ring: u32,
+    /// Whether a further table is written at a clean removal.
+    pub has_closing: bool,
+}
+
+impl Shape {
+    /// Entries of a table block.
+    pub fn per_block(&self) -> u32 {
+        items(self.unit as usize)
+    }
+
+    /// Blocks of one copy of the table.
+    pub fn table_blocks(&self) -> u32 {
+        self.slots.div_ceil(self.per_block())
+    }
+
+    /// Slots whose entries are in table block `block`.
+    pub fn slots_of(&self, block: u32) -> std::ops::Range<u32> {
+        let first = block * self.per_block();
+        first..self.slots.min(first + self.per_block())
+    }
+
+    /// First byte of a table block; copy 2 is the one of a clean removal.
+    pub fn table_offset(&self, copy: u32, block: u32) -> u64 {
+        let closing = self.tables.min(copy);
+        let base = 2 * BLOCK as u64 + if copy == 2 { 2 * u64::from(self.ring) * BLOCK as u64 } else { 0 };
+        base + (u64::from(closing) * u64::from(self.table_blocks()) + u64::from(block)) * u64::from(self.unit)
+    }
+
+    /// First byte of copy 0 or 1 of a place in the ring.
+    pub fn ring_offset(&self, copy: u32, place: u32) -> u64 {
+        let tables = u64::from(self.tables) * u64::from(self.table_blocks()) * u64::from(self.unit);
+        let blocks = u64::from(copy) * u64::from(self.ring) + u64::from(place);
+        2 * BLOCK as u64 + tables + blocks * BLOCK as u64
+    }
+
+    /// First byte of the data.
+    pub fn data_offset(&self) -> u64 {
+        if self.tables == 0 {
+            return 0;
+        }
+        let copies = u64::from(self.tables) + u64::from(self.has_closing);
+        let tables = copies * u64::from(self.table_blocks()) * u64::from(self.unit);
+        let end = 2 * BLOCK as u64 + tables + 2 * u64::from(self.ring) * BLOCK as u64;
+        end.next_multiple_of(u64::from(self.block_bytes).max(BLOCK as u64))
+    }
+
+    /// An error unless it is one table and nothing else, as the kinds without commits have it.
+    pub(super) fn check_one_table(&self) -> Result<(), MetadataError> {
+        if self.tables == 1 && self.ring == 0 && !self.has_closing && self.unit >= 512 {
+            return Ok(());
+        }
+        Err(MetadataError::Superblock { detail: format!("not the shape of one table: {self:?}") })
+    }
+
+    fn end(&self) -> u64 {
+        self.data_offset() + u64::from(self.slots) * u64::from(self.block_bytes)
+    }
+
+    /// As many slots as fit, with `shape` giving everything else for a number of slots.
+    pub fn fit(setup: &Setup, shape: impl Fn(u32) -> Self) -> Result<Self, MetadataError> {
+        let most = (setup.capacity_bytes / u64::from(setup.block_bytes)).min(u64::from(u32::MAX - 1)) as u32;
+        let (mut low, mut high) = (0, most);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if shape(middle).end() <= setup.capacity_bytes { low = middle } else { high = middle - 1 }
+        }
+        if low == 0 {
+            let needed = shape(1).end();
+            return Err(MetadataError::TooSmall { capacity: setup.capacity_bytes, needed });
+        }
+        Ok(shape(low))
+    }
+}
+
+/// The root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Name of the kind of metadata.
+    pub kind: String,
+    /// Of this cache.
+    pub uuid: [u8; 16],
+    /// Counts the changes of the superblock.
+    pub generation: u64,
+    /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal), and the table of the removal carries the generation.
+    pub is_clean: bool,
+    /// The last commit when this was written.
+    pub sequence: u64,
+    /// Where things lie.
+    pub shape: Shape,
+    /// How the cache is to be used, as text that metadata does not read (TOML).
+    pub settings: String,
+    /// What is attached.
+    pub volumes: Vec<Volume>,
+}
+
+impl Superblock {
+    /// Tells blocks of this cache from what was on the device before.
+    pub fn tag(&self) -> u64 {
+        xxh3_64(&self.uuid)
+    }
+
+    /// Encodes it, as the write of its generation's copy.
+    pub fn write(&self) -> Result<Write, MetadataError> {
+        if self.settings.len() > SETTINGS_MAX {
+            return Err(MetadataError::TooMany {
+                what: "bytes of settings",
+                count: self.settings.len(),
+                max: SETTINGS_MAX,
+            });
+        }
+        if self.volumes.len() > VOLUMES_MAX {
+            return Err(MetadataError::TooMany {
+                what: "volumes",
+                count: self.volumes.len(),
+                max: VOLUMES_MAX,
+            });
+        }
+        Ok(Write { offset: self.generation % 2 * BLOCK as u64, bytes: self.encode() })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut b = vec![0; BLOCK];
+        b[8..16].copy_from_slice(MAGIC);
+        b[16..20].copy_from_slice(&VERSION.to_le_bytes());
+        b[20..24].copy_from_slice(&u32::from(self.is_clean).to_le_bytes());
+        b[24..32].copy_from_slice(&self.generation.to_le_bytes());
+        b[32..40].copy_from_slice(&self.sequence.to_le_bytes());
+        b[40..56].copy_from_slice(&self.uuid);
+        b[56..56 + self.kind.len()].copy_from_slice(self.kind.as_bytes());
+        let s = &self.shape;
+        let numbers = [s.block_bytes, s.slots, s.unit, s.tables, s.ring, u32::from(s.has_closing)];
+        for (at, number) in (80..).step_by(4).zip(numbers) {
+            b[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        b[104..106].copy_from_slice(&(self.volumes.len() as u16).to_le_bytes());
+        b[106..108].copy_from_slice(&(self.settings.len() as u16).to_le_bytes());
+        b[SETTINGS_AT..SETTINGS_AT + self.settings.len()].copy_from_slice(self.settings.as_bytes());
+        for (volume, v) in self.volumes.iter().zip(b[VOLUMES_AT..].chunks_exact_mut(VOLUME)) {
+            v[..16].copy_from_slice(&volume.uuid);
+            v[16..24].copy_from_slice(&volume.bytes.to_le_bytes());
+            v[24..40].copy_from_slice(&volume.stamp);
+            v[40..42].copy_from_slice(&volume.id.to_le_bytes());
+        }
+        let sum = xxh3_64(&b[8..]);
+        b[..8].copy_from_slice(&sum.to_le_bytes());
+        b
+    }
+
+    // `None` where the copy is damaged or was never written.
+    fn decode(b: &[u8], capacity: u64) -> Result<Option<Self>, MetadataError> {
+        if &b[8..16] != MAGIC || u64_at(b, 0) != xxh3_64(&b[8..]) {
+            return Ok(None);
+        }
+        if u32_at(b, 16) != VERSION {
+            return Err(MetadataError::Version { found: u32_at(b, 16), expected: VERSION });
+        }
+        let kind = b[56..80].split(|c| *c == 0).next().unwrap_or_default();
+        let shape = Shape {
+            block_bytes: u32_at(b, 80),
+            slots: u32_at(b, 84),
+            unit: u32_at(b, 88),
+            tables: u32_at(b, 92),
+            ring: u32_at(b, 96),
+            has_closing: u32_at(b, 100) != 0,
+        };
+        let (volumes, settings) = (usize::from(u16_at(b, 104)), usize::from(u16_at(b, 106)));
+        let is_sound = shape.block_bytes.is_power_of_two()
+            && (512..=1 << 24).contains(&shape.block_bytes)
+            && (1..u32::MAX).contains(&shape.slots)
+            && shape.unit.is_power_of_two()
+            && shape.unit as usize > HEADER
+            && shape.unit as usize <= BLOCK
+            && (1..=2).contains(&shape.tables)
+            && volumes <= VOLUMES_MAX
+            && settings <= SETTINGS_MAX;
+        if !is_sound {
+            return Err(MetadataError::Superblock { detail: format!("impossible shape {shape:?}") });
+        }
+        if shape.end() > capacity {
+            return Err(MetadataError::TooSmall { capacity, needed: shape.end() });
+        }
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec())
+                .map_err(|_| MetadataError::Superblock { detail: "text that is not UTF-8".to_owned() })
+        };
+        let volume = |v: &[u8]| Volume {
+            id: u16_at(v, 40),
+            uuid: v[..16].try_into().expect("16 bytes"),
+            bytes: u64_at(v, 16),
+            stamp: v[24..40].try_into().expect("16 bytes"),
+        };
+        Ok(Some(Self {
+            kind: text(kind)?,
+            uuid: b[40..56].try_into().expect("16 bytes"),
+            generation: u64_at(b, 24),
+            is_clean: u32_at(b, 20) == 1,
+            sequence: u64_at(b, 32),
+            shape,
+            settings: text(&b[SETTINGS_AT..SETTINGS_AT + settings])?,
+            volumes: b[VOLUMES_AT..].chunks_exact(VOLUME).take(volumes).map(volume).collect(),
+        }))
+    }
+
+    /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is lost, so what is left does not count as clean.
+    pub fn read(area: &mut dyn Area) -> Result<(Self, bool), MetadataError> {
+        let capacity = area.capacity_bytes();
+        if capacity < 2 * BLOCK as u64 {
+            return Err(MetadataError::TooSmall { capacity, needed: 2 * BLOCK as u64 });
+        }
+        let mut copies = Vec::new();
+        for copy in 0..2 {
+            let mut bytes = vec![0; BLOCK];
+            if area.read(copy * BLOCK as u64, &mut bytes).is_ok() {
+                copies.extend(Self::decode(&bytes, capacity)?);
+            }
+        }
+        let is_damaged = copies.len() < 2;
+        let mut newest =
+            copies.into_iter().max_by_key(|copy| copy.generation).ok_or(MetadataError::Absent)?;
+        newest.is_clean &= !is_damaged;
+        Ok((newest, is_damaged))
+    }
+}

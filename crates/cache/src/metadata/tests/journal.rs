@@ -1,0 +1,203 @@
+//! The journal.
+
+use super::*;
+
+/// A bug that the suite has to see.
+#[derive(Clone, Copy, PartialEq)]
+enum Sabotage {
+    None,
+    /// What a cut commit left is not undone.
+    NoRepairs,
+    /// Both copies of the table are one.
+    OneTable,
+    /// Records are written once.
+    OneRecord,
+    /// The table does not follow.
+    NoTable,
+    /// A commit writes its records only.
+    NoRecords,
+}
+
+struct Run {
+    area: Bytes,
+    metadata: Box<dyn Metadata>,
+    shape: Shape,
+    slots: Slots,
+    sabotage: Sabotage,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Run {
+    fn new(blocks: u32, seed: u64, sabotage: Sabotage) -> Self {
+        let (area, opened) = Bytes::create("journal", blocks);
+        let shape = opened.superblock.unwrap().shape;
+        let mut area = area;
+        area.apply(&opened.repairs);
+        let slots = Slots(vec![None; shape.slots as usize]);
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Self { area, metadata: opened.metadata, shape, slots, sabotage, rng }
+    }
+
+    fn commit(&mut self) -> Vec<Write> {
+        let mut writes = Vec::new();
+        self.metadata.commit(&self.slots, &mut writes);
+        let shape = self.shape;
+        let ring = shape.ring_offset(0, 0)..shape.ring_offset(2, 0);
+        let second = shape.ring_offset(1, 0);
+        match self.sabotage {
+            Sabotage::OneRecord => writes.retain(|write| !(second..ring.end).contains(&write.offset)),
+            Sabotage::NoRecords => writes.retain(|write| !ring.contains(&write.offset)),
+            Sabotage::NoTable => writes.retain(|write| ring.contains(&write.offset)),
+            Sabotage::OneTable => {
+                let copy = shape.table_offset(1, 0) - shape.table_offset(0, 0);
+                for write in writes.iter_mut().filter(|write| write.offset < ring.start) {
+                    write.offset = if write.offset >= shape.table_offset(1, 0) {
+                        write.offset - copy
+                    } else {
+                        write.offset
+                    };
+                }
+            }
+            Sabotage::None | Sabotage::NoRepairs => {}
+        }
+        writes
+    }
+
+    /// Opens what a cut left, twice if the first is cut in its repairs; it must hold `old` or `new`.
+    fn reopen(
+        &mut self,
+        mut area: Bytes,
+        old: &Slots,
+        new: &Slots,
+        whole: bool,
+    ) -> Result<(Bytes, Opened), String> {
+        for _ in 0..2 {
+            let opened = open(&mut area).map_err(|error| error.to_string())?;
+            let is = Slots::of(&opened.found, self.shape.slots);
+            if is != *new && (whole || is != *old) {
+                return Err(format!("neither before nor after: {}", opened.found.report));
+            }
+            if self.sabotage != Sabotage::NoRepairs {
+                let at = below(&mut self.rng, opened.repairs.len() as u64) as usize;
+                area = area.cut(&opened.repairs, at, &mut self.rng);
+            }
+        }
+        let opened = open(&mut area).map_err(|error| error.to_string())?;
+        if self.sabotage != Sabotage::NoRepairs {
+            area.apply(&opened.repairs);
+        }
+        Ok((area, opened))
+    }
+
+    /// One damaged block costs nothing, two of the same record are seen.
+    fn damage(&mut self) -> Result<(), String> {
+        let mut area = self.area.clone();
+        let blocks = self.shape.data_offset() / 4096;
+        area.damage(below(&mut self.rng, blocks) * 4096, &mut self.rng);
+        let opened = open(&mut area).map_err(|error| error.to_string())?;
+        if Slots::of(&opened.found, self.shape.slots) != self.slots || !opened.found.report.lost.is_empty() {
+            return Err(format!("one damaged block: {}", opened.found.report));
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, commits: u32, changes: u64) -> Result<(), String> {
+        for nth in 0..commits {
+            let old = self.slots.clone();
+            let count = 1 + below(&mut self.rng, changes);
+            change(&mut *self.metadata, &mut self.slots, count, &mut self.rng);
+            let new = self.slots.clone();
+            let writes = self.commit();
+            let at = |error: String| format!("commit {nth}: {error}");
+            let mut left = None;
+            for whole in 0..=writes.len() {
+                let area = self.area.cut(&writes, whole, &mut self.rng);
+                let (area, opened) = self.reopen(area, &old, &new, whole == writes.len()).map_err(at)?;
+                if whole < writes.len() && below(&mut self.rng, 4 * writes.len() as u64) == 0 {
+                    left = Some((area, opened));
+                }
+            }
+            // Sometimes the cut is real, and life goes on with what it left.
+            if let Some((area, opened)) = left {
+                self.slots = Slots::of(&opened.found, self.shape.slots);
+                (self.area, self.metadata) = (area, opened.metadata);
+            } else {
+                self.area.apply(&writes);
+                self.metadata.committed();
+            }
+            self.damage().map_err(at)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_commit_cut_at_any_write_is_there_or_not_and_one_damaged_block_costs_nothing() {
+    for seed in 0..3 {
+        for (blocks, commits, changes) in [(200, 90, 20), (1200, 160, 600)] {
+            let result = Run::new(blocks, seed, Sabotage::None).steps(commits, changes);
+            assert_eq!(result, Ok(()), "seed {seed}, {blocks} blocks, {changes} changes");
+        }
+    }
+}
+
+#[test]
+fn every_sabotage_is_seen() {
+    use Sabotage::{NoRecords, NoRepairs, NoTable, OneRecord, OneTable};
+    for (nth, sabotage) in [NoRepairs, OneTable, OneRecord, NoTable, NoRecords].into_iter().enumerate() {
+        let seen = (0..4).any(|seed| Run::new(1200, seed, sabotage).steps(160, 600).is_err());
+        assert!(seen, "sabotage {nth} passed");
+    }
+}
+
+#[test]
+fn the_ring_goes_round_where_it_is_as_long_as_the_table() {
+    let mut run = Run::new(40_000, 1, Sabotage::None);
+    assert!(run.shape.ring > 100 && run.shape.ring == run.shape.table_blocks());
+    for nth in 0..60 {
+        let room = u64::from(run.metadata.room());
+        let count = if nth % 3 == 0 { 1 + below(&mut run.rng, room) } else { 1 + below(&mut run.rng, 300) };
+        change(&mut *run.metadata, &mut run.slots, count, &mut run.rng);
+        let writes = run.commit();
+        run.area.apply(&writes);
+        run.metadata.committed();
+        run.damage().unwrap();
+    }
+}
+
+#[test]
+fn both_copies_of_a_record_damaged_serve_nothing_wrong_and_name_what_may_be_lost() {
+    let mut run = Run::new(1200, 5, Sabotage::None);
+    let mut dropped = 0;
+    for nth in 0..120 {
+        change(&mut *run.metadata, &mut run.slots, 40, &mut run.rng);
+        let writes = run.commit();
+        run.area.apply(&writes);
+        run.metadata.committed();
+        if nth < 2 {
+            continue;
+        }
+        // The newest commit cannot be told from one that was cut.
+        let mut area = run.area.clone();
+        let place = (nth + 64 - 1 - below(&mut run.rng, 2) as u32) % run.shape.ring;
+        for copy in 0..2 {
+            area.damage(run.shape.ring_offset(copy, place), &mut run.rng);
+        }
+        let opened = open(&mut area).unwrap();
+        let Found { entries, uncertain, report } = &opened.found;
+        assert!(
+            entries.iter().all(|(slot, entry)| run.slots.0[*slot as usize] == Some(*entry)),
+            "commit {nth}"
+        );
+        assert_eq!(report.damaged_record_blocks, 1, "commit {nth}");
+        // What is missing was uncertain, or changed in the damaged records.
+        let held = Slots::of(&opened.found, run.shape.slots);
+        let is_named = |slot: usize| uncertain.iter().any(|(at, _)| *at as usize == slot);
+        let missing =
+            (0..held.0.len()).filter(|slot| held.0[*slot] != run.slots.0[*slot] && !is_named(*slot)).count();
+        assert!(missing <= 40, "commit {nth}: {missing} slots missing without a word");
+        dropped += uncertain.len();
+        assert!(uncertain.iter().all(|(_, entry)| entry.dirty == 0) || !report.lost.is_empty());
+    }
+    assert!(dropped > 0);
+}
