@@ -67,9 +67,9 @@ pub enum Verb {
     },
 }
 
-/// The stack and how the workload is read: what replay and compare have in common.
+/// The device of a stack and every other key of its configuration.
 #[derive(Clone, Debug, Args)]
-pub struct StackArgs {
+pub struct DeviceArgs {
     /// Configuration file (TOML); flags override its keys.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<String>,
@@ -82,6 +82,13 @@ pub struct StackArgs {
     /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+}
+
+/// The stack and how the workload is read: what replay and compare have in common.
+#[derive(Clone, Debug, Args)]
+pub struct StackArgs {
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Seed of generators and preconditioning [default: 42].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -103,21 +110,11 @@ pub enum ImageVerb {
         /// Image file, which must not exist.
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// Configuration file (TOML); flags override its keys.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        config: Option<String>,
-        /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
-        #[arg(long, value_name = "NAME")]
-        device: Option<String>,
-        /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
-        #[arg(long, value_name = "1/N")]
-        scale: Option<String>,
+        #[command(flatten)]
+        device: DeviceArgs,
         /// Translation layer ('nandscape list ftls') [default: page-map].
         #[arg(long, value_name = "NAME")]
         ftl: Option<String>,
-        /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        sets: Vec<String>,
     },
     /// What an image is and holds. Changes nothing.
     Info {
@@ -211,21 +208,11 @@ pub struct ServeNbdArgs {
 /// The stack that a server serves, and where its bytes are kept.
 #[derive(Clone, Debug, Args)]
 pub struct ServeArgs {
-    /// Configuration file (TOML); flags override its keys.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub config: Option<String>,
-    /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
-    #[arg(long, value_name = "NAME")]
-    pub device: Option<String>,
-    /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
-    #[arg(long, value_name = "1/N")]
-    pub scale: Option<String>,
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,
-    /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
     /// Keep the bytes in this image file, made if it is absent; without it they are in memory and gone with the server. An image keeps the
     /// configuration it was made with; a flag that contradicts it is an error.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -13,7 +13,7 @@ pub mod serve;
 pub mod stat;
 pub mod trace;
 
-use crate::args::{OutputArgs, ReadingArgs, Remap, StackArgs};
+use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure};
 use nandscape_report::{
     ReportContext, Run, render_csv, render_fio_json, render_html, render_json, render_json_document,
@@ -24,15 +24,15 @@ use nandscape_stack::Typed;
 use std::path::Path;
 
 /// What was typed, merged: device preset, then the file, then flags.
-fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
+pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     let mut typed = Typed::new();
-    if let Some(device) = &stack.device {
+    if let Some(device) = &args.device {
         merge_device(&mut typed, device)?;
     }
-    if let Some(path) = &stack.config {
+    if let Some(path) = &args.config {
         typed.merge_file(path)?;
         // --device replaces the device of the file, while the file's other tables override those of the preset.
-        if let Some(device) = &stack.device {
+        if let Some(device) = &args.device {
             let mut again = Typed::new();
             merge_device(&mut again, device)?;
             typed.replace_device(&again);
@@ -41,12 +41,18 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     if let Some(ftl) = ftl {
         typed.set_ftl(ftl)?;
     }
-    if let Some(scale) = &stack.scale {
+    if let Some(scale) = &args.scale {
         typed.set("device.scale", scale)?;
     }
-    for pair in &stack.sets {
+    for pair in &args.sets {
         typed.set_pair(pair)?;
     }
+    Ok(typed)
+}
+
+/// The same with the keys of the workload.
+fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
+    let mut typed = typed_device(&stack.device, ftl)?;
     let mut set = |key: &str, value: Option<String>| match value {
         Some(value) => typed.set(&format!("workload.{key}"), &value),
         None => Ok(()),
@@ -60,7 +66,7 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     Ok(typed)
 }
 
-pub(crate) fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
+fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
     if Path::new(device).extension().is_some_and(|e| e == "toml") {
         typed.merge_file(device)?;
     } else {

@@ -4,13 +4,13 @@
 //! [`Session::wait`], stops serving, and calls [`Session::finish`].
 
 use crate::args::ServeArgs;
-use crate::commands::merge_device;
+use crate::commands::typed_device;
 use crate::console::{Console, Failure};
 use nandscape_core::{NamespaceError, units};
 use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
-use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, Typed, storing};
+use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write as _;
@@ -37,7 +37,8 @@ impl Session {
     /// loss of power would.
     pub fn start(args: &ServeArgs, console: Console) -> Result<Self, Failure> {
         let storage = args.image.clone().map_or(Storage::Memory, Storage::Image);
-        let mut config = nandscape_stack::storing::resolve(&typed(args)?, &storage)?;
+        let mut config =
+            nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
         config.faults.plan.on_power_cut = end_as_if_killed;
         let stop = Arc::new(Stop::new());
         stop_on_signals(Arc::clone(&stop))?;
@@ -227,33 +228,6 @@ fn end_as_if_killed(operation: u64) {
 
 /// Exit status of a process that SIGKILL ended.
 const KILLED: i32 = 128 + 9;
-
-/// What was typed, merged: device preset, then the file, then flags.
-fn typed(args: &ServeArgs) -> Result<Typed, Failure> {
-    let mut typed = Typed::new();
-    if let Some(device) = &args.device {
-        merge_device(&mut typed, device)?;
-    }
-    if let Some(path) = &args.config {
-        typed.merge_file(path)?;
-        // --device replaces the device of the file, while the file's other tables override those of the preset.
-        if let Some(device) = &args.device {
-            let mut again = Typed::new();
-            merge_device(&mut again, device)?;
-            typed.replace_device(&again);
-        }
-    }
-    if let Some(ftl) = &args.ftl {
-        typed.set_ftl(ftl)?;
-    }
-    if let Some(scale) = &args.scale {
-        typed.set("device.scale", scale)?;
-    }
-    for pair in &args.sets {
-        typed.set_pair(pair)?;
-    }
-    Ok(typed)
-}
 
 /// The engine over the stack.
 fn engine(

@@ -21,8 +21,6 @@ pub struct RecoveryReport {
     pub drop_records: u64,
     /// Logical pages that hold data now.
     pub live_pages: u64,
-    /// Blocks whose half-written copies the translation layer threw away.
-    pub rolled_back_blocks: u64,
     /// Flash pages read of the journal and checkpoint.
     pub metadata_pages: u64,
 }
@@ -34,12 +32,8 @@ impl RecoveryReport {
         if self.checkpoint == 0 {
             return "a new device".to_owned();
         }
-        let rolled_back = match self.rolled_back_blocks {
-            0 => String::new(),
-            blocks => format!(", {} blocks rolled back", n(blocks)),
-        };
         format!(
-            "{}: checkpoint {}, {} map entries, {} blocks / {} pages scanned, {} torn, {} drop records{rolled_back}; {} pages hold data",
+            "{}: checkpoint {}, {} map entries, {} blocks / {} pages scanned, {} torn, {} drop records; {} pages hold data",
             if self.was_clean { "clean" } else { "not shut down" },
             n(self.checkpoint),
             n(self.map_entries),

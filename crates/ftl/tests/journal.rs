@@ -230,6 +230,39 @@ fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
     }
 }
 
+/// A journal over flash whose operations of these numbers fail, with a host that writes over and over.
+fn failing_at(at: u64) -> (Journal<Timed<Faults<Nand>, Fifo>>, JournalOptions) {
+    let nand = flash(false, &[]).medium().clone();
+    let plan = FaultPlan { script: vec![Scripted { at, fault: Fault::Program }], ..FaultPlan::default() };
+    let device = Timed::new(Faults::new(nand, plan).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
+    let options = JournalOptions { interval: Some(6), ..JournalOptions::default() };
+    (Journal::open(device, options).unwrap(), options)
+}
+
+#[test]
+fn a_block_of_the_journal_that_failed_is_left_alone_after_a_start() {
+    // The second page of the first checkpoint.
+    let (mut device, options) = failing_at(1);
+    for start in 0..4 {
+        // As many checkpoints as it takes to come by every block of the journal.
+        for _ in 0..40 {
+            let block = BlockId(start);
+            for index in 0..8 {
+                let oob = Oob { lpn: Lpn(index), stream: 0, seq: 0 };
+                let page = GEOMETRY.page(block, index);
+                device.program(page, oob, 512, Some(&[1; 512]), issue(Cause::Host)).unwrap();
+            }
+            device.drop_pages(Lpn(0), 8, SimTime::ZERO).unwrap();
+            device.erase(block, issue(Cause::Gc)).unwrap();
+        }
+        device.checkpoint(SimTime::ZERO).unwrap();
+        assert!(device.report().checkpoint > 0 || start == 0);
+        let counts = device.inner().medium().counts();
+        assert_eq!((counts.programs, counts.erases), (1, 0), "after start {start}");
+        device = Journal::open(device.into_inner(), options).unwrap();
+    }
+}
+
 #[test]
 fn what_cannot_be_opened_is_named() {
     let mut plain = flash(false, &[]);

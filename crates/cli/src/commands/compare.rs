@@ -42,7 +42,7 @@ fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed, F
     let infos = nandscape_ftl::registry::infos();
     let knows = |info: &nandscape_core::Info, key: &str| info.params.iter().any(|p| p.name == key);
     let mut stack = args.stack.clone();
-    stack.sets.retain(|pair| {
+    stack.device.sets.retain(|pair| {
         let key = pair.split('=').next().unwrap_or_default().trim();
         key.strip_prefix("ftl.").is_none_or(|key| {
             let known_here = infos.iter().any(|info| info.name == name && knows(info, key));

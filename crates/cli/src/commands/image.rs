@@ -1,12 +1,11 @@
 //! `nandscape image`: make, look at and check image files.
 
-use super::merge_device;
+use super::typed_device;
 use crate::args::ImageVerb;
 use crate::console::{Console, Failure};
-use nandscape_core::RecoveryReport;
 use nandscape_core::units::format_bytes;
 use nandscape_stack::storing::{self, Checked};
-use nandscape_stack::{Contents, Header, StackConfig, Typed};
+use nandscape_stack::{Contents, Header, StackConfig};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -17,30 +16,8 @@ const MOST_PRINTED: usize = 100;
 /// Runs a verb.
 pub fn run(verb: &ImageVerb, console: Console) -> Result<(), Failure> {
     match verb {
-        ImageVerb::Create { file, config, device, scale, ftl, sets } => {
-            let mut typed = Typed::new();
-            if let Some(device) = device {
-                merge_device(&mut typed, device)?;
-            }
-            if let Some(path) = config {
-                typed.merge_file(path)?;
-                // --device replaces the device of the file, while the file's other tables override those of the preset.
-                if let Some(device) = device {
-                    let mut again = Typed::new();
-                    merge_device(&mut again, device)?;
-                    typed.replace_device(&again);
-                }
-            }
-            if let Some(ftl) = ftl {
-                typed.set_ftl(ftl)?;
-            }
-            if let Some(scale) = scale {
-                typed.set("device.scale", scale)?;
-            }
-            for pair in sets {
-                typed.set_pair(pair)?;
-            }
-            create(&typed.check()?, file, console)
+        ImageVerb::Create { file, device, ftl } => {
+            create(&typed_device(device, ftl.as_deref())?.check()?, file, console)
         }
         ImageVerb::Info { file, json } => info(file, *json, console),
         ImageVerb::Check { file, json } => check(file, *json, console),
@@ -107,7 +84,7 @@ fn report(file: &Path, checked: &Checked) -> String {
         let _ = writeln!(text, "... and {} more", findings.problem_count - MOST_PRINTED as u64);
     }
     for (set, recovery) in checked.recovery.iter().enumerate() {
-        let _ = writeln!(text, "set {set}: {}", describe_start(recovery));
+        let _ = writeln!(text, "set {set}: {}", recovery.summary());
     }
     if let Some(error) = &checked.start_error {
         let _ = writeln!(text, "the stack does not start from the image: {error}");
@@ -123,18 +100,6 @@ fn report(file: &Path, checked: &Checked) -> String {
         contents.programmed_pages, findings.verified_pages, findings.problem_count
     );
     text
-}
-
-fn describe_start(recovery: &RecoveryReport) -> String {
-    format!(
-        "starts {} checkpoint {} with {} map entries, {} blocks and {} pages looked at, {} logical pages live",
-        if recovery.was_clean { "from clean" } else { "from" },
-        recovery.checkpoint,
-        recovery.map_entries,
-        recovery.scanned_blocks,
-        recovery.scanned_pages,
-        recovery.live_pages
-    )
 }
 
 fn describe(header: &Header, contents: &Contents) -> String {

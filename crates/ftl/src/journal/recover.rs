@@ -76,7 +76,12 @@ impl<D: FlashDevice> Journal<D> {
         self.meta.resume(region, used);
         self.newest = newest;
         for block in (0..self.device.geometry().blocks()).map(BlockId) {
-            if table.get(block).is_retired {
+            if !table.get(block).is_retired {
+                continue;
+            }
+            if self.is_reserved(block) {
+                self.meta.remember_failed(block);
+            } else {
                 self.flags[block.index()] |= RETIRED;
             }
         }

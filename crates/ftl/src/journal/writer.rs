@@ -106,6 +106,18 @@ impl Meta {
         self.pool.len()
     }
 
+    /// Whether a block is one of the pool that failed.
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        self.pool.iter().zip(&self.dead).any(|(own, dead)| *own == block && *dead)
+    }
+
+    /// A block of the pool failed before the start: nothing more is written to it. What it holds is read on.
+    pub fn remember_failed(&mut self, block: BlockId) {
+        if let Some(place) = self.pool.iter().position(|own| *own == block) {
+            self.dead[place] = true;
+        }
+    }
+
     pub const fn interval(&self) -> u64 {
         self.interval
     }
@@ -336,7 +348,8 @@ impl<D: FlashDevice> Journal<D> {
         let layout = self.meta.layout;
         let mut table = Table::new(&geometry, layout.has_bits);
         for block in (0..geometry.blocks()).map(BlockId) {
-            let is_retired = self.flags[block.index()] & RETIRED != 0;
+            let is_retired = self.flags[block.index()] & RETIRED != 0
+                || (self.is_reserved(block) && self.meta.has_failed(block));
             let device = &self.device;
             let doubtful = self.doubtful.iter().filter(|page| geometry.block_of(**page) == block);
             let first_doubtful = doubtful.map(|page| geometry.page_in_block(*page)).min();
