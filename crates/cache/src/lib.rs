@@ -17,6 +17,7 @@ pub mod eviction;
 pub mod key;
 pub mod metadata;
 pub mod mode;
+pub mod presets;
 pub mod status;
 
 pub use counters::{CacheCounters, Counters, Gauges};

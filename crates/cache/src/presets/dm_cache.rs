@@ -1,0 +1,34 @@
+//! dm-cache of Linux since 3.9.
+
+use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use crate::mode::Mode;
+use nandscape_core::Info;
+
+/// Promotion by hotspots is part of the original's smq; here a filter that asks for repeated hits stands for it.
+pub(super) const PRESET: Preset = Preset {
+    info: Info {
+        name: "dm-cache",
+        summary: "large blocks that are promoted when hot, smq; after a power cut every block counts as dirty",
+        source: "dm-cache in Linux, policy smq; S3-04",
+        params: &[],
+    },
+    block_bytes: 32 << 10,
+    block_range: (32 << 10, 1 << 20),
+    placement: Placement::Full,
+    mode: Mode::WriteBack,
+    modes: &[Mode::WriteBack, Mode::WriteThrough, Mode::PassThrough],
+    eviction: Choice::of("smq"),
+    admission: &[Choice { name: "n-hit", params: &[("hits", "2"), ("hits_from", "0%")] }],
+    cleaning: &[Choice::of("smq")],
+    metadata: Choice::of("periodic"),
+    after_cut: AfterCut::AllAsDirty,
+    quirks: Quirks { partial: Partial::Filled, victims: Victims::CleanOnly, ..Quirks::NONE },
+    published: &[
+        ("migration_threshold", "2048 sectors"),
+        ("commit period", "1 s"),
+        ("hotspot period", "1 s"),
+        ("cache period", "60 s"),
+        ("writeback period", "10 s"),
+        ("demote period", "60 s"),
+    ],
+};

@@ -1,0 +1,33 @@
+//! dm-cache of FIU.
+
+use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use crate::mode::Mode;
+use nandscape_core::Info;
+
+/// 512 neighbouring blocks share a set. The default is write-through; the article and every published result use write-back, as does this preset, and
+/// the article's 16 ways are `ways = 16`.
+pub(super) const PRESET: Preset = Preset {
+    info: Info {
+        name: "dm-cache-fiu",
+        summary: "set-associative, LRU with clean blocks first; nothing survives a power cut in write-back",
+        source: "dm-cache of FIU, 2006; S3-03",
+        params: &[],
+    },
+    block_bytes: 4096,
+    block_range: (512, 1 << 20),
+    placement: Placement::ClusterHashed { ways: 1024, cluster_bytes: 2 << 20 },
+    mode: Mode::WriteBack,
+    modes: &[Mode::WriteThrough, Mode::WriteBack],
+    eviction: Choice::of("lru"),
+    admission: &[Choice::of("all")],
+    cleaning: &[Choice::of("none")],
+    metadata: Choice::of("at-removal"),
+    after_cut: AfterCut::DirtyLost,
+    quirks: Quirks { partial: Partial::Filled, victims: Victims::CleanFirst, ..Quirks::NONE },
+    published: &[
+        ("block size", "8 sectors"),
+        ("cache blocks", "65536"),
+        ("associativity", "1024"),
+        ("write-back", "0"),
+    ],
+};

@@ -1,0 +1,34 @@
+//! `EnhanceIO`.
+
+use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use crate::mode::Mode;
+use nandscape_core::Info;
+
+/// As its command-line tool makes it (LRU, 256 ways at 4 KiB; 128 at 2 KiB and 512 at 8 KiB), not as its documentation says (FIFO, 512 ways).
+pub(super) const PRESET: Preset = Preset {
+    info: Info {
+        name: "enhanceio",
+        summary: "set-associative, LRU, cleans between watermarks; dirty blocks survive a power cut",
+        source: "EnhanceIO of STEC; S3-18",
+        params: &[],
+    },
+    block_bytes: 4096,
+    block_range: (2048, 8192),
+    placement: Placement::Linear { ways: 256 },
+    mode: Mode::WriteBack,
+    modes: &[Mode::WriteAround, Mode::WriteThrough, Mode::WriteBack],
+    eviction: Choice::of("lru"),
+    admission: &[Choice::of("all")],
+    cleaning: &[Choice::of("watermarks")],
+    metadata: Choice::of("slots"),
+    after_cut: AfterCut::DirtyBlocks,
+    quirks: Quirks { partial: Partial::Uncached, victims: Victims::CleanOnly, ..Quirks::NONE },
+    published: &[
+        ("dirty_high_threshold", "30"),
+        ("dirty_low_threshold", "10"),
+        ("dirty_set_high_threshold", "100"),
+        ("dirty_set_low_threshold", "30"),
+        ("time_based_clean_interval", "1 min a 16 GiB, at most 720"),
+        ("autoclean_threshold", "128"),
+    ],
+};

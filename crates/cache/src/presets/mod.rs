@@ -1,0 +1,227 @@
+//! Published designs, and nandscape's own, as data.
+//!
+//! A preset names one member of every registry that a cache is composed of, with parameters, and says what else the engine must do to follow the design,
+//! and what a loss of power leaves. It builds nothing.
+
+mod bcache;
+mod dm_cache;
+mod dm_cache_fiu;
+mod enhanceio;
+mod flashcache;
+mod nandscape;
+mod rapidcache;
+
+use crate::mode::Mode;
+use nandscape_core::Info;
+use serde::Serialize;
+
+/// A member of a registry, and those of its parameters that are not at their defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// Name in the registry.
+    pub name: &'static str,
+    /// Keys and values, as they would be typed.
+    pub params: &'static [(&'static str, &'static str)],
+}
+
+impl Choice {
+    const fn of(name: &'static str) -> Self {
+        Self { name, params: &[] }
+    }
+}
+
+/// How blocks are spread over sets of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "map")]
+pub enum Placement {
+    /// Any block may lie in any slot.
+    Full,
+    /// Runs of as many blocks as a set has slots share a set, and the sets are taken in turn.
+    Linear {
+        /// Slots of a set.
+        ways: u32,
+    },
+    /// The hash of a cluster of neighbouring blocks selects the set.
+    ClusterHashed {
+        /// Slots of a set.
+        ways: u32,
+        /// Bytes of a cluster.
+        cluster_bytes: u64,
+    },
+}
+
+impl Placement {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Linear { .. } => "linear",
+            Self::ClusterHashed { .. } => "cluster-hashed",
+        }
+    }
+
+    /// Slots of a set; 0 if there is one set only.
+    pub const fn ways(self) -> u32 {
+        match self {
+            Self::Full => 0,
+            Self::Linear { ways } | Self::ClusterHashed { ways, .. } => ways,
+        }
+    }
+}
+
+/// What a loss of power leaves. The crash suite holds every preset to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterCut {
+    /// Every write that was flushed is there, and clean blocks are still cached.
+    Everything,
+    /// Every write that was flushed is there; clean blocks are gone.
+    DirtyBlocks,
+    /// Every write that was flushed is there; all cached blocks count as dirty, and are written to the disk again.
+    AllAsDirty,
+    /// The cache is empty, and no data is lost, since the disk has them all.
+    EmptyCache,
+    /// The cache is empty, and what was dirty in it is lost.
+    DirtyLost,
+}
+
+impl AfterCut {
+    /// Whether a write that was flushed is there after any cut.
+    pub const fn keeps_flushed(self) -> bool {
+        !matches!(self, Self::DirtyLost)
+    }
+
+    /// Whether blocks that were clean are still cached.
+    pub const fn keeps_clean(self) -> bool {
+        matches!(self, Self::Everything | Self::AllAsDirty)
+    }
+}
+
+/// What becomes of a request for a part of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partial {
+    /// It is cached; the sub-blocks that are there are known.
+    Cached,
+    /// The rest of the block is read from the disk, and the block is cached whole.
+    Filled,
+    /// It goes past the cache, and the block is cleaned and thrown out where it was cached.
+    Uncached,
+}
+
+/// Which blocks may leave to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victims {
+    /// Any; a dirty one is written to the disk first.
+    Any,
+    /// The first clean one in the policy's order; without one, the first dirty one.
+    CleanFirst,
+    /// Clean ones only; without one, the request goes past the cache.
+    CleanOnly,
+}
+
+/// What else the engine does to follow a design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Quirks {
+    /// Requests for parts of blocks.
+    pub partial: Partial,
+    /// Blocks that may leave.
+    pub victims: Victims,
+    /// In write-through, a write throws out the block that is cached and takes a new slot, so that it never counts as a hit.
+    pub is_write_through_never_hit: bool,
+    /// A request that meets a block under way waits, and then goes past the cache.
+    pub is_requeued_past_cache: bool,
+    /// A write that a loss of power cuts short may leave a block that is partly old and partly new.
+    pub has_torn_blocks: bool,
+}
+
+impl Quirks {
+    const NONE: Self = Self {
+        partial: Partial::Cached,
+        victims: Victims::Any,
+        is_write_through_never_hit: false,
+        is_requeued_past_cache: false,
+        has_torn_blocks: false,
+    };
+}
+
+/// A design.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Preset {
+    /// Name, summary, source.
+    pub info: Info,
+    /// Default cache block in bytes.
+    pub block_bytes: u32,
+    /// Smallest and largest cache block in bytes; every power of two between them will do.
+    pub block_range: (u32, u32),
+    /// Sets and ways.
+    pub placement: Placement,
+    /// Default mode.
+    pub mode: Mode,
+    /// Every mode that the design has.
+    pub modes: &'static [Mode],
+    /// Eviction policy.
+    pub eviction: Choice,
+    /// Admission policies, all of which must agree.
+    pub admission: &'static [Choice],
+    /// Cleaning policies; each may start cleaning.
+    pub cleaning: &'static [Choice],
+    /// Kind of metadata.
+    pub metadata: Choice,
+    /// What a loss of power leaves in the default mode.
+    pub after_cut: AfterCut,
+    /// What else is particular.
+    pub quirks: Quirks,
+    /// Settings of the original, by the original's names, for comparison; those that have a counterpart here are in the fields above.
+    pub published: &'static [(&'static str, &'static str)],
+}
+
+impl Preset {
+    /// Key and value of every setting, in the order of the fields: what `list caches --detail` shows.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut out = Vec::new();
+        let mut put = |key: &str, value: String| out.push((key.to_owned(), value));
+        put("block", nandscape_core::units::format_bytes(self.block_bytes.into()));
+        put("map", self.placement.name().to_owned());
+        if self.placement.ways() > 0 {
+            put("ways", self.placement.ways().to_string());
+        }
+        if let Placement::ClusterHashed { cluster_bytes, .. } = self.placement {
+            put("cluster", nandscape_core::units::format_bytes(cluster_bytes));
+        }
+        put("mode", self.mode.name().to_owned());
+        let members = [
+            ("eviction", std::slice::from_ref(&self.eviction)),
+            ("admission", self.admission),
+            ("cleaning", self.cleaning),
+            ("metadata", std::slice::from_ref(&self.metadata)),
+        ];
+        for (key, choices) in members {
+            put(key, choices.iter().map(|choice| choice.name).collect::<Vec<_>>().join(","));
+            for (name, value) in choices.iter().flat_map(|choice| choice.params) {
+                put(name, (*value).to_owned());
+            }
+        }
+        out
+    }
+}
+
+/// Every preset; the first is the default.
+pub static PRESETS: &[Preset] = &[
+    nandscape::PRESET,
+    dm_cache_fiu::PRESET,
+    flashcache::PRESET,
+    enhanceio::PRESET,
+    rapidcache::PRESET,
+    bcache::PRESET,
+    dm_cache::PRESET,
+];
+
+/// The preset of that name.
+pub fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.info.name == name)
+}
+
+#[cfg(test)]
+mod tests;

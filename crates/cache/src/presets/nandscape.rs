@@ -1,0 +1,26 @@
+//! nandscape's own.
+
+use super::{AfterCut, Choice, Placement, Preset, Quirks};
+use crate::mode::Mode;
+use nandscape_core::Info;
+
+pub(super) const PRESET: Preset = Preset {
+    info: Info {
+        name: "nandscape",
+        summary: "fully associative, sub-block bits, journalled metadata: everything flushed survives, and stays warm",
+        source: "",
+        params: &[],
+    },
+    block_bytes: 4096,
+    block_range: (512, 1 << 20),
+    placement: Placement::Full,
+    mode: Mode::WriteBack,
+    modes: &Mode::ALL,
+    eviction: Choice::of("s3-fifo"),
+    admission: &[Choice::of("sequential")],
+    cleaning: &[Choice::of("pi-rate")],
+    metadata: Choice::of("journal"),
+    after_cut: AfterCut::Everything,
+    quirks: Quirks::NONE,
+    published: &[],
+};

@@ -1,0 +1,32 @@
+//! `RapidCache`, over a RAM disk.
+
+use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use crate::mode::Mode;
+use nandscape_core::Info;
+
+/// The block is a memory page, whatever the configuration of the original says.
+pub(super) const PRESET: Preset = Preset {
+    info: Info {
+        name: "rapidcache",
+        summary: "write-through over a RAM disk, set-associative, FIFO; a power cut empties it and loses nothing",
+        source: "RapidDisk 2.9; S3-12, S3-15",
+        params: &[],
+    },
+    block_bytes: 4096,
+    block_range: (4096, 4096),
+    placement: Placement::Linear { ways: 512 },
+    mode: Mode::WriteThrough,
+    modes: &[Mode::WriteThrough, Mode::WriteAround],
+    eviction: Choice::of("fifo"),
+    admission: &[Choice::of("all")],
+    cleaning: &[Choice::of("none")],
+    metadata: Choice::of("none"),
+    after_cut: AfterCut::EmptyCache,
+    quirks: Quirks {
+        partial: Partial::Uncached,
+        victims: Victims::Any,
+        is_write_through_never_hit: true,
+        ..Quirks::NONE
+    },
+    published: &[("associativity", "512"), ("block size", "a page")],
+};
