@@ -559,6 +559,8 @@ pub enum Listing {
     Victims,
     /// Stream policies of the host.
     Policies,
+    /// Designs of caches.
+    Caches,
     /// Workload generators.
     Workloads,
     /// Trace formats.

@@ -2,6 +2,7 @@
 
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
+use nandscape_cache::presets::{PRESETS, Preset};
 use nandscape_core::Info;
 use nandscape_stack::{
     config, directives, faults, file_system, host, journal, partition, presets, reproduce,
@@ -15,6 +16,7 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         Listing::Ftls,
         Listing::Victims,
         Listing::Policies,
+        Listing::Caches,
         Listing::Workloads,
         Listing::Formats,
         Listing::Keys,
@@ -25,8 +27,11 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         let tables: serde_json::Map<String, serde_json::Value> = wanted
             .iter()
             .map(|what| {
-                let infos = serde_json::to_value(infos(*what)).expect("registry entries are plain data");
-                (title(*what).to_owned(), infos)
+                let infos = match what {
+                    Listing::Caches => serde_json::to_value(PRESETS),
+                    what => serde_json::to_value(infos(*what)),
+                };
+                (title(*what).to_owned(), infos.expect("registry entries are plain data"))
             })
             .collect();
         let text = serde_json::to_string_pretty(&tables).expect("plain data");
@@ -37,7 +42,9 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         if wanted.len() > 1 {
             let _ = writeln!(text, "{}{}:", if i > 0 { "\n" } else { "" }, title(*what));
         }
-        render(&mut text, &infos(*what), args.detail || *what == Listing::Keys);
+        let settings: &Settings =
+            if args.detail && *what == Listing::Caches { &settings_of_cache } else { &|_| Vec::new() };
+        render(&mut text, &infos(*what), args.detail || *what == Listing::Keys, settings);
     }
     console.result(&text)
 }
@@ -48,6 +55,7 @@ const fn title(what: Listing) -> &'static str {
         Listing::Ftls => "ftls",
         Listing::Victims => "victims",
         Listing::Policies => "policies",
+        Listing::Caches => "caches",
         Listing::Workloads => "workloads",
         Listing::Formats => "formats",
         Listing::Keys => "keys",
@@ -61,6 +69,7 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Ftls => nandscape_ftl::registry::infos().into_iter().copied().collect(),
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
         Listing::Policies => host::infos(),
+        Listing::Caches => PRESETS.iter().map(|preset| preset.info).collect(),
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
         Listing::Keys => {
@@ -81,7 +90,14 @@ fn infos(what: Listing) -> Vec<Info> {
     }
 }
 
-fn render(text: &mut String, infos: &[Info], with_params: bool) {
+/// Keys and values that a variant sets, by its name.
+type Settings = dyn Fn(&str) -> Vec<(String, String)>;
+
+fn settings_of_cache(name: &str) -> Vec<(String, String)> {
+    nandscape_cache::presets::find(name).map(Preset::settings).unwrap_or_default()
+}
+
+fn render(text: &mut String, infos: &[Info], with_params: bool, settings: &Settings) {
     let width = infos.iter().map(|info| info.name.len()).max().unwrap_or(0);
     for info in infos {
         let _ = write!(text, "{:width$}  {}", info.name, info.summary);
@@ -89,6 +105,9 @@ fn render(text: &mut String, infos: &[Info], with_params: bool) {
             let _ = write!(text, " [{}]", info.source);
         }
         text.push('\n');
+        for (key, value) in settings(info.name) {
+            let _ = writeln!(text, "    {key:22} {value}");
+        }
         if with_params {
             for param in info.params {
                 let default = if param.default.is_empty() {
