@@ -19,7 +19,15 @@ pub(super) const PRESET: Preset = Preset {
     modes: &[Mode::WriteAround, Mode::WriteThrough, Mode::WriteBack],
     eviction: Choice::of("lru"),
     admission: &[Choice::of("all")],
-    cleaning: &[Choice::of("watermarks")],
+    cleaning: &[Choice {
+        name: "watermarks",
+        params: &[
+            ("clean_high", "30%"),
+            ("clean_low", "10%"),
+            ("clean_set_high", "100%"),
+            ("clean_set_low", "30%"),
+        ],
+    }],
     metadata: Choice::of("slots"),
     after_cut: AfterCut::DirtyBlocks,
     quirks: Quirks { partial: Partial::Uncached, victims: Victims::CleanOnly, ..Quirks::NONE },

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{admission, status};
+use crate::{admission, cleaning, metadata, status};
 use std::collections::BTreeMap;
 
 fn typed(choices: &[Choice]) -> BTreeMap<String, String> {
@@ -13,6 +13,29 @@ fn every_admission_of_a_preset_can_be_built_with_its_parameters() {
         let names: Vec<&str> = preset.admission.iter().map(|choice| choice.name).collect();
         let built = admission::Chain::build(&names.join(","), "cache.", &typed(preset.admission), 1024, 1);
         assert!(built.is_ok(), "{}: {:?}", preset.info.name, built.err());
+    }
+}
+
+#[test]
+fn every_cleaning_of_a_preset_can_be_built_with_its_parameters() {
+    for preset in PRESETS {
+        let shape = (1 << 16, preset.placement.ways(), preset.block_bytes);
+        for choice in preset.cleaning {
+            let built = cleaning::build(choice.name, "cache.", &typed(&[*choice]), shape);
+            assert!(built.is_ok(), "{}: {:?}", preset.info.name, built.err());
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_metadata_of_a_preset_exists() {
+    for preset in PRESETS {
+        assert!(metadata::find(preset.metadata.name).is_ok(), "{}", preset.info.name);
+        assert!(
+            preset.metadata.params.is_empty(),
+            "{}: kinds of metadata have no parameters",
+            preset.info.name
+        );
     }
 }
 
