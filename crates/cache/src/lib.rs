@@ -7,6 +7,7 @@
 //! * [`metadata`]: what is known of the cached blocks after a loss of power.
 //!
 //! The engine is [`engine::Cache`].
+//! [`simulate`] runs eviction policies alone over a stream of requests, which tells hits and misses and nothing else.
 
 pub mod admission;
 pub mod cleaning;
@@ -14,10 +15,12 @@ pub mod counters;
 pub mod dirty;
 pub mod engine;
 pub mod eviction;
+mod hash;
 pub mod key;
 pub mod metadata;
 pub mod mode;
 pub mod presets;
+pub mod simulate;
 pub mod status;
 
 pub use counters::{CacheCounters, Counters, Gauges};

@@ -28,7 +28,7 @@ pub use setup::Setup;
 pub use side::Wait;
 
 use crate::admission::{Admission, Ask, Bypass};
-use crate::eviction::Eviction;
+use crate::eviction::{Build, Eviction};
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Metadata};
 use crate::mode::Mode;
@@ -86,13 +86,25 @@ pub struct Cache<E> {
     counts: BlockCounts,
 }
 
-impl<E: Eviction> Cache<E> {
+impl<E: Build> Cache<E> {
     /// A cache without volumes and without blocks. Every set has a policy of its own, made with `params` and a seed drawn from `setup`'s.
     pub fn new(
         fast: BoxedStore,
         metadata: Box<dyn Metadata + Send>,
         setup: &Setup,
         params: &Params,
+    ) -> Result<Self, CacheError> {
+        Self::with_policies(fast, metadata, setup, |ways, seed| E::new(ways, params, seed))
+    }
+}
+
+impl<E: Eviction> Cache<E> {
+    /// As [`Cache::new`], with policies that are chosen at run time: `make` is given the slots of a set and a seed.
+    pub fn with_policies(
+        fast: BoxedStore,
+        metadata: Box<dyn Metadata + Send>,
+        setup: &Setup,
+        mut make: impl FnMut(u32, u64) -> E,
     ) -> Result<Self, CacheError> {
         let shape = setup.shape(fast.as_ref())?;
         let (sets, ways) = setup.sets(metadata.slots())?;
@@ -109,8 +121,7 @@ impl<E: Eviction> Cache<E> {
                 });
             }
         }
-        let policies =
-            (0..sets).map(|set| E::new(ways, params, setup.seed.wrapping_add(u64::from(set)))).collect();
+        let policies = (0..sets).map(|set| make(ways, setup.seed.wrapping_add(u64::from(set)))).collect();
         Ok(Self {
             keeps_bytes: fast.stores_bytes(),
             fast: Side::new(fast),

@@ -3,17 +3,44 @@
 //! A policy knows the slots `0..slots` of one set (of the whole cache, where it is fully associative) and who is in each. It never looks
 //! at data, and never acts. The caller keeps the index from key to slot, and the list of free slots.
 
+pub mod arc;
+pub mod clock;
+pub mod fifo;
+mod ghost;
+pub mod lirs;
+mod lists;
+pub mod lru;
+pub mod mru;
+pub mod rand;
+mod registry;
+pub mod s3_fifo;
+pub mod sieve;
+pub mod smq;
+#[cfg(test)]
+mod tests;
+pub mod two_list;
+pub mod two_q;
+pub mod w_tiny_lfu;
+
+pub use registry::{AnyEviction, EVICTIONS, EvictionSpec, Visit, visit};
+
 use crate::key::BlockKey;
-use nandscape_core::Params;
+use nandscape_core::{Info, Params};
+
+/// A policy that can be made.
+pub trait Build: Eviction {
+    /// Name, summary, source and parameters.
+    const INFO: Info;
+
+    /// A policy over `slots` empty slots. `params` have been checked against [`Build::INFO`].
+    fn new(slots: u32, params: &Params, seed: u64) -> Self;
+}
 
 /// A replacement policy over the slots of one set.
 ///
 /// The calls for one request: on a hit [`Eviction::hit`]; on a miss that is admitted [`Eviction::miss`], then [`Eviction::evict`] where no slot
 /// is free, then [`Eviction::insert`].
-pub trait Eviction: Sized {
-    /// A policy over `slots` empty slots.
-    fn new(slots: u32, params: &Params, seed: u64) -> Self;
-
+pub trait Eviction {
     /// The block in `slot` was asked for.
     fn hit(&mut self, slot: u32);
 
@@ -34,4 +61,9 @@ pub trait Eviction: Sized {
 
     /// Memory held, in bytes.
     fn memory_bytes(&self) -> u64;
+}
+
+/// So many of the slots, rounded down.
+fn part(slots: u32, share: f64) -> u32 {
+    (f64::from(slots) * share) as u32
 }

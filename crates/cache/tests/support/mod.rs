@@ -2,10 +2,10 @@
 //! committed entries, and the simplest least-recently-used list.
 
 use nandscape_cache::BlockKey;
-use nandscape_cache::eviction::Eviction;
+use nandscape_cache::eviction::{Build, Eviction};
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Command, Completion, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_core::{Command, Completion, Info, Op, Params, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -173,11 +173,15 @@ impl Metadata for Journal {
 /// Slots from the least to the most recently used.
 pub struct Lru(Vec<u32>);
 
-impl Eviction for Lru {
+impl Build for Lru {
+    const INFO: Info = Info { name: "lru", summary: "", source: "", params: &[] };
+
     fn new(_: u32, _: &Params, _: u64) -> Self {
         Self(Vec::new())
     }
+}
 
+impl Eviction for Lru {
     fn hit(&mut self, slot: u32) {
         self.remove(slot);
         self.0.push(slot);

@@ -9,6 +9,7 @@ pub mod mqsim_t;
 pub mod sequential;
 pub mod uniform;
 pub mod zipf;
+pub mod zipf_cdf;
 
 use crate::workload::{BoxReader, Target};
 use nandscape_core::{Info, ParamError, Params};
@@ -31,6 +32,7 @@ pub(crate) struct Context {
 pub static GENERATORS: &[Generator] = &[
     uniform::ENTRY,
     zipf::ENTRY,
+    zipf_cdf::ENTRY,
     hotcold::ENTRY,
     sequential::ENTRY,
     lammps::ENTRY,

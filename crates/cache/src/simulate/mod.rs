@@ -1,0 +1,159 @@
+//! Eviction policies alone over a stream of requests: hits and misses, nothing else.
+//!
+//! One unit of the cache for each request ([`Request`]); a [`Splitter`] makes them of block requests. The cache starts empty, nothing warms it up, and every
+//! miss is admitted. Memory is proportional to the size of the cache, whatever the length of the stream; only [`belady`] needs the whole of it.
+
+mod belady;
+mod engine;
+mod index;
+mod split;
+
+pub use belady::{BELADY, belady};
+pub use engine::{Simulation, simulation};
+pub use split::{MAX_VOLUMES, Splitter};
+
+use crate::hash::mix;
+use crate::key::BlockKey;
+use nandscape_core::Op;
+use serde::Serialize;
+
+/// A request for one unit of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Request(u64);
+
+impl Request {
+    const READ: u64 = 0;
+    const WRITE: u64 = 1;
+    const TRIM: u64 = 2;
+    const SHIFT: u32 = 62;
+
+    /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and must not be given; what is written as zeroes is dropped like
+    /// what is trimmed.
+    #[inline]
+    pub const fn new(key: BlockKey, op: Op) -> Self {
+        debug_assert!(key.0 >> Self::SHIFT == 0);
+        let op = match op {
+            Op::Read => Self::READ,
+            Op::Write => Self::WRITE,
+            Op::Trim | Op::WriteZeroes | Op::Flush => Self::TRIM,
+        };
+        Self(op << Self::SHIFT | key.0)
+    }
+
+    /// Which block.
+    #[inline]
+    pub const fn key(self) -> BlockKey {
+        BlockKey(self.0 & ((1 << Self::SHIFT) - 1))
+    }
+
+    #[inline]
+    const fn op(self) -> u64 {
+        self.0 >> Self::SHIFT
+    }
+
+    #[inline]
+    const fn is_write(self) -> bool {
+        self.op() == Self::WRITE
+    }
+
+    #[inline]
+    const fn is_trim(self) -> bool {
+        self.op() == Self::TRIM
+    }
+}
+
+/// What a simulation counts. Trims are neither requests nor misses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Units read that were cached.
+    pub read_hits: u64,
+    /// Units read that were not.
+    pub read_misses: u64,
+    /// Units written that were cached.
+    pub write_hits: u64,
+    /// Units written that were not.
+    pub write_misses: u64,
+    /// Blocks that left for others.
+    pub evictions: u64,
+    /// Cached blocks that were trimmed.
+    pub trimmed: u64,
+    /// Slots in use at the end.
+    pub used: u64,
+}
+
+impl Counts {
+    /// Requests for one unit each.
+    pub const fn requests(&self) -> u64 {
+        self.hits() + self.misses()
+    }
+
+    /// Those that were cached.
+    pub const fn hits(&self) -> u64 {
+        self.read_hits + self.write_hits
+    }
+
+    /// Those that were not.
+    pub const fn misses(&self) -> u64 {
+        self.read_misses + self.write_misses
+    }
+
+    /// Misses over requests; 0 without requests.
+    pub fn miss_ratio(&self) -> f64 {
+        self.misses() as f64 / self.requests().max(1) as f64
+    }
+
+    #[inline]
+    fn count(&mut self, request: Request, is_hit: bool) {
+        let counter = match (request.is_write(), is_hit) {
+            (false, true) => &mut self.read_hits,
+            (false, false) => &mut self.read_misses,
+            (true, true) => &mut self.write_hits,
+            (true, false) => &mut self.write_misses,
+        };
+        *counter += 1;
+    }
+}
+
+/// Which slots a block may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// Any.
+    Full,
+    /// Those of one set of `ways` slots. So many neighbouring blocks share a set, and the next so many have the next set.
+    Linear {
+        /// Slots of a set.
+        ways: u32,
+    },
+    /// Those of one set, which a hash of the cluster chooses; a cluster is `cluster` neighbouring blocks. (The hash is ours: `FlashCache`'s own differs, so
+    /// counts are close to its own and not the same.)
+    Clustered {
+        /// Slots of a set.
+        ways: u32,
+        /// Blocks of a cluster.
+        cluster: u32,
+    },
+}
+
+impl Map {
+    /// Slots of a set, in a cache of `slots`.
+    pub const fn ways(self, slots: u32) -> u32 {
+        match self {
+            Self::Full => slots,
+            Self::Linear { ways } | Self::Clustered { ways, .. } => ways,
+        }
+    }
+
+    /// The set of a block, of `sets`.
+    #[inline]
+    pub const fn set(self, key: BlockKey, sets: u32) -> u32 {
+        let set = match self {
+            Self::Full => 0,
+            Self::Linear { ways } => (key.block() / ways as u64 + key.volume() as u64) % sets as u64,
+            Self::Clustered { cluster, .. } => {
+                mix(BlockKey::new(key.volume(), key.block() / cluster as u64).0) % sets as u64
+            }
+        };
+        set as u32
+    }
+}
