@@ -17,6 +17,7 @@ pub mod engine;
 pub mod eviction;
 mod hash;
 pub mod key;
+mod map;
 pub mod metadata;
 pub mod mode;
 pub mod presets;
@@ -24,6 +25,7 @@ pub mod simulate;
 pub mod status;
 
 pub use counters::{CacheCounters, Counters, Gauges};
-pub use engine::{Cache, CacheError, Map, Setup};
+pub use engine::{Cache, CacheError, Setup};
 pub use key::BlockKey;
+pub use map::Map;
 pub use mode::Mode;

@@ -3,8 +3,9 @@
 //! `NANDSCAPE_PUBLIC_TRACES` names a directory that has it, and without it these tests say that they were skipped.
 
 use nandscape_cache::BlockKey;
+use nandscape_cache::Map;
 use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Map, Request, Splitter, belady, simulation};
+use nandscape_cache::simulate::{Counts, Request, Splitter, belady, simulation};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::path::Path;
 
@@ -138,7 +139,7 @@ fn sets_of_the_public_trace_cost_what_is_known() {
     }
     // The hash is not the same, so neither are the counts; but they are near each other.
     for (slots, ratio) in [(65_536, 0.7488), (131_072, 0.5464), (262_144, 0.3519)] {
-        let counts = run(&blocks, "lru", slots, Map::Clustered { ways: 512, cluster: 64 });
+        let counts = run(&blocks, "lru", slots, Map::ClusterHashed { ways: 512, cluster: 64 });
         assert!((counts.miss_ratio() - ratio).abs() < 0.03, "{slots}: {}", counts.miss_ratio());
     }
 }

@@ -1,6 +1,7 @@
 //! From block to slot: open addressing over slot numbers, 5 bytes for each slot.
 
 use super::slots::Slots;
+use crate::hash::mix;
 use crate::key::BlockKey;
 
 const EMPTY: u32 = u32::MAX;
@@ -8,13 +9,6 @@ const EMPTY: u32 = u32::MAX;
 /// Which slot holds a block. The keys themselves lie in [`Slots`], so that nothing is kept twice.
 pub(super) struct Index {
     table: Vec<u32>,
-}
-
-/// Mixes all bits of a key into all bits of the result (the finaliser of splitmix64).
-pub(super) const fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 impl Index {

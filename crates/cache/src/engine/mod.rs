@@ -12,7 +12,6 @@
 mod counts;
 mod error;
 mod index;
-mod map;
 mod read;
 mod room;
 mod setup;
@@ -23,13 +22,13 @@ mod write;
 
 pub use counts::BlockCounts;
 pub use error::CacheError;
-pub use map::Map;
 pub use setup::Setup;
 pub use side::Wait;
 
 use crate::admission::{Admission, Ask, Bypass};
 use crate::eviction::{Build, Eviction};
 use crate::key::BlockKey;
+use crate::map::Map;
 use crate::metadata::{Entry, Metadata};
 use crate::mode::Mode;
 use index::Index;

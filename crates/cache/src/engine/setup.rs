@@ -1,10 +1,10 @@
 //! What a cache is made of, and whether the parts fit.
 
 use super::CacheError;
-use super::map::Map;
 use super::shape::Shape;
 use super::side::Side;
 use super::slots::{BLOCKS_MAX, VOLUMES_MAX};
+use crate::map::Map;
 use crate::mode::Mode;
 use nandscape_core::Store;
 

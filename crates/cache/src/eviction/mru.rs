@@ -16,7 +16,7 @@ impl Build for Mru {
     const INFO: Info = Info {
         name: "mru",
         summary: "the block that was asked for last leaves: for loops larger than the cache",
-        source: "S3-01",
+        source: "S3-19",
         params: &[],
     };
 

@@ -1,7 +1,8 @@
 //! The policies against textbook models, which were written for clearness alone and share no code with them.
 
 use super::*;
-use crate::simulate::{Map, Request, simulation};
+use crate::map::Map;
+use crate::simulate::{Request, simulation};
 use nandscape_core::Op;
 use nandscape_core::rng::{below, seeded};
 use std::collections::{BTreeMap, VecDeque};

@@ -32,7 +32,7 @@ impl Build for WTinyLfu {
     const INFO: Info = Info {
         name: "w-tinylfu",
         summary: "a window by recency before a main part that a block enters if it was asked for more often than the one that leaves",
-        source: "Einziger, Friedman and Manes, TOS 2017",
+        source: "Einziger, Friedman and Manes, TOS 2017; not compared with another implementation yet",
         params: &[
             Param {
                 name: "window",

@@ -59,8 +59,7 @@ impl Metadata for AtRemoval {
     }
 
     fn data_offset(&self, slot: u32) -> u64 {
-        let shape = &self.superblock.shape;
-        shape.data_offset() + u64::from(slot) * u64::from(shape.block_bytes)
+        self.superblock.shape.slot_offset(slot)
     }
 
     fn is_in_place(&self) -> bool {

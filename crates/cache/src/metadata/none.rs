@@ -47,7 +47,7 @@ impl Metadata for Nothing {
     }
 
     fn data_offset(&self, slot: u32) -> u64 {
-        u64::from(slot) * u64::from(self.shape.block_bytes)
+        self.shape.slot_offset(slot)
     }
 
     fn is_in_place(&self) -> bool {

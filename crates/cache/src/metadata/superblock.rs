@@ -87,6 +87,11 @@ impl Shape {
         end.next_multiple_of(u64::from(self.block_bytes).max(BLOCK as u64))
     }
 
+    /// First byte of a slot's data.
+    pub fn slot_offset(&self, slot: u32) -> u64 {
+        self.data_offset() + u64::from(slot) * u64::from(self.block_bytes)
+    }
+
     /// An error unless it is one table and nothing else, as the kinds without commits have it.
     pub(super) fn check_one_table(&self) -> Result<(), MetadataError> {
         if self.tables == 1 && self.ring == 0 && !self.has_closing && self.unit >= 512 {
@@ -96,7 +101,7 @@ impl Shape {
     }
 
     fn end(&self) -> u64 {
-        self.data_offset() + u64::from(self.slots) * u64::from(self.block_bytes)
+        self.slot_offset(self.slots)
     }
 
     /// As many slots as fit, with `shape` giving everything else for a number of slots.

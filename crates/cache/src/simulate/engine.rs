@@ -1,9 +1,10 @@
 //! The loop, compiled for each policy.
 
 use super::index::Index;
-use super::{Counts, Map, Request};
+use super::{Counts, Request};
 use crate::eviction::{Build, Eviction, EvictionSpec, Visit, visit};
 use crate::key::BlockKey;
+use crate::map::Map;
 use nandscape_core::Params;
 
 /// A cache of one policy and size that requests are fed to.

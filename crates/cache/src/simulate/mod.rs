@@ -12,7 +12,6 @@ pub use belady::{BELADY, belady};
 pub use engine::{Simulation, simulation};
 pub use split::{MAX_VOLUMES, Splitter};
 
-use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::Op;
 use serde::Serialize;
@@ -112,48 +111,5 @@ impl Counts {
             (true, false) => &mut self.write_misses,
         };
         *counter += 1;
-    }
-}
-
-/// Which slots a block may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Map {
-    /// Any.
-    Full,
-    /// Those of one set of `ways` slots. So many neighbouring blocks share a set, and the next so many have the next set.
-    Linear {
-        /// Slots of a set.
-        ways: u32,
-    },
-    /// Those of one set, which a hash of the cluster chooses; a cluster is `cluster` neighbouring blocks. (The hash is ours: `FlashCache`'s own differs, so
-    /// counts are close to its own and not the same.)
-    Clustered {
-        /// Slots of a set.
-        ways: u32,
-        /// Blocks of a cluster.
-        cluster: u32,
-    },
-}
-
-impl Map {
-    /// Slots of a set, in a cache of `slots`.
-    pub const fn ways(self, slots: u32) -> u32 {
-        match self {
-            Self::Full => slots,
-            Self::Linear { ways } | Self::Clustered { ways, .. } => ways,
-        }
-    }
-
-    /// The set of a block, of `sets`.
-    #[inline]
-    pub const fn set(self, key: BlockKey, sets: u32) -> u32 {
-        let set = match self {
-            Self::Full => 0,
-            Self::Linear { ways } => (key.block() / ways as u64 + key.volume() as u64) % sets as u64,
-            Self::Clustered { cluster, .. } => {
-                mix(BlockKey::new(key.volume(), key.block() / cluster as u64).0) % sets as u64
-            }
-        };
-        set as u32
     }
 }

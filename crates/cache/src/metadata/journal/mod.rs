@@ -137,8 +137,7 @@ impl Metadata for Journal {
     }
 
     fn data_offset(&self, slot: u32) -> u64 {
-        let shape = &self.superblock.shape;
-        shape.data_offset() + u64::from(slot) * u64::from(shape.block_bytes)
+        self.superblock.shape.slot_offset(slot)
     }
 
     // Without dirty bits every block is taken as newer than the disk's, so that a block may be overwritten in its place.

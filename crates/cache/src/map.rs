@@ -1,6 +1,6 @@
 //! Which set a block belongs to.
 
-use super::index::mix;
+use crate::hash::mix;
 use crate::key::BlockKey;
 
 /// How blocks are spread over sets of slots.
@@ -25,7 +25,7 @@ pub enum Map {
 
 impl Map {
     /// Slots of a set, where there are `slots` in all.
-    pub(super) fn ways(self, slots: u32) -> u32 {
+    pub(crate) fn ways(self, slots: u32) -> u32 {
         match self {
             Self::Full => slots,
             Self::Linear { ways } | Self::ClusterHashed { ways, .. } => ways.min(slots),
@@ -33,7 +33,8 @@ impl Map {
     }
 
     /// The set of a block. Volumes after the first start at other sets of the linear map.
-    pub(super) fn set(self, key: BlockKey, sets: u32) -> u32 {
+    #[inline]
+    pub(crate) fn set(self, key: BlockKey, sets: u32) -> u32 {
         let sets = u64::from(sets);
         match self {
             Self::Full => 0,
