@@ -52,6 +52,6 @@ pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
-pub use store::{Store, StoreError};
+pub use store::{Applied, Store, StoreError};
 pub use subsystem::{NamespaceInfo, Single, Subsystem};
 pub use time::SimTime;

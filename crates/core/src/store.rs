@@ -2,9 +2,10 @@
 //!
 //! A store is less than a [`crate::Namespace`]: it need not have flash below. A namespace, a disk model, a RAM disk and a file are stores.
 //!
-//! State and time are apart, as on flash: a command takes effect on the bytes when it is submitted, in the order of submission; its
-//! token says when it completes. A store that keeps a queue and reorders it (a disk) does not know that at submission, and reports it through
-//! [`Store::advance`].
+//! State and time are apart: [`Store::apply`] does to the bytes what a command asks for, in the order of these calls; [`Store::start`] lets the command
+//! take its time, and its token says when it completes. Who has several steps to do of which one waits for another (a cache) applies all of
+//! them at once, in an order in which the bytes come out right, and starts each when the one before it has completed. [`Store::submit`] does both. A
+//! store that keeps a queue and reorders it (a disk) does not know the completion when a command starts, and reports it through [`Store::advance`].
 
 use crate::addr::Extent;
 use crate::device::{Completion, Token};
@@ -61,9 +62,13 @@ pub enum StoreError {
     },
 }
 
+/// Goes with a command from [`Store::apply`] to [`Store::start`]; of meaning to the store alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied(pub u64);
+
 /// A range of bytes behind a device.
 ///
-/// Commands are submitted in nondecreasing time. Reads of bytes never written give zeroes. A write is volatile until a later
+/// Commands are started in nondecreasing time, each that was applied once, and not always in the order in which they were applied. Reads of bytes never written give zeroes. A write is volatile until a later
 /// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of [`Store::block_bytes`] is old or new.
 pub trait Store {
     /// Capacity in bytes, a multiple of [`Store::block_bytes`].
@@ -75,8 +80,20 @@ pub trait Store {
     /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].
     fn stores_bytes(&self) -> bool;
 
-    /// Executes a command issued at `at`. The token completes when it is answered.
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError>;
+    /// Does to the bytes what a command asks for, and counts it. It takes no time before [`Store::start`].
+    ///
+    /// A store below which state and time cannot be told apart, such as flash, may do here only what needs the payload, and refuse the command when it is
+    /// started.
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError>;
+
+    /// Lets a command that was applied take its time, from `at` on. The token completes when it is answered.
+    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError>;
+
+    /// Applies a command and starts it at `at`.
+    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+        let applied = self.apply(command, payload)?;
+        self.start(command, applied, at)
+    }
 
     /// When a token completes, if that is known already.
     fn completion(&self, token: Token) -> Option<SimTime>;

@@ -3,7 +3,9 @@
 use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +97,15 @@ impl Store for RamDisk {
         self.base.stores_bytes()
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if self.is_detached {
             return Err(StoreError::Gone { detail: "the RAM disk is detached".to_owned() });
         }
         self.base.take(command, payload)?;
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.free_at = self.free_at.max(at.0) + self.service_ns(command);
         Ok(Token(self.free_at))
     }

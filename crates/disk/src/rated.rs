@@ -3,7 +3,9 @@
 use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+};
 use std::collections::VecDeque;
 
 /// Bytes of the requests that the random rates are of.
@@ -122,8 +124,12 @@ impl Store for RatedDrive {
         self.base.stores_bytes()
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         let (occupied, latency) = self.service_ns(command);
         if command.op == Op::Flush {
             return Ok(Token(self.answered_at.max(at.0)));

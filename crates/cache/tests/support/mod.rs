@@ -5,7 +5,7 @@ use nandscape_cache::BlockKey;
 use nandscape_cache::eviction::{Build, Eviction};
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Command, Completion, Info, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Command, Completion, Info, Op, Params, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,7 @@ impl Store for Memory {
         self.keeps
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, _: SimTime) -> Result<Token, StoreError> {
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let extent = command.extent;
         assert!(extent.end() <= self.capacity, "{extent:?} is past {}", self.capacity);
         assert!(
@@ -64,6 +64,10 @@ impl Store for Memory {
             (op, Payload::None) => assert!(!self.keeps, "{op:?} without bytes"),
             (op, _) => panic!("{op:?} with bytes of another kind"),
         }
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, _: Command, _: Applied, _: SimTime) -> Result<Token, StoreError> {
         Ok(Token::NONE)
     }
 

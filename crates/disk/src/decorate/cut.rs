@@ -4,7 +4,7 @@ use super::{Operations, pass_on};
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Allocation, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ type Volatile = BTreeMap<u64, Vec<(u64, Box<[u8]>)>>;
 /// counter. Everything fails then, until [`Cut::restore`].
 ///
 /// A flush covers what was submitted before it, and counts once it has completed at the time of a later command. To know what a write replaces, that is read
-/// from the store below, which takes its time and is counted there; [`Store::counts`] of this one counts what was asked of it.
+/// from the store below, which is counted there and takes no time; [`Store::counts`] of this one counts what was asked of it.
 pub struct Cut {
     store: Box<dyn Store + Send>,
     operations: Operations,
@@ -74,12 +74,21 @@ impl Cut {
             };
             let extent = Extent::new(number * u64::from(block), u64::from(block));
             let command = Command { op: Op::Write, extent, hint: Hint::default() };
-            self.store.submit(command, Payload::Write(&versions[version].1), at)?;
+            self.store.apply(command, Payload::Write(&versions[version].1))?;
         }
         self.store.reset_counters(at);
         self.flushes.clear();
         self.lost_at = lost_at;
         Ok(())
+    }
+
+    /// Everything before the flush with this number is durable.
+    fn settle_to(&mut self, flush: u64) {
+        self.volatile.retain(|_, versions| {
+            let newest = versions.iter().rposition(|(number, _)| *number < flush).unwrap_or(0);
+            versions.drain(..newest);
+            versions.len() > 1
+        });
     }
 
     /// Forgets what completed flushes have made durable.
@@ -93,16 +102,13 @@ impl Cut {
             }
             !is_done
         });
-        let Some(durable) = durable else { return };
-        self.volatile.retain(|_, versions| {
-            let newest = versions.iter().rposition(|(number, _)| *number < durable).unwrap_or(0);
-            versions.drain(..newest);
-            versions.len() > 1
-        });
+        if let Some(durable) = durable {
+            self.settle_to(durable);
+        }
     }
 
     /// Notes what each block of a write holds after it.
-    fn note(&mut self, number: u64, command: Command, data: &[u8], at: SimTime) -> Result<(), StoreError> {
+    fn note(&mut self, number: u64, command: Command, data: &[u8]) -> Result<(), StoreError> {
         let block = u64::from(self.store.block_bytes());
         let first = command.extent.offset / block;
         for (index, new) in data.chunks(block as usize).enumerate() {
@@ -111,7 +117,7 @@ impl Cut {
                 let mut old = vec![0; block as usize].into_boxed_slice();
                 let extent = Extent::new(key * block, block);
                 let read = Command { op: Op::Read, extent, hint: Hint::default() };
-                self.store.submit(read, Payload::Read(&mut old), at)?;
+                self.store.apply(read, Payload::Read(&mut old))?;
                 // As old as anything.
                 self.volatile.insert(key, vec![(0, old)]);
             }
@@ -119,6 +125,26 @@ impl Cut {
             versions.push((number, new.into()));
         }
         Ok(())
+    }
+
+    /// Numbers, counts and checks a command, and notes what it replaces.
+    fn begin(&mut self, command: Command, payload: &Payload<'_>) -> Result<u64, StoreError> {
+        if self.is_cut() {
+            return Err(self.gone());
+        }
+        let number = self.operations.next();
+        self.counts.count(command, self.store.block_bytes());
+        if command.op != Op::Flush {
+            crate::base::check(command.extent, self.store.capacity_bytes(), self.store.block_bytes())?;
+        }
+        match (command.op, payload) {
+            (Op::Write, Payload::Write(data)) => self.note(number, command, data)?,
+            (Op::Write | Op::Trim | Op::WriteZeroes, _) => {
+                self.note(number, command, &vec![0; command.extent.len as usize])?;
+            }
+            (Op::Read | Op::Flush, _) => {}
+        }
+        if number >= self.lost_at { Err(self.gone()) } else { Ok(number) }
     }
 
     fn gone(&self) -> StoreError {
@@ -129,26 +155,23 @@ impl Cut {
 impl Store for Cut {
     pass_on!(store);
 
+    /// A flush that is applied and not started yet counts at once: who applies more after it starts none of that before the flush has completed.
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+        let number = self.begin(command, &payload)?;
+        let applied = self.store.apply(command, payload)?;
+        if command.op == Op::Flush {
+            self.settle_to(number);
+        }
+        Ok(applied)
+    }
+
+    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+        if self.is_cut() { Err(self.gone()) } else { self.store.start(command, applied, at) }
+    }
+
     fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
-        if self.is_cut() {
-            return Err(self.gone());
-        }
-        let number = self.operations.next();
-        self.counts.count(command, self.store.block_bytes());
-        if command.op != Op::Flush {
-            crate::base::check(command.extent, self.capacity_bytes(), self.block_bytes())?;
-        }
         self.settle(at);
-        match (command.op, &payload) {
-            (Op::Write, Payload::Write(data)) => self.note(number, command, data, at)?,
-            (Op::Write | Op::Trim | Op::WriteZeroes, _) => {
-                self.note(number, command, &vec![0; command.extent.len as usize], at)?;
-            }
-            (Op::Read | Op::Flush, _) => {}
-        }
-        if number >= self.lost_at {
-            return Err(self.gone());
-        }
+        let number = self.begin(command, &payload)?;
         let token = self.store.submit(command, payload, at)?;
         if command.op == Op::Flush {
             self.flushes.push((number, token));

@@ -3,7 +3,7 @@
 use super::{Operations, pass_on};
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 
 /// Which commands a fault is about.
@@ -83,13 +83,13 @@ fn common(a: Extent, b: Extent) -> Option<Extent> {
 impl Store for Failing {
     pass_on!(store);
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.operations.next();
         if self.is_gone {
             return Err(Self::gone());
         }
         match self.fault(number, command) {
-            None => self.store.submit(command, payload, at),
+            None => self.store.apply(command, payload),
             Some((Fault::Gone, _)) => {
                 self.is_gone = true;
                 Err(Self::gone())
@@ -101,13 +101,17 @@ impl Store for Failing {
                     let half = command.extent.len / block / 2 * block;
                     if half > 0 {
                         let command = Command { extent: Extent::new(command.extent.offset, half), ..command };
-                        self.store.submit(command, Payload::Write(&data[..half as usize]), at)?;
+                        self.store.apply(command, Payload::Write(&data[..half as usize]))?;
                     }
                 }
                 let detail = format!("asked for, at operation {number}");
                 Err(StoreError::Io { offset: part.offset, len: part.len, detail })
             }
         }
+    }
+
+    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+        if self.is_gone { Err(Self::gone()) } else { self.store.start(command, applied, at) }
     }
 
     fn counts(&self) -> HostCounts {

@@ -1,7 +1,7 @@
 //! A store that has two owners: a cache, and the test that looks at it.
 
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Command, Completion, Extent, SimTime, Store, StoreError, Token};
+use nandscape_core::{Allocation, Applied, Command, Completion, Extent, SimTime, Store, StoreError, Token};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle to a store. What is below is not shown as flash, whatever it is.
@@ -40,6 +40,14 @@ impl<S: Store> Store for Shared<S> {
 
     fn stores_bytes(&self) -> bool {
         self.get().stores_bytes()
+    }
+
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+        self.get().apply(command, payload)
+    }
+
+    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+        self.get().start(command, applied, at)
     }
 
     fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {

@@ -19,7 +19,9 @@ use answers::Answers;
 use buffer::{Dirty, ReadBuffer};
 use mechanics::SECTOR_BYTES;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+};
 use order::Candidate;
 use std::collections::VecDeque;
 
@@ -348,8 +350,12 @@ impl Store for Disk {
         self.base.stores_bytes()
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         // What begins at this very moment is chosen when all that comes at it is there.
         self.run(at.0, false);
         Ok(self.enter(command, at.0))
