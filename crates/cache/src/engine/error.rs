@@ -1,5 +1,6 @@
 //! Why a cache refuses something or could not fulfil it.
 
+use crate::metadata::MetadataError;
 use nandscape_core::{Extent, StoreError};
 
 /// What went wrong, and on which side.
@@ -17,6 +18,43 @@ pub enum CacheError {
         /// What it said.
         #[source]
         source: StoreError,
+    },
+    /// The metadata cannot be created or opened.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// A volume's disk is not among those given.
+    #[error("volume {volume}: no disk with uuid {} among those given", hex(uuid))]
+    NoDisk {
+        /// The volume.
+        volume: u16,
+        /// Of its disk.
+        uuid: [u8; 16],
+    },
+    /// A disk that is not one of the cache's.
+    #[error("the disk with uuid {} is no volume of this cache", hex(uuid))]
+    StrangeDisk {
+        /// Of the disk.
+        uuid: [u8; 16],
+    },
+    /// A disk has another size than when it was attached.
+    #[error("disk of volume {volume}: {bytes} bytes, expected {expected} as when it was attached")]
+    DiskSize {
+        /// The volume.
+        volume: u16,
+        /// What it has.
+        bytes: u64,
+        /// What it had.
+        expected: u64,
+    },
+    /// A block that the disk does not have lies in a slot where it cannot be with this map or these volumes.
+    #[error("dirty block of volume {volume} at offset {} in slot {slot}: expected a map and disks with which it can be there", extent.offset)]
+    Misplaced {
+        /// The slot.
+        slot: u32,
+        /// The volume.
+        volume: u16,
+        /// The block.
+        extent: Extent,
     },
     /// There is no such volume.
     #[error("no volume {0}")]
@@ -57,4 +95,8 @@ pub enum CacheError {
         /// What would.
         expected: String,
     },
+}
+
+fn hex(uuid: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*uuid))
 }

@@ -12,6 +12,7 @@
 mod counts;
 mod error;
 mod index;
+mod open;
 mod read;
 mod room;
 mod setup;
@@ -22,6 +23,7 @@ mod write;
 
 pub use counts::BlockCounts;
 pub use error::CacheError;
+pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
 pub use side::Wait;
 
@@ -161,21 +163,21 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Puts back what the metadata knew of slots when they were opened, before the first command. The order is that in which the eviction policy
-    /// sees the blocks. Gives the number of those that cannot be: a slot or block that was named before, that is not there, or not for each other.
-    pub fn restore(&mut self, entries: impl IntoIterator<Item = (u32, Entry)>) -> u32 {
-        let mut refused = 0;
+    /// sees the blocks. Gives those that cannot be: a slot or block that was named before, that is not there, or not for each other.
+    pub fn restore(&mut self, entries: impl IntoIterator<Item = (u32, Entry)>) -> Vec<(u32, Entry)> {
+        let mut refused = Vec::new();
         let mut taken = Bits::new(self.slots.count());
         for (slot, entry) in entries {
-            let is_new = slot < self.slots.count() && !taken.has(slot) && self.suits(slot, entry);
-            if is_new {
-                taken.set(slot);
-                self.settle(slot, entry.key);
-                self.slots.set_bits(slot, entry.valid, entry.dirty);
-                if self.defers_reuse {
-                    self.committed.set(slot);
-                }
+            if slot >= self.slots.count() || taken.has(slot) || !self.suits(slot, entry) {
+                refused.push((slot, entry));
+                continue;
             }
-            refused += u32::from(!is_new);
+            taken.set(slot);
+            self.settle(slot, entry.key);
+            self.slots.set_bits(slot, entry.valid, entry.dirty);
+            if self.defers_reuse {
+                self.committed.set(slot);
+            }
         }
         self.slots.list_free(&taken);
         refused

@@ -172,7 +172,8 @@ impl Slots {
 }
 
 impl Table for Slots {
+    // Metadata may have slots that fill no set.
     fn entry(&self, slot: u32) -> Option<Entry> {
-        (self.valid(slot) != 0).then(|| Self::entry(self, slot))
+        (slot < self.count() && self.valid(slot) != 0).then(|| Self::entry(self, slot))
     }
 }

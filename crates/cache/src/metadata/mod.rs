@@ -103,7 +103,7 @@ pub struct Setup {
 /// A cache that is open.
 pub struct Opened {
     /// Goes on from here.
-    pub metadata: Box<dyn Metadata>,
+    pub metadata: Box<dyn Metadata + Send>,
     /// The root as it was found; `None` where nothing is kept.
     pub superblock: Option<Superblock>,
     /// What was found.

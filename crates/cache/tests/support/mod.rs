@@ -175,6 +175,7 @@ impl Metadata for Journal {
 }
 
 /// Slots from the least to the most recently used.
+#[derive(Default)]
 pub struct Lru(Vec<u32>);
 
 impl Build for Lru {

@@ -20,7 +20,7 @@ enum Sabotage {
 
 struct Run {
     area: Bytes,
-    metadata: Box<dyn Metadata>,
+    metadata: Box<dyn Metadata + Send>,
     shape: Shape,
     slots: Slots,
     sabotage: Sabotage,

@@ -1,0 +1,174 @@
+//! Creating, opening and closing a cache over its stores.
+
+use super::side::Bytes;
+use super::{BoxedStore, Cache, CacheError, Setup};
+use crate::eviction::Eviction;
+use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Volume};
+use nandscape_core::{Extent, Op, SimTime};
+
+/// A disk that is to be cached, and what tells it from others.
+pub struct Disk {
+    /// The disk.
+    pub store: BoxedStore,
+    /// Of this volume in this cache.
+    pub uuid: [u8; 16],
+}
+
+/// What a new cache writes down besides its blocks.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Kind of metadata ([`metadata::KINDS`]).
+    pub kind: String,
+    /// Of this cache; never used before.
+    pub uuid: [u8; 16],
+    /// How the cache is to be used: text that comes back in [`Superblock::settings`].
+    pub settings: String,
+}
+
+/// A cache that is ready, and how it came to be.
+pub struct Started<E> {
+    /// The cache. Its volumes have the numbers that they had when it was created, from 0 in the order of the disks.
+    pub cache: Cache<E>,
+    /// What was found.
+    pub report: Report,
+    /// The root as it was found; `None` where nothing is kept.
+    pub superblock: Option<Superblock>,
+    /// When all of this was done.
+    pub at: SimTime,
+}
+
+impl<E: Eviction> Cache<E> {
+    /// Makes an empty cache on `fast` for these disks, and writes its metadata. What an earlier cache left there is gone.
+    pub fn create(
+        mut fast: BoxedStore,
+        disks: Vec<Disk>,
+        identity: &Identity,
+        setup: &Setup,
+        make: impl FnMut(u32, u64) -> E,
+        at: SimTime,
+    ) -> Result<Started<E>, CacheError> {
+        let volumes = disks.iter().enumerate().map(|(number, disk)| Volume {
+            id: number as u16,
+            uuid: disk.uuid,
+            bytes: disk.store.capacity_bytes(),
+            stamp: [0; 16],
+        });
+        let metadata = metadata::Setup {
+            capacity_bytes: fast.capacity_bytes(),
+            store_block: fast.block_bytes(),
+            block_bytes: setup.block_bytes,
+            uuid: identity.uuid,
+            settings: identity.settings.clone(),
+            volumes: volumes.collect(),
+        };
+        let mut area = StoreArea::new(fast.as_mut(), at);
+        let opened = metadata::create(&identity.kind, &metadata, &mut area)?;
+        let at = area.at;
+        Self::start(fast, disks, opened, setup, make, at)
+    }
+
+    /// Opens the cache that is on `fast`, whose volumes these disks are, in any order: after a clean removal or after a loss of power. Where the
+    /// settings of an earlier run are wanted, they are in the superblock ([`metadata::open`]).
+    ///
+    /// Nothing is written before every disk is found and every dirty block has a place; so what is refused here is as it was.
+    pub fn open(
+        mut fast: BoxedStore,
+        disks: Vec<Disk>,
+        setup: &Setup,
+        make: impl FnMut(u32, u64) -> E,
+        at: SimTime,
+    ) -> Result<Started<E>, CacheError> {
+        let mut area = StoreArea::new(fast.as_mut(), at);
+        let opened = metadata::open(&mut area)?;
+        let at = area.at;
+        Self::start(fast, disks, opened, setup, make, at)
+    }
+
+    /// As [`Cache::open`], with metadata that were opened already ([`metadata::open`]), perhaps to learn the settings, and of which nothing was written.
+    pub fn start(
+        fast: BoxedStore,
+        disks: Vec<Disk>,
+        opened: Opened,
+        setup: &Setup,
+        make: impl FnMut(u32, u64) -> E,
+        at: SimTime,
+    ) -> Result<Started<E>, CacheError> {
+        let Opened { metadata, superblock, found, repairs } = opened;
+        let disks = match &superblock {
+            Some(superblock) => in_order(superblock, setup, disks)?,
+            None => disks,
+        };
+        let mut cache = Self::with_policies(fast, metadata, setup, make)?;
+        for disk in disks {
+            cache.attach(disk.store)?;
+        }
+        let refused = cache.restore(found.entries);
+        if let Some((slot, Entry { key, .. })) = refused.iter().find(|(_, entry)| entry.dirty != 0) {
+            let block = u64::from(cache.shape.block_bytes());
+            let extent = Extent::new(cache.shape.offset(key.block()), block);
+            return Err(CacheError::Misplaced { slot: *slot, volume: key.volume(), extent });
+        }
+        let mut area = StoreArea::new(cache.fast.store.as_mut(), at);
+        metadata::apply(&mut area, &repairs).map_err(CacheError::Fast)?;
+        let at = area.at;
+        // Those slots are free now, which has to be durable before they are used.
+        for (slot, _) in refused {
+            cache.metadata.note(slot, None);
+        }
+        cache.commit(at)?;
+        Ok(Started { cache, report: found.report, superblock, at })
+    }
+
+    /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of it afterwards.
+    pub fn close(&mut self, at: SimTime) -> Result<(), CacheError> {
+        self.waits.clear();
+        self.commit(at)?;
+        for volume in 0..self.volumes.len() as u16 {
+            self.flush_disk(volume, at)?;
+        }
+        self.flush_fast(at)?;
+        let mut writes = Vec::new();
+        self.metadata.close(&self.slots, &mut writes);
+        for write in &writes {
+            let extent = Extent::new(write.offset, write.bytes.len() as u64);
+            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
+            self.at_fast(Op::Write, extent, bytes, at)?;
+        }
+        self.flush_fast(at)?;
+        for (number, volume) in (0..).zip(&mut self.volumes) {
+            let slow = |source| CacheError::Slow { volume: number, source };
+            volume.disk.store.shutdown(at).map_err(slow)?;
+        }
+        self.fast.store.shutdown(at).map_err(CacheError::Fast)?;
+        Ok(())
+    }
+}
+
+/// The disks in the order of the volumes' numbers, if they are those that the superblock names.
+fn in_order(superblock: &Superblock, setup: &Setup, mut disks: Vec<Disk>) -> Result<Vec<Disk>, CacheError> {
+    let block = superblock.shape.block_bytes;
+    if block != setup.block_bytes {
+        let expected = format!("{block}, with which the cache was created");
+        return Err(CacheError::Setup { what: "cache block", value: u64::from(setup.block_bytes), expected });
+    }
+    let mut volumes: Vec<&Volume> = superblock.volumes.iter().collect();
+    volumes.sort_unstable_by_key(|volume| volume.id);
+    let mut ordered = Vec::new();
+    for (number, volume) in (0..).zip(volumes) {
+        if volume.id != number {
+            let detail = format!("volume {number} is missing in its list");
+            return Err(metadata::MetadataError::Superblock { detail }.into());
+        }
+        let place = disks.iter().position(|disk| disk.uuid == volume.uuid);
+        let disk = disks.swap_remove(place.ok_or(CacheError::NoDisk { volume: number, uuid: volume.uuid })?);
+        let bytes = disk.store.capacity_bytes();
+        if bytes != volume.bytes {
+            return Err(CacheError::DiskSize { volume: number, bytes, expected: volume.bytes });
+        }
+        ordered.push(disk);
+    }
+    match disks.first() {
+        None => Ok(ordered),
+        Some(disk) => Err(CacheError::StrangeDisk { uuid: disk.uuid }),
+    }
+}
