@@ -7,9 +7,9 @@ use crate::layout::Layout;
 use crate::store::Store;
 use memmap2::{MmapMut, MmapOptions};
 use nandscape_core::BlockId;
-use rustix::fs::FallocateFlags;
+use nandscape_files::os::{self, Locked};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl FileStore {
         let fill = |file: &File| -> Result<Self, ImageError> {
             lock(file, path)?;
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
-            allocate(file, tables).map_err(ImageError::io(path, "allocate the tables"))?;
+            os::allocate(file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
             let file = file.try_clone().map_err(ImageError::io(path, "open"))?;
             let mut this = Self::map(file, tables, path)?;
             this.tables[..head.len()].copy_from_slice(head);
@@ -58,10 +58,8 @@ impl FileStore {
     /// Opens a file to look at it only.
     pub fn open_to_read(path: &Path) -> Result<File, ImageError> {
         let file = File::open(path).map_err(ImageError::io(path, "open"))?;
-        match file.try_lock_shared() {
-            Ok(()) => Ok(file),
-            Err(error) => Err(refused(error, path)),
-        }
+        taken(os::lock(&file, true), path)?;
+        Ok(file)
     }
 
     /// As [`FileStore::map`], but whatever is written stays in memory.
@@ -96,32 +94,14 @@ fn fitting(tables: u64, path: &Path) -> Result<usize, ImageError> {
 
 /// Takes a file for this process alone.
 pub(crate) fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
-    file.try_lock().map_err(|error| refused(error, path))
+    taken(os::lock(file, false), path)
 }
 
-fn refused(error: TryLockError, path: &Path) -> ImageError {
-    let path = path.to_owned();
-    match error {
-        TryLockError::WouldBlock => ImageError::Locked { path },
-        TryLockError::Error(source) => ImageError::Io { path, what: "lock", source },
+fn taken(outcome: io::Result<Locked>, path: &Path) -> Result<(), ImageError> {
+    match outcome.map_err(ImageError::io(path, "lock"))? {
+        Locked::Ours => Ok(()),
+        Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),
     }
-}
-
-/// Allocates the first bytes of a file, by writing zeroes where the file system has no other way.
-fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        Ok(()) => return Ok(()),
-        Err(rustix::io::Errno::OPNOTSUPP) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let zeroes = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let len = (bytes - at).min(zeroes.len() as u64);
-        file.write_all_at(&zeroes[..len as usize], at)?;
-        at += len;
-    }
-    Ok(())
 }
 
 impl Store for FileStore {
@@ -164,11 +144,7 @@ impl Store for FileStore {
         if self.aside.is_some() {
             return Ok(());
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, offset, len) {
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            outcome => Ok(outcome?),
-        }
+        os::punch(&self.file, offset, len).map(drop)
     }
 
     fn sync(&mut self) -> io::Result<()> {

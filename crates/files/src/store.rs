@@ -1,0 +1,352 @@
+//! A file or a block device as a store.
+
+use crate::aligned::{ALIGN, Aligned, is_aligned};
+use crate::error::FileError;
+use crate::os::{self, Locked, Punched};
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a sector: the least that a disk writes whole.
+const SECTOR_BYTES: u32 = 512;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Past the page cache (`O_DIRECT`). The block is then that of the device, and 4096 bytes in a file.
+    pub is_direct: bool,
+    /// Writes are refused, and other readers admitted.
+    pub is_read_only: bool,
+    /// The size that it must have, in bytes.
+    pub expected_bytes: Option<u64>,
+}
+
+/// A file or block device with its bytes. It takes no virtual time: a command completes when it is started, and how long it really takes is for
+/// whoever runs it to see. The bytes are read and written when a command is applied.
+///
+/// A trimmed range reads as zeroes, except on a block device that can discard only: what is read there is unknown.
+#[derive(Debug)]
+pub struct FileStore {
+    file: File,
+    path: PathBuf,
+    capacity_bytes: u64,
+    block_bytes: u32,
+    is_block_device: bool,
+    options: FileOptions,
+    bounce: Aligned,
+    counts: HostCounts,
+    /// What the system said when a flush failed.
+    lost: Option<String>,
+    latest: SimTime,
+}
+
+impl FileStore {
+    /// Makes a sparse file of so many bytes. A file that is there is refused.
+    pub fn create(path: &Path, bytes: u64, options: FileOptions) -> Result<Self, FileError> {
+        let options = FileOptions { is_read_only: false, ..options };
+        let file =
+            flags(options, false).create_new(true).open(path).map_err(FileError::io(path, "create"))?;
+        let fill = || {
+            file.set_len(bytes).map_err(FileError::io(path, "make the file as long as asked for"))?;
+            Self::new(file, path, options, false)
+        };
+        fill().inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    /// Opens a file or a block device, for this process alone. A block device that is mounted, or otherwise in use by the kernel, is refused.
+    pub fn open(path: &Path, options: FileOptions) -> Result<Self, FileError> {
+        let kind = std::fs::metadata(path).map_err(FileError::io(path, "open"))?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let found = if kind.is_dir() {
+                "a directory"
+            } else if kind.is_char_device() {
+                "a character device"
+            } else {
+                "a pipe or a socket"
+            };
+            return Err(FileError::Kind { path: path.to_owned(), found });
+        }
+        let is_block_device = kind.is_block_device();
+        let file = flags(options, is_block_device).open(path).map_err(|error| {
+            if is_block_device && error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) {
+                return FileError::InUse {
+                    path: path.to_owned(),
+                    by: "the kernel (mounted, or part of another device)",
+                };
+            }
+            FileError::io(path, "open")(error)
+        })?;
+        Self::new(file, path, options, is_block_device)
+    }
+
+    fn new(file: File, path: &Path, options: FileOptions, is_block_device: bool) -> Result<Self, FileError> {
+        match os::lock(&file, options.is_read_only).map_err(FileError::io(path, "lock"))? {
+            Locked::Ours => {}
+            Locked::Taken => {
+                return Err(FileError::InUse { path: path.to_owned(), by: "another process" });
+            }
+        }
+        let block_bytes = if is_block_device {
+            let logical = rustix::fs::ioctl_blksszget(&file);
+            logical
+                .map_err(|error| FileError::io(path, "ask for the block size")(error.into()))?
+                .max(SECTOR_BYTES)
+        } else if options.is_direct {
+            ALIGN as u32
+        } else {
+            SECTOR_BYTES
+        };
+        // The end of a block device is found as that of a file.
+        let capacity_bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
+            .map_err(|error| FileError::io(path, "ask for the size")(error.into()))?;
+        let wrong = |expected| FileError::Size { path: path.to_owned(), bytes: capacity_bytes, expected };
+        if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(u64::from(block_bytes)) {
+            return Err(wrong(format!("one or more blocks of {block_bytes} bytes")));
+        }
+        if let Some(expected) = options.expected_bytes.filter(|expected| *expected != capacity_bytes) {
+            return Err(wrong(format!("{expected} bytes")));
+        }
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            capacity_bytes,
+            block_bytes,
+            is_block_device,
+            options,
+            bounce: Aligned::default(),
+            counts: HostCounts::default(),
+            lost: None,
+            latest: SimTime::ZERO,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is a block device.
+    pub const fn is_block_device(&self) -> bool {
+        self.is_block_device
+    }
+
+    fn check(&self, command: Command) -> Result<(), StoreError> {
+        if self.options.is_read_only && matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
+            return Err(StoreError::ReadOnly {
+                detail: format!("{} was opened for reading", self.path.display()),
+            });
+        }
+        let Extent { offset, len } = command.extent;
+        let block = self.block_bytes;
+        if command.extent.end() > self.capacity_bytes {
+            return Err(StoreError::OutOfRange { offset, len, capacity: self.capacity_bytes });
+        }
+        if !offset.is_multiple_of(u64::from(block)) || !len.is_multiple_of(u64::from(block)) {
+            return Err(StoreError::Unaligned { offset, len, block });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        if !self.options.is_direct || is_aligned(data) {
+            return self.file.read_exact_at(data, offset);
+        }
+        let bounce = self.bounce.get(data.len());
+        self.file.read_exact_at(bounce, offset)?;
+        data.copy_from_slice(bounce);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !self.options.is_direct || is_aligned(data) {
+            return self.file.write_all_at(data, offset);
+        }
+        let bounce = self.bounce.get(data.len());
+        bounce.copy_from_slice(data);
+        self.file.write_all_at(bounce, offset)
+    }
+
+    fn write_zeroes(&mut self, Extent { offset, len }: Extent) -> io::Result<()> {
+        const CHUNK: u64 = 1 << 20;
+        if !self.options.is_direct {
+            return os::write_zeroes(&self.file, offset, len);
+        }
+        let zeroes = self.bounce.get(len.min(CHUNK) as usize);
+        zeroes.fill(0);
+        let mut done = 0;
+        while done < len {
+            let chunk = (len - done).min(CHUNK);
+            self.file.write_all_at(&zeroes[..chunk as usize], offset + done)?;
+            done += chunk;
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, op: Op, extent: Extent) -> io::Result<()> {
+        if extent.len == 0 || os::punch(&self.file, extent.offset, extent.len)? == Punched::Zeroed {
+            return Ok(());
+        }
+        if op == Op::Trim && self.is_block_device {
+            os::discard(&self.file, extent.offset, extent.len)?;
+            return Ok(());
+        }
+        self.write_zeroes(extent)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if let Some(lost) = &self.lost {
+            return Err(io::Error::other(format!("an earlier flush failed: {lost}")));
+        }
+        let outcome = self.file.sync_data();
+        if let Err(error) = &outcome {
+            self.lost = Some(error.to_string());
+        }
+        outcome
+    }
+
+    /// What an error of the system means.
+    fn failure(&self, command: Command, error: &io::Error) -> StoreError {
+        let what = match command.op {
+            Op::Read if error.kind() == io::ErrorKind::UnexpectedEof => {
+                "read: the file has become shorter than it was when it was opened"
+            }
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::WriteZeroes => "write zeroes",
+            Op::Flush => "flush",
+        };
+        let detail = format!("{}: {what}: {error}", self.path.display());
+        match Errno::from_io_error(error) {
+            Some(Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM | Errno::STALE) => StoreError::Gone { detail },
+            Some(Errno::ROFS) => StoreError::ReadOnly { detail },
+            _ => StoreError::Io { offset: command.extent.offset, len: command.extent.len, detail },
+        }
+    }
+}
+
+fn flags(options: FileOptions, is_exclusive: bool) -> OpenOptions {
+    let mut flags = OFlags::empty();
+    if options.is_direct {
+        flags |= OFlags::DIRECT;
+    }
+    // Without O_CREAT this means a block device that nothing else in the kernel has claimed.
+    if is_exclusive && !options.is_read_only {
+        flags |= OFlags::EXCL;
+    }
+    let mut open = OpenOptions::new();
+    open.read(true).write(!options.is_read_only).custom_flags(flags.bits().cast_signed());
+    open
+}
+
+impl Store for FileStore {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    fn stores_bytes(&self) -> bool {
+        true
+    }
+
+    /// A write without a payload writes zeroes.
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+        self.counts.count(command, self.block_bytes);
+        if command.op != Op::Flush {
+            self.check(command)?;
+        }
+        let extent = command.extent;
+        let outcome = match (command.op, payload) {
+            (Op::Read, Payload::Read(data)) => {
+                assert_eq!(data.len() as u64, extent.len, "the buffer of {extent} has another length");
+                self.read(extent.offset, data)
+            }
+            (Op::Read, _) => Ok(()),
+            (Op::Write, Payload::Write(data)) => {
+                assert_eq!(data.len() as u64, extent.len, "the payload of {extent} has another length");
+                self.write(extent.offset, data)
+            }
+            (Op::Write, _) => self.write_zeroes(extent),
+            (op @ (Op::Trim | Op::WriteZeroes), _) => self.trim(op, extent),
+            (Op::Flush, _) => self.sync(),
+        };
+        match outcome {
+            Ok(()) => Ok(Applied::default()),
+            Err(error) => Err(self.failure(command, &error)),
+        }
+    }
+
+    fn start(&mut self, _: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+        self.latest = self.latest.max(at);
+        Ok(Token(at.0))
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        Some(SimTime(token.0))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.latest
+    }
+
+    /// Holes of a file are not mapped. Of a block device everything is.
+    fn allocation(&self, extent: Extent) -> Allocation {
+        let all = Allocation { is_mapped: true, bytes: extent.len };
+        if self.is_block_device || extent.len == 0 {
+            return all;
+        }
+        let next = |whence| match rustix::fs::seek(&self.file, whence) {
+            Ok(at) => Some(at.min(extent.end())),
+            Err(Errno::NXIO) => Some(extent.end()),
+            Err(_) => None,
+        };
+        match next(rustix::fs::SeekFrom::Data(extent.offset)) {
+            None => all,
+            Some(data) if data > extent.offset => {
+                Allocation { is_mapped: false, bytes: data - extent.offset }
+            }
+            Some(_) => {
+                let hole = next(rustix::fs::SeekFrom::Hole(extent.offset)).unwrap_or(extent.end());
+                Allocation { is_mapped: true, bytes: hole.max(extent.offset + 1) - extent.offset }
+            }
+        }
+    }
+
+    /// Pages are blocks.
+    fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        let flush =
+            Command { op: Op::Flush, extent: Extent::new(0, 0), hint: nandscape_core::Hint::default() };
+        if !self.options.is_read_only {
+            self.sync().map_err(|error| self.failure(flush, &error))?;
+        }
+        self.latest = self.latest.max(at);
+        Ok(Token(at.0))
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.counts = HostCounts::default();
+        self.latest = at;
+    }
+}
