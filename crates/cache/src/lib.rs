@@ -11,6 +11,7 @@
 
 pub mod admission;
 pub mod cleaning;
+pub mod compose;
 pub mod counters;
 pub mod dirty;
 pub mod engine;
@@ -24,6 +25,7 @@ pub mod presets;
 pub mod simulate;
 pub mod status;
 
+pub use compose::{ComposeError, Design};
 pub use counters::{CacheCounters, Counters, Gauges};
 pub use engine::{Cache, CacheError, Setup};
 pub use key::BlockKey;

@@ -24,6 +24,15 @@ pub enum Map {
 }
 
 impl Map {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Linear { .. } => "linear",
+            Self::ClusterHashed { .. } => "cluster-hashed",
+        }
+    }
+
     /// Slots of a set, where there are `slots` in all.
     pub(crate) fn ways(self, slots: u32) -> u32 {
         match self {

@@ -132,6 +132,28 @@ pub fn find(name: &str) -> Result<&'static Kind, MetadataError> {
         .ok_or_else(|| MetadataError::UnknownKind { name: name.to_owned() })
 }
 
+/// Bytes of a fast store on which exactly so many slots fit. Of `setup` the capacity does not matter.
+pub fn bytes_for(kind: &str, setup: &Setup, slots: u32) -> Result<u64, MetadataError> {
+    let kind = find(kind)?;
+    let fits = |capacity_bytes| {
+        let shape = (kind.shape)(&Setup { capacity_bytes, ..setup.clone() });
+        shape.is_ok_and(|shape| shape.slots >= slots)
+    };
+    let (mut low, mut high) = (0, u64::from(slots) * u64::from(setup.block_bytes) + 4096);
+    while !fits(high) {
+        (low, high) = (high, high.saturating_mul(2));
+        if low == high {
+            let expected = "fewer";
+            return Err(MetadataError::Setup { what: "slots", value: slots.into(), expected });
+        }
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { high = middle } else { low = middle + 1 }
+    }
+    Ok(low)
+}
+
 /// Creates an empty cache. Until this is through there is none: the superblock comes last, and after a flush.
 pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, MetadataError> {
     let kind = find(kind)?;

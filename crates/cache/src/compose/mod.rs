@@ -1,0 +1,302 @@
+//! A cache from a preset and what is to be otherwise.
+//!
+//! [`Design::parse`] checks typed keys ([`KEYS`], and the parameters of every policy that is named) and names the key that is wrong; [`Design::create`]
+//! makes a cache of it that can be asked.
+
+mod keys;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{KEYS, Typed};
+
+use crate::admission::{Admission, Chain};
+use crate::cleaning::{self, Cleaning};
+use crate::engine::{BoxedStore, Cache, CacheError, Disk, Setup, Started};
+use crate::eviction::{AnyEviction, EvictionSpec};
+use crate::map::Map;
+use crate::metadata::{self, MetadataError, StoreArea};
+use crate::mode::Mode;
+use crate::presets::{self, PRESETS, Preset, Quirks};
+use keys::{blocks, names, quoted, take, unquoted};
+use nandscape_core::{ParamError, Params, SimTime, registry};
+
+/// Why a cache cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ComposeError {
+    /// A key.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The metadata.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// The stores, or how they fit together.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+/// A policy by name, with what was typed for it.
+#[derive(Clone, Debug)]
+struct Member {
+    name: String,
+    typed: Typed,
+}
+
+/// A checked design of a cache, of which any number of caches can be made.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// What it follows, where nothing else was said.
+    pub preset: &'static Preset,
+    /// Cache block in bytes.
+    pub block_bytes: u32,
+    /// Slots at most; `None`: as many as fit.
+    pub slots: Option<u32>,
+    /// Sets.
+    pub map: Map,
+    /// Mode to begin with.
+    pub mode: Mode,
+    /// Eviction policy.
+    pub eviction: EvictionSpec,
+    /// Kind of metadata ([`metadata::KINDS`]).
+    pub metadata: &'static str,
+    /// What else is particular.
+    pub quirks: Quirks,
+    /// Of what policies draw.
+    pub seed: u64,
+    admission: Member,
+    cleanings: Vec<Member>,
+    prefix: String,
+    typed: Typed,
+}
+
+impl Design {
+    /// Checks what was typed. `prefix` is the table that the keys stand in, such as `cache.`, for errors. Without `preset` it is nandscape's own.
+    ///
+    /// # Errors
+    ///
+    /// The key, its value and what was expected: an unknown key or name, a value out of range, a mode or block that the preset does not have.
+    pub fn parse(prefix: &str, typed: &Typed) -> Result<Self, ParamError> {
+        let mut rest = typed.clone();
+        let own = Params::check(&KEYS, prefix, &take(&mut rest, &KEYS))?;
+        let preset = match own.get("preset") {
+            None => &PRESETS[0],
+            Some(name) => presets::find(name)
+                .ok_or_else(|| registry::unknown_name("preset", name, PRESETS.iter().map(|p| &p.info)))?,
+        };
+        let block_bytes = parse::block(prefix, &own, preset)?;
+        let metadata = parse::metadata(prefix, &own, preset)?;
+        let mode = parse::mode(prefix, &own, preset, metadata)?;
+        let eviction = parse::eviction(prefix, &own, preset, &mut rest)?;
+        let admission = parse::admission(prefix, &own, preset, &mut rest)?;
+        let cleanings = parse::cleanings(prefix, &own, preset, &mut rest)?;
+        let design = Self {
+            preset,
+            block_bytes,
+            slots: own.get("size").map(|text| blocks(prefix, text, block_bytes)).transpose()?,
+            map: parse::map(prefix, &own, preset, block_bytes)?,
+            mode,
+            eviction,
+            metadata,
+            quirks: parse::quirks(&own, preset.quirks),
+            seed: own.int("seed"),
+            admission,
+            cleanings,
+            prefix: prefix.to_owned(),
+            typed: typed.clone(),
+        };
+        if let Some(key) = rest.keys().next() {
+            return Err(design.unknown(key));
+        }
+        // What is in range by itself and wrong together shows when it is built.
+        design.admission(64)?;
+        design.cleanings(64, 64)?;
+        Ok(design)
+    }
+
+    /// The preset of that name as it is.
+    pub fn of_preset(name: &str) -> Result<Self, ParamError> {
+        Self::parse("", &Typed::from([("preset".to_owned(), name.to_owned())]))
+    }
+
+    /// What it was parsed from: gives an equal design again.
+    pub fn typed(&self) -> &Typed {
+        &self.typed
+    }
+
+    /// [`Design::typed`] as text, a key a line, which is also TOML: what is kept with the metadata.
+    pub fn text(&self) -> String {
+        self.typed.iter().fold(String::new(), |text, (key, value)| text + key + " = " + &quoted(value) + "\n")
+    }
+
+    /// The design that [`Design::text`] was made of.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Design::parse`]; a line that is not a key and a quoted value.
+    pub fn parse_text(prefix: &str, text: &str) -> Result<Self, ParamError> {
+        let line = |line: &str| {
+            let (key, value) = line.split_once(" = ")?;
+            Some((key.to_owned(), unquoted(value)?))
+        };
+        let mut typed = Typed::new();
+        for text in text.lines().filter(|text| !text.is_empty()) {
+            let expected = "lines of a key and a quoted value, such as mode = \"write-back\"";
+            typed.extend([line(text).ok_or_else(|| keys::bad(prefix, "settings", text, expected))?]);
+        }
+        Self::parse(prefix, &typed)
+    }
+
+    /// Key and value of every setting, defaults included, in a fixed order.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let mut out = Vec::new();
+        let mut put = |key: &str, value: String| out.push((key.to_owned(), value));
+        put("preset", self.preset.info.name.to_owned());
+        put("block", nandscape_core::units::format_bytes(self.block_bytes.into()));
+        put("size", self.slots.map_or("all".to_owned(), |slots| format!("{slots}b")));
+        put("mode", self.mode.name().to_owned());
+        put("map", self.map.name().to_owned());
+        match self.map {
+            Map::Full => {}
+            Map::Linear { ways } => put("ways", ways.to_string()),
+            Map::ClusterHashed { ways, cluster } => {
+                put("ways", ways.to_string());
+                let bytes = u64::from(cluster) * u64::from(self.block_bytes);
+                put("cluster", nandscape_core::units::format_bytes(bytes));
+            }
+        }
+        put("eviction", self.eviction.info().name.to_owned());
+        self.eviction.params().iter().for_each(|(key, value)| put(key, value.to_owned()));
+        put("admission", self.admission.name.clone());
+        self.admission.typed.iter().for_each(|(key, value)| put(key, value.clone()));
+        put("cleaning", self.cleanings.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(","));
+        let cleaning = self.cleanings.iter().flat_map(|member| member.typed.clone());
+        for (key, value) in cleaning.collect::<Typed>() {
+            put(&key, value);
+        }
+        put("metadata", self.metadata.to_owned());
+        out
+    }
+
+    /// Names of the cleaning policies.
+    pub fn cleaning_names(&self) -> impl Iterator<Item = &str> {
+        self.cleanings.iter().map(|member| member.name.as_str())
+    }
+
+    /// Names of the admission policies, separated by commas.
+    pub fn admission_names(&self) -> &str {
+        &self.admission.name
+    }
+
+    /// What the engine is told.
+    pub fn setup(&self) -> Setup {
+        Setup { block_bytes: self.block_bytes, mode: self.mode, map: self.map, seed: self.seed }
+    }
+
+    /// Makes the eviction policy of a set with so many slots, from a seed.
+    pub fn policies(&self) -> impl FnMut(u32, u64) -> AnyEviction {
+        let spec = self.eviction.clone();
+        move |ways, seed| AnyEviction::new(&spec, ways, seed)
+    }
+
+    /// What the metadata of a new cache are told, for a fast store of this capacity and block: the size that was asked for, and no more.
+    ///
+    /// # Errors
+    ///
+    /// The fast store has no room for that.
+    pub fn metadata_setup(
+        &self,
+        capacity_bytes: u64,
+        store_block: u32,
+        uuid: [u8; 16],
+        volumes: Vec<metadata::Volume>,
+    ) -> Result<metadata::Setup, MetadataError> {
+        let mut setup = metadata::Setup {
+            capacity_bytes,
+            store_block,
+            block_bytes: self.block_bytes,
+            uuid,
+            settings: self.text(),
+            volumes,
+        };
+        if let Some(slots) = self.slots {
+            let needed = metadata::bytes_for(self.metadata, &setup, slots)?;
+            if needed > capacity_bytes {
+                return Err(MetadataError::TooSmall { capacity: capacity_bytes, needed });
+            }
+            setup.capacity_bytes = needed;
+        }
+        Ok(setup)
+    }
+
+    /// An empty cache on `fast` in front of these disks. What was on `fast` before is gone.
+    pub fn create(
+        &self,
+        mut fast: BoxedStore,
+        disks: Vec<Disk>,
+        uuid: [u8; 16],
+        at: SimTime,
+    ) -> Result<Started<AnyEviction>, ComposeError> {
+        let volumes = (0..).zip(&disks).map(|(id, disk)| metadata::Volume {
+            id,
+            uuid: disk.uuid,
+            bytes: disk.store.capacity_bytes(),
+            stamp: [0; 16],
+        });
+        let setup =
+            self.metadata_setup(fast.capacity_bytes(), fast.block_bytes(), uuid, volumes.collect())?;
+        let mut area = StoreArea::new(fast.as_mut(), at);
+        let opened = metadata::create(self.metadata, &setup, &mut area)?;
+        let at = area.at;
+        let mut started = Cache::start(fast, disks, opened, &self.setup(), self.policies(), at)?;
+        self.equip(&mut started.cache)?;
+        Ok(started)
+    }
+
+    /// The cache that is on `fast`, whose volumes these disks are: see [`Cache::open`].
+    pub fn open(
+        &self,
+        fast: BoxedStore,
+        disks: Vec<Disk>,
+        at: SimTime,
+    ) -> Result<Started<AnyEviction>, ComposeError> {
+        let mut started = Cache::open(fast, disks, &self.setup(), self.policies(), at)?;
+        self.equip(&mut started.cache)?;
+        Ok(started)
+    }
+
+    /// Gives a cache that was made with [`Design::setup`] and [`Design::policies`] all that the engine can be given later: whoever opens a cache calls
+    /// this after it.
+    pub fn equip(&self, cache: &mut Cache<AnyEviction>) -> Result<(), ParamError> {
+        cache.set_admission(self.admission(cache.slots())?);
+        Ok(())
+    }
+
+    /// The admission policies of a cache with so many slots; `None` where everything is let in.
+    pub fn admission(&self, slots: u32) -> Result<Option<Box<dyn Admission + Send>>, ParamError> {
+        let Member { name, typed } = &self.admission;
+        let chain = Chain::build(name, &self.prefix, typed, slots, self.seed)?;
+        Ok((!chain.is_empty()).then(|| Box::new(chain) as _))
+    }
+
+    /// The cleaning policies of a cache with so many slots in sets of `ways`.
+    pub fn cleanings(&self, slots: u32, ways: u32) -> Result<Vec<Box<dyn Cleaning + Send>>, ParamError> {
+        let shape = (slots, ways, self.block_bytes);
+        let members = self.cleanings.iter().filter(|member| member.name != "none");
+        members.map(|member| cleaning::build(&member.name, &self.prefix, &member.typed, shape)).collect()
+    }
+
+    fn unknown(&self, key: &str) -> ParamError {
+        let admissions = crate::admission::ADMISSIONS.iter().map(|entry| entry.info);
+        let admissions = admissions.filter(|info| names(&self.admission.name).any(|name| name == info.name));
+        let cleanings = cleaning::CLEANINGS.iter().map(|entry| entry.info);
+        let cleanings = cleanings.filter(|info| self.cleaning_names().any(|name| name == info.name));
+        let infos = [KEYS, *self.eviction.info()].into_iter().chain(admissions).chain(cleanings);
+        let known = infos.chain([cleaning::CAPS]).flat_map(|info| info.params).map(|param| param.name);
+        ParamError::UnknownKey {
+            key: format!("{}{key}", self.prefix),
+            owner: format!("a cache of preset {}", self.preset.info.name),
+            known: known.collect::<Vec<_>>().join(", "),
+        }
+    }
+}

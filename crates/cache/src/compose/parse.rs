@@ -1,0 +1,176 @@
+//! From keys to what each of them means.
+
+use super::Member;
+use super::keys::{Typed, bad, names, take};
+use crate::admission::Chain;
+use crate::cleaning;
+use crate::eviction::{EVICTIONS, EvictionSpec};
+use crate::map::Map;
+use crate::metadata;
+use crate::mode::Mode;
+use crate::presets::{Choice, Partial, Placement, Preset, Quirks, Victims};
+use nandscape_core::{ParamError, Params, registry};
+
+/// What was typed for a member of a preset's choices, over what the preset says.
+fn member(name: &str, choices: &[Choice], typed: Typed) -> Member {
+    let preset = choices.iter().filter(|choice| choice.name == name).flat_map(|choice| choice.params);
+    let mut all: Typed = preset.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    all.extend(typed);
+    Member { name: name.to_owned(), typed: all }
+}
+
+/// The names of choices as they would be typed.
+fn listed(choices: &[Choice]) -> String {
+    choices.iter().map(|choice| choice.name).collect::<Vec<_>>().join(",")
+}
+
+/// Slots of a set where a preset without sets is told to have some.
+const WAYS: u32 = 512;
+const CLUSTER_BYTES: u64 = 256 << 10;
+
+pub(super) fn block(prefix: &str, own: &Params, preset: &Preset) -> Result<u32, ParamError> {
+    let Some(text) = own.get("block") else { return Ok(preset.block_bytes) };
+    let (least, most) = preset.block_range;
+    u32::try_from(own.size("block"))
+        .ok()
+        .filter(|bytes| bytes.is_power_of_two() && (least..=most).contains(bytes))
+        .ok_or_else(|| {
+            let format = |bytes: u32| nandscape_core::units::format_bytes(bytes.into());
+            let range = if least == most {
+                format(least)
+            } else {
+                format!("a power of two from {} to {}", format(least), format(most))
+            };
+            bad(prefix, "block", text, format!("{range} with preset {}", preset.info.name))
+        })
+}
+
+pub(super) fn metadata(prefix: &str, own: &Params, preset: &Preset) -> Result<&'static str, ParamError> {
+    let name = own.get("metadata").unwrap_or(preset.metadata.name);
+    let found = metadata::find(name).map(|kind| kind.info.name);
+    found.map_err(|_| {
+        let known: Vec<_> = metadata::KINDS.iter().map(|kind| kind.info.name).collect();
+        bad(prefix, "metadata", name, format!("one of {}", known.join(", ")))
+    })
+}
+
+pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) -> Result<Mode, ParamError> {
+    let mode = match own.get("mode") {
+        None => preset.mode,
+        Some(text) => Mode::parse(text).filter(|mode| preset.modes.contains(mode)).ok_or_else(|| {
+            let known: Vec<_> = preset.modes.iter().map(|mode| mode.name()).collect();
+            bad(prefix, "mode", text, format!("one of {} with preset {}", known.join(", "), preset.info.name))
+        })?,
+    };
+    if mode.makes_dirty() && metadata == "none" {
+        let expected = "a mode that leaves nothing dirty, since metadata = none keeps nothing";
+        return Err(bad(prefix, "mode", mode.name(), expected));
+    }
+    Ok(mode)
+}
+
+pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map, ParamError> {
+    let name = own.get("map").unwrap_or(preset.placement.name());
+    for key in ["ways", "cluster"] {
+        let has = name == "cluster-hashed" || name == "linear" && key == "ways";
+        if let Some(text) = own.get(key).filter(|_| !has) {
+            return Err(bad(prefix, key, text, format!("none with map = {name}")));
+        }
+    }
+    let ways = if own.get("ways").is_some() {
+        own.int32("ways")
+    } else {
+        let ways = preset.placement.ways();
+        if ways == 0 { WAYS } else { ways }
+    };
+    let cluster_bytes = if own.get("cluster").is_some() {
+        own.size("cluster")
+    } else if let Placement::ClusterHashed { cluster_bytes, .. } = preset.placement {
+        cluster_bytes
+    } else {
+        CLUSTER_BYTES
+    };
+    Ok(match name {
+        "full" => Map::Full,
+        "linear" => Map::Linear { ways },
+        _ => {
+            let cluster = u32::try_from(cluster_bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
+            Map::ClusterHashed { ways, cluster }
+        }
+    })
+}
+
+pub(super) fn quirks(own: &Params, mut quirks: Quirks) -> Quirks {
+    quirks.partial = match own.get("partial") {
+        None => quirks.partial,
+        Some("cached") => Partial::Cached,
+        Some("filled") => Partial::Filled,
+        Some(_) => Partial::Uncached,
+    };
+    quirks.victims = match own.get("victims") {
+        None => quirks.victims,
+        Some("any") => Victims::Any,
+        Some("clean-first") => Victims::CleanFirst,
+        Some(_) => Victims::CleanOnly,
+    };
+    quirks
+}
+
+pub(super) fn eviction(
+    prefix: &str,
+    own: &Params,
+    preset: &Preset,
+    rest: &mut Typed,
+) -> Result<EvictionSpec, ParamError> {
+    let name = own.get("eviction").unwrap_or(preset.eviction.name);
+    let info = EVICTIONS
+        .iter()
+        .find(|info| info.name == name)
+        .ok_or_else(|| registry::unknown_name("eviction policy", name, EVICTIONS))?;
+    let Member { typed, .. } = member(name, &[preset.eviction], take(rest, info));
+    EvictionSpec::new(name, prefix, &typed)
+}
+
+pub(super) fn admission(
+    prefix: &str,
+    own: &Params,
+    preset: &Preset,
+    rest: &mut Typed,
+) -> Result<Member, ParamError> {
+    let list = own.get("admission").map_or_else(|| listed(preset.admission), str::to_owned);
+    let mut all = Typed::new();
+    for name in names(&list) {
+        let known = crate::admission::ADMISSIONS.iter().map(|entry| &entry.info);
+        let entry = crate::admission::find(name)
+            .ok_or_else(|| registry::unknown_name("admission policy", name, known))?;
+        all.extend(member(name, preset.admission, take(rest, &entry.info)).typed);
+    }
+    // The keys are checked, and names given twice refused, where the chain is built.
+    Chain::build(&list, prefix, &all, 64, 0)?;
+    Ok(Member { name: list, typed: all })
+}
+
+pub(super) fn cleanings(
+    prefix: &str,
+    own: &Params,
+    preset: &Preset,
+    rest: &mut Typed,
+) -> Result<Vec<Member>, ParamError> {
+    let list = own.get("cleaning").map_or_else(|| listed(preset.cleaning), str::to_owned);
+    // Every policy counts what all of them clean, so that the limits hold for all together.
+    let caps = take(rest, &cleaning::CAPS);
+    let mut members: Vec<Member> = Vec::new();
+    for name in names(&list) {
+        let known = cleaning::CLEANINGS.iter().map(|entry| &entry.info);
+        let entry =
+            cleaning::find(name).ok_or_else(|| registry::unknown_name("cleaning policy", name, known))?;
+        if members.iter().any(|member| member.name == name) {
+            let expected = format!("every name once, and '{name}' stands there twice");
+            return Err(bad(prefix, "cleaning", list.as_str(), expected));
+        }
+        let mut typed = take(rest, &entry.info);
+        typed.extend(caps.clone());
+        members.push(member(name, preset.cleaning, typed));
+    }
+    Ok(members)
+}

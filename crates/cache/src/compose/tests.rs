@@ -1,0 +1,230 @@
+use super::*;
+use crate::BlockKey;
+use crate::eviction::EVICTIONS;
+use crate::presets::{Choice, Partial, Victims};
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{Applied, Command, Completion, Extent, Hint, Op, Store, StoreError, Token};
+
+fn typed(pairs: &[(&str, &str)]) -> Typed {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn refusal(pairs: &[(&str, &str)]) -> String {
+    Design::parse("cache.", &typed(pairs)).expect_err("wrong").to_string()
+}
+
+/// Bytes, and nothing else.
+struct Bytes(Vec<u8>);
+
+impl Store for Bytes {
+    fn capacity_bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn block_bytes(&self) -> u32 {
+        512
+    }
+
+    fn stores_bytes(&self) -> bool {
+        true
+    }
+
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+        let range = command.extent.offset as usize..command.extent.end() as usize;
+        match (command.op, payload) {
+            (Op::Write, Payload::Write(bytes)) => self.0[range].copy_from_slice(bytes),
+            (Op::Read, Payload::Read(bytes)) => bytes.copy_from_slice(&self.0[range]),
+            (Op::Trim | Op::WriteZeroes, _) => self.0[range].fill(0),
+            _ => {}
+        }
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, _: Command, _: Applied, _: SimTime) -> Result<Token, StoreError> {
+        Ok(Token::NONE)
+    }
+
+    fn completion(&self, _: Token) -> Option<SimTime> {
+        Some(SimTime::ZERO)
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
+    }
+
+    fn counts(&self) -> HostCounts {
+        HostCounts::default()
+    }
+
+    fn shutdown(&mut self, _: SimTime) -> Result<Token, StoreError> {
+        Ok(Token::NONE)
+    }
+
+    fn reset_counters(&mut self, _: SimTime) {}
+}
+
+fn store(bytes: u64) -> BoxedStore {
+    Box::new(Bytes(vec![0; bytes as usize]))
+}
+
+fn ask(cache: &mut Cache<AnyEviction>, op: Op, offset: u64, bytes: &mut [u8]) {
+    let command = Command { op, extent: Extent::new(offset, bytes.len() as u64), hint: Hint::default() };
+    let payload = if op == Op::Read { Payload::Read(bytes) } else { Payload::Write(bytes) };
+    cache.submit(0, command, payload, SimTime::ZERO).expect("no error");
+}
+
+#[test]
+fn every_preset_makes_a_cache_that_gives_back_what_was_written() {
+    for preset in PRESETS {
+        let name = preset.info.name;
+        let design = Design::of_preset(name).expect(name);
+        let (fast, disks) = (store(8 << 20), vec![Disk { store: store(16 << 20), uuid: [1; 16] }]);
+        let mut cache = design.create(fast, disks, [7; 16], SimTime::ZERO).expect(name).cache;
+        assert_eq!((cache.mode(), design.quirks), (preset.mode, preset.quirks), "{name}");
+        for at in [0, 4096, 1 << 20, (16 << 20) - 32768] {
+            ask(&mut cache, Op::Write, at, &mut vec![name.len() as u8; 32768]);
+        }
+        let mut bytes = vec![0; 32768];
+        ask(&mut cache, Op::Read, 1 << 20, &mut bytes);
+        assert!(bytes.iter().all(|byte| *byte == name.len() as u8), "{name}");
+        cache.check_invariants();
+        if preset.mode.makes_dirty() && preset.admission == [Choice { name: "all", params: &[] }] {
+            let key = BlockKey::new(0, (1 << 20) / u64::from(preset.block_bytes));
+            assert!(cache.entry(key).is_some_and(|entry| entry.dirty != 0), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_size_is_met_exactly_with_every_kind_of_metadata() {
+    for kind in metadata::KINDS {
+        for (size, slots) in [("1000b", 1000), ("4MiB", 1024), ("1b", 1)] {
+            let mode = if kind.info.name == "none" { "write-through" } else { "write-back" };
+            let pairs = [("size", size), ("metadata", kind.info.name), ("mode", mode)];
+            let design = Design::parse("cache.", &typed(&pairs)).expect("a design");
+            let made = design.create(store(8 << 20), vec![], [1; 16], SimTime::ZERO).expect("it fits");
+            assert_eq!(made.cache.slots(), slots, "{} of {size}", kind.info.name);
+            let small = design.create(store(u64::from(slots) * 4096 - 512), vec![], [1; 16], SimTime::ZERO);
+            assert!(matches!(small, Err(ComposeError::Metadata(MetadataError::TooSmall { .. }))));
+        }
+    }
+}
+
+#[test]
+fn what_is_typed_stands_over_the_preset() {
+    let pairs = [
+        ("preset", "flashcache"),
+        ("map", "linear"),
+        ("ways", "16"),
+        ("eviction", "two-list"),
+        ("hot", "50%"),
+        ("admission", "sequential,tags"),
+        ("sequential_read", "64KiB"),
+        ("tags_deny", "4"),
+        ("fallow_delay", "1s"),
+        ("clean_iops", "100"),
+        ("victims", "any"),
+    ];
+    let design = Design::parse("cache.", &typed(&pairs)).expect("a design");
+    assert_eq!(design.map, Map::Linear { ways: 16 });
+    assert_eq!(design.quirks.victims, Victims::Any);
+    assert_eq!(design.quirks.partial, Partial::Uncached, "as of the preset");
+    let settings = design.settings();
+    let has = |key: &str, value: &str| settings.iter().any(|(k, v)| (k.as_str(), v.as_str()) == (key, value));
+    for (key, value) in pairs.iter().filter(|(key, _)| *key != "victims") {
+        assert!(has(key, value), "{key} = {value} in {settings:?}");
+    }
+    assert!(has("promote", "2") && has("cleaning", "set-threshold,idle-age"), "{settings:?}");
+    let again = Design::parse("cache.", design.typed()).expect("the same");
+    assert_eq!(again.settings(), settings);
+    assert_eq!(Design::parse_text("cache.", &design.text()).expect("the same").typed(), design.typed());
+}
+
+#[test]
+fn parameters_of_a_preset_hold_for_its_own_choice_only() {
+    let hits = |pairs: &[(&str, &str)]| {
+        let settings = Design::parse("", &typed(pairs)).expect("a design").settings();
+        settings.into_iter().find(|(key, _)| key == "hits").map(|(_, value)| value)
+    };
+    assert_eq!(hits(&[("preset", "dm-cache")]).as_deref(), Some("2"));
+    assert_eq!(hits(&[("preset", "dm-cache"), ("hits", "4")]).as_deref(), Some("4"));
+    assert_eq!(hits(&[("preset", "dm-cache"), ("admission", "all")]), None);
+    assert_eq!(hits(&[("admission", "n-hit")]), None, "nandscape's own leaves the default");
+}
+
+#[test]
+fn a_wrong_key_or_value_is_named_with_what_was_expected() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("preset", "dmcache")], "unknown preset 'dmcache'; known: nandscape, dm-cache-fiu, flashcache"),
+        (
+            &[("mod", "write-back")],
+            "unknown key 'cache.mod' for a cache of preset nandscape; known keys: preset, block",
+        ),
+        (&[("hits", "2")], "unknown key 'cache.hits'"),
+        (&[("mode", "writeback")], "cache.mode = 'writeback': expected one of write-back, write-through"),
+        (
+            &[("preset", "rapidcache"), ("mode", "write-back")],
+            "cache.mode = 'write-back': expected one of write-through, write-around with preset rapidcache",
+        ),
+        (&[("metadata", "none")], "cache.mode = 'write-back': expected a mode that leaves nothing dirty"),
+        (&[("metadata", "log")], "cache.metadata = 'log': expected one of journal"),
+        (
+            &[("preset", "rapidcache"), ("block", "8k")],
+            "cache.block = '8k': expected 4 KiB with preset rapidcache",
+        ),
+        (&[("block", "3000")], "cache.block = '3000': expected a power of two from 512 B to 1 MiB"),
+        (&[("ways", "16")], "cache.ways = '16': expected none with map = full"),
+        (&[("map", "linear"), ("cluster", "64k")], "cache.cluster = '64k': expected none with map = linear"),
+        (&[("map", "mesh")], "cache.map = 'mesh': expected one of full, linear, cluster-hashed"),
+        (&[("size", "0")], "cache.size = '0': expected a size such as 64MiB, or blocks such as 10000b"),
+        (&[("size", "many")], "cache.size = 'many'"),
+        (&[("eviction", "lru2")], "unknown eviction policy 'lru2'"),
+        (&[("small", "200%")], "cache.small = '200%': expected a percentage"),
+        (&[("admission", "all,never")], "unknown admission policy 'never'"),
+        (&[("admission", "n-hit,n-hit")], "cache.admission = 'n-hit,n-hit': expected every name once"),
+        (&[("cleaning", "pi-rate,pi-rate")], "cache.cleaning = 'pi-rate,pi-rate': expected every name once"),
+        (&[("cleaning", "often")], "unknown cleaning policy 'often'"),
+        (&[("rate_min", "2k"), ("rate_max", "1k")], "cache.rate_max = '1k': expected no less than rate_min"),
+    ];
+    for (pairs, expected) in cases {
+        let said = refusal(pairs);
+        assert!(said.contains(expected), "{pairs:?}: {said}");
+    }
+}
+
+#[test]
+fn names_of_parameters_are_unique_among_all_that_stand_in_one_table() {
+    let mut seen = std::collections::BTreeMap::new();
+    let admissions = crate::admission::ADMISSIONS.iter().map(|entry| entry.info);
+    let cleanings = cleaning::CLEANINGS.iter().map(|entry| entry.info);
+    let others: Vec<_> = [KEYS, cleaning::CAPS].into_iter().chain(admissions).chain(cleanings).collect();
+    for info in &others {
+        for param in info.params {
+            assert_eq!(seen.insert(param.name, info.name), None, "{} of {}", param.name, info.name);
+        }
+    }
+    // Of eviction policies there is one, so that only others may not have the same.
+    for param in EVICTIONS.iter().flat_map(|info| info.params) {
+        assert!(!seen.contains_key(param.name), "{}", param.name);
+    }
+}
+
+#[test]
+fn text_of_settings_comes_back_whatever_is_in_it() {
+    for value in ["", "\"", "\\", "a\\\"b", "1,4-7", " = "] {
+        assert_eq!(keys::unquoted(&keys::quoted(value)).as_deref(), Some(value));
+    }
+    for bad in ["x", "\"", "\"a\"b\"", "\"a\\\""] {
+        assert_eq!(keys::unquoted(bad), None, "{bad}");
+    }
+    let error = Design::parse_text("cache.", "mode = \"write-back\"\nblock 4k").expect_err("not quoted");
+    assert!(error.to_string().starts_with("cache.settings = 'block 4k': expected lines"), "{error}");
+}
