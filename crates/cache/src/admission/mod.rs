@@ -52,6 +52,8 @@ pub enum Bypass {
     Failed,
     /// The fast device answers too slowly for a request of this length.
     Congested,
+    /// Its block was being filled, cleaned or moved, and the design does not come back to the cache after it has waited for that.
+    Busy,
 }
 
 impl Bypass {
@@ -59,7 +61,7 @@ impl Bypass {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of [`Bypass::index`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sequential,
         Self::TooFewHits,
         Self::Tag,
@@ -69,6 +71,7 @@ impl Bypass {
         Self::Quota,
         Self::Failed,
         Self::Congested,
+        Self::Busy,
     ];
 
     /// Its place in arrays that count by reason.
@@ -88,6 +91,7 @@ impl Bypass {
             Self::Quota => "quota",
             Self::Failed => "failed",
             Self::Congested => "congested",
+            Self::Busy => "busy",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Only what is asked for often enough.
 
 use super::{Admission, Ask, Bypass, Entry};
+use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Op, Param, ParamKind};
 
@@ -116,12 +117,4 @@ impl Seen {
         group[0] = tag << COUNT_BITS | count;
         false
     }
-}
-
-/// A one-to-one scrambling of 64 bits (the finaliser of splitmix64: Steele, Lea and Flood, OOPSLA 2014).
-const fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }

@@ -47,6 +47,10 @@ impl Ages {
         self.join(to, node.younger);
     }
 
+    pub fn at(&self, slot: u32) -> SimTime {
+        self.nodes[slot as usize].at
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (u32, SimTime)> {
         let slot = |slot: u32| (slot != NONE).then_some(slot);
         std::iter::successors(slot(self.oldest), move |at| slot(self.nodes[*at as usize].younger))

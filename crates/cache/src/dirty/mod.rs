@@ -132,6 +132,11 @@ impl DirtyIndex {
         self.by_age().next()
     }
 
+    /// Since when a dirty slot is so. `None` if ages are not kept. Of a slot that is not dirty it means nothing.
+    pub fn since(&self, slot: u32) -> Option<SimTime> {
+        self.ages.as_ref().map(|ages| ages.at(slot))
+    }
+
     /// Dirty slots, the oldest first, with their times. Empty if ages are not kept.
     pub fn by_age(&self) -> impl Iterator<Item = (u32, SimTime)> {
         self.ages.iter().flat_map(Ages::iter)

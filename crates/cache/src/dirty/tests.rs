@@ -92,6 +92,9 @@ fn compare(index: &DirtyIndex, model: &Model) {
     by_age.sort_by_key(|(_, at)| *at);
     assert_eq!(index.by_age().collect::<Vec<_>>(), by_age);
     assert_eq!(index.oldest(), by_age.first().copied());
+    for (slot, at) in &by_age {
+        assert_eq!(index.since(*slot), Some(*at));
+    }
     let in_set = |set| model.values().filter(|(slot, _)| slot / WAYS == set).count() as u32;
     for set in 0..SLOTS / WAYS {
         assert_eq!(index.len_of_set(set), in_set(set));
@@ -140,6 +143,7 @@ fn a_run_over_several_chunks_is_one_and_stops_at_the_limit() {
     assert_eq!(index.run(BlockKey::new(3, 900), 300), Some((BlockKey::new(3, 700), 300)));
     assert_eq!(index.run(BlockKey::new(3, 5), 300), None);
     assert_eq!(index.oldest(), None, "ages are not kept");
+    assert_eq!(index.since(0), None);
 }
 
 #[test]

@@ -146,6 +146,16 @@ impl Eviction for Arc {
         list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let is_once = f64::from(self.once.len()) > self.target;
+        let (first, second) = if is_once { (self.once, self.often) } else { (self.often, self.once) };
+        let _ = first.visit(&self.links, each) && second.visit(&self.links, each);
+    }
+
+    fn favoured(&self) -> u32 {
+        self.often.len()
+    }
+
     fn memory_bytes(&self) -> u64 {
         let names = self.once_names.memory_bytes() + self.often_names.memory_bytes();
         self.links.memory_bytes() + names + bytes_of(&self.keys) + bytes_of(&self.is_often)

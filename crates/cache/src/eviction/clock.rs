@@ -67,6 +67,10 @@ impl Eviction for Clock {
         self.list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        self.list.visit(&self.links, each);
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes() + bytes_of(&self.asked)
     }

@@ -50,6 +50,10 @@ impl Eviction for Fifo {
         self.list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        self.list.visit(&self.links, each);
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes()
     }

@@ -225,6 +225,16 @@ impl Eviction for Lirs {
         self.nodes[from as usize] = Node::default();
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let is_low = |node: u32| node < self.slots && self.nodes[node as usize].is_low;
+        let _ = self.queue.visit(&self.queue_links, each)
+            && self.stack.visit(&self.stack_links, &mut |node| !is_low(node) || each(node));
+    }
+
+    fn favoured(&self) -> u32 {
+        self.low
+    }
+
     fn memory_bytes(&self) -> u64 {
         let links = self.stack_links.memory_bytes() + self.queue_links.memory_bytes();
         links + bytes_of(&self.nodes) + self.place_of_name.memory_bytes()

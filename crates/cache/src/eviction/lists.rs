@@ -129,6 +129,11 @@ impl List {
         (slot != NIL).then_some(slot)
     }
 
+    /// Visits all, the oldest first, until `each` says `false`; whether it did not.
+    pub(crate) fn visit(&self, links: &Links, each: &mut dyn FnMut(u32) -> bool) -> bool {
+        self.first(links, |slot| !each(slot)).is_none()
+    }
+
     /// Takes out the oldest that may leave.
     #[inline]
     pub(crate) fn take_first(&mut self, links: &mut Links, may: impl FnMut(u32) -> bool) -> Option<u32> {

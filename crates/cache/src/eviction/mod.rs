@@ -59,6 +59,22 @@ pub trait Eviction {
     /// The block in `from` now lies in `to`, which was empty, and keeps its standing.
     fn relabel(&mut self, from: u32, to: u32);
 
+    /// Visits blocks in about the order in which they would leave, the next one first, until `each` says `false`. Changes nothing. By default there is
+    /// no order, and nothing is visited.
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let _ = each;
+    }
+
+    /// Blocks in the part that the policy favours, where it has one.
+    fn favoured(&self) -> u32 {
+        0
+    }
+
+    /// Blocks that went to the favoured part because of hits, and back from it, since the beginning, where that is counted.
+    fn moves(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Memory held, in bytes.
     fn memory_bytes(&self) -> u64;
 }

@@ -60,6 +60,13 @@ impl Eviction for Mru {
         self.list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let mut slot = self.list.youngest();
+        while slot != NIL && each(slot) {
+            slot = self.links.older(slot);
+        }
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes()
     }

@@ -69,6 +69,18 @@ macro_rules! policies {
                 match self { $(Self::$policy(policy) => policy.relabel(from, to)),* }
             }
 
+            fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+                match self { $(Self::$policy(policy) => policy.coldest(each)),* }
+            }
+
+            fn favoured(&self) -> u32 {
+                match self { $(Self::$policy(policy) => policy.favoured()),* }
+            }
+
+            fn moves(&self) -> (u64, u64) {
+                match self { $(Self::$policy(policy) => policy.moves()),* }
+            }
+
             fn memory_bytes(&self) -> u64 {
                 match self { $(Self::$policy(policy) => policy.memory_bytes()),* }
             }

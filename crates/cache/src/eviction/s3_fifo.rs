@@ -155,6 +155,16 @@ impl Eviction for S3Fifo {
         list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let is_main = self.main.len() > self.main_share || self.small.len() == 0;
+        let (first, second) = if is_main { (self.main, self.small) } else { (self.small, self.main) };
+        let _ = first.visit(&self.links, each) && second.visit(&self.links, each);
+    }
+
+    fn favoured(&self) -> u32 {
+        self.main.len()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes() + self.ghost.memory_bytes() + bytes_of(&self.keys) + bytes_of(&self.state)
     }

@@ -76,6 +76,17 @@ impl Eviction for Sieve {
         self.list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let mut slot = self.hand;
+        for _ in 0..self.list.len() {
+            slot = if slot == NIL { self.list.oldest() } else { slot };
+            if !each(slot) {
+                return;
+            }
+            slot = self.links.younger(slot);
+        }
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes() + bytes_of(&self.asked)
     }

@@ -141,6 +141,10 @@ impl Eviction for Smq {
         self.levels[self.level[to as usize] as usize].relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let _ = self.levels.iter().all(|list| list.visit(&self.links, each));
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes() + bytes_of(&self.levels) + bytes_of(&self.level) + bytes_of(&self.is_hit)
     }

@@ -521,3 +521,52 @@ fn a_wrong_policy_key_or_value_is_named() {
         assert!(words.iter().all(|word| error.contains(word)), "{text}: {error}");
     }
 }
+
+#[test]
+fn the_coldest_are_visited_once_each_and_in_the_plain_policies_the_first_is_the_one_that_leaves() {
+    for info in EVICTIONS.iter().filter(|info| info.name != "rand") {
+        let spec = EvictionSpec::parse(info.name).expect("a registered policy");
+        let mut policy = AnyEviction::new(&spec, 32, 1);
+        let mut held = vec![false; 32];
+        let mut rng = seeded(9);
+        for step in 0..3000_u64 {
+            let slot = below(&mut rng, 32) as u32;
+            if held[slot as usize] {
+                match below(&mut rng, 8) {
+                    0 => {
+                        policy.remove(slot);
+                        held[slot as usize] = false;
+                    }
+                    1 => {
+                        let mut first = None;
+                        policy.coldest(&mut |slot| {
+                            first = Some(slot);
+                            false
+                        });
+                        let gone = policy.evict(|_| true);
+                        if ["fifo", "lru", "mru", "smq", "two-list"].contains(&info.name) {
+                            assert_eq!(first, gone, "{}", info.name);
+                        }
+                        held[gone.expect("all may leave") as usize] = false;
+                    }
+                    _ => policy.hit(slot),
+                }
+            } else {
+                policy.miss(BlockKey(step));
+                policy.insert(slot, BlockKey(step));
+                held[slot as usize] = true;
+            }
+            let mut seen = vec![false; 32];
+            policy.coldest(&mut |slot| {
+                assert!(
+                    !std::mem::replace(&mut seen[slot as usize], true),
+                    "{}: slot {slot} twice",
+                    info.name
+                );
+                true
+            });
+            assert_eq!(seen, held, "{} at step {step}", info.name);
+            assert!(policy.favoured() as usize <= held.iter().filter(|held| **held).count(), "{}", info.name);
+        }
+    }
+}

@@ -14,6 +14,8 @@ pub struct TwoList {
     state: Vec<State>,
     hot_max: u32,
     promote: u8,
+    /// Made hot, and given back.
+    moves: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +53,7 @@ impl Build for TwoList {
             state: vec![State::default(); slots as usize],
             hot_max: part(slots, params.share("hot")),
             promote: params.int32("promote") as u8,
+            moves: (0, 0),
         }
     }
 }
@@ -70,11 +73,13 @@ impl Eviction for TwoList {
             return;
         }
         state.is_hot = true;
+        self.moves.0 += 1;
         self.warm.unlink(&mut self.links, slot);
         self.hot.push_young(&mut self.links, slot);
         if self.hot.len() > self.hot_max {
             let back = self.hot.oldest();
             self.state[back as usize] = State::default();
+            self.moves.1 += 1;
             self.hot.unlink(&mut self.links, back);
             self.warm.push_young(&mut self.links, back);
         }
@@ -105,6 +110,18 @@ impl Eviction for TwoList {
         self.state[to as usize] = self.state[from as usize];
         let list = if self.state[to as usize].is_hot { &mut self.hot } else { &mut self.warm };
         list.relabel(&mut self.links, from, to);
+    }
+
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let _ = self.warm.visit(&self.links, each) && self.hot.visit(&self.links, each);
+    }
+
+    fn favoured(&self) -> u32 {
+        self.hot.len()
+    }
+
+    fn moves(&self) -> (u64, u64) {
+        self.moves
     }
 
     fn memory_bytes(&self) -> u64 {

@@ -105,6 +105,16 @@ impl Eviction for TwoQ {
         list.relabel(&mut self.links, from, to);
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let is_new = self.new.len() > self.new_max || self.known.len() == 0;
+        let (first, second) = if is_new { (self.new, self.known) } else { (self.known, self.new) };
+        let _ = first.visit(&self.links, each) && second.visit(&self.links, each);
+    }
+
+    fn favoured(&self) -> u32 {
+        self.known.len()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes()
             + self.names.memory_bytes()

@@ -176,6 +176,19 @@ impl Eviction for WTinyLfu {
         *self.list(to) = list;
     }
 
+    fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
+        let is_full = self.window.len() >= self.window_max;
+        let (first, second) =
+            if is_full { (self.window, self.probation) } else { (self.probation, self.window) };
+        let _ = first.visit(&self.links, each)
+            && second.visit(&self.links, each)
+            && self.protected.visit(&self.links, each);
+    }
+
+    fn favoured(&self) -> u32 {
+        self.protected.len()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.links.memory_bytes()
             + bytes_of(&self.part)
