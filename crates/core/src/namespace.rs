@@ -203,8 +203,11 @@ pub trait Namespace {
         None
     }
 
-    /// The flash device at the bottom.
-    fn device(&self) -> &dyn FlashDevice;
+    /// The flash device at the bottom, if there is one.
+    fn device(&self) -> Option<&dyn FlashDevice>;
+
+    /// From when on nothing submitted is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
 
     /// Ends preconditioning: counters start anew and every resource is free at `at`.
     fn reset_counters(&mut self, at: SimTime);

@@ -33,7 +33,7 @@ pub trait Subsystem {
     /// What there is.
     fn namespaces(&self) -> &[NamespaceInfo];
 
-    /// NVM sets; 1 where the device is not divided.
+    /// NVM sets; 1 where the device is not divided, 0 where there is no flash (a cache of memory in front of a disk).
     fn sets(&self) -> u16;
 
     /// See [`crate::Ftl::prepare`].
@@ -158,7 +158,7 @@ impl Subsystem for Single {
     }
 
     fn sets(&self) -> u16 {
-        1
+        u16::from(self.namespace.device().is_some())
     }
 
     fn prepare(&self, _: u32, extent: Extent) {
@@ -196,7 +196,7 @@ impl Subsystem for Single {
     }
 
     fn idle_from(&self) -> SimTime {
-        self.namespace.device().idle_from()
+        self.namespace.idle_from()
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
@@ -244,7 +244,7 @@ impl Subsystem for Single {
     }
 
     fn device(&self, _: u16) -> &dyn FlashDevice {
-        self.namespace.device()
+        self.namespace.device().expect("a set is flash")
     }
 
     fn reset_counters(&mut self, at: SimTime) {

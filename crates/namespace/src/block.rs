@@ -131,8 +131,12 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
         Ok(self.ftl.renew_log(log, at)?)
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        self.ftl.device()
+    fn device(&self) -> Option<&dyn FlashDevice> {
+        Some(self.ftl.device())
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.ftl.device().idle_from()
     }
 
     fn reset_counters(&mut self, at: SimTime) {

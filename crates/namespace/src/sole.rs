@@ -6,11 +6,12 @@ use nandscape_core::{
     NamespaceError, PlacementReport, SimTime, Subsystem, Token,
 };
 
-/// The only namespace of a subsystem. Flash counters are those of its set.
+/// The only namespace of a subsystem. Flash counters are those of its set, and nothing where there is no flash.
 #[derive(Debug)]
 pub struct Sole<S> {
     subsystem: S,
-    set: u16,
+    /// `None` where there is no flash.
+    set: Option<u16>,
     capacity_bytes: u64,
     page_bytes: u32,
 }
@@ -19,7 +20,8 @@ impl<S: Subsystem> Sole<S> {
     /// Panics unless there is exactly one namespace.
     pub fn new(subsystem: S) -> Self {
         let [info] = subsystem.namespaces() else { panic!("{} namespaces", subsystem.namespaces().len()) };
-        let (set, capacity_bytes, page_bytes) = (info.set, info.capacity_bytes, info.page_bytes);
+        let set = (subsystem.sets() > 0).then_some(info.set);
+        let (capacity_bytes, page_bytes) = (info.capacity_bytes, info.page_bytes);
         Self { subsystem, set, capacity_bytes, page_bytes }
     }
 }
@@ -75,7 +77,7 @@ impl<S: Subsystem> Namespace for Sole<S> {
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.subsystem.read_only(self.set)
+        self.set.and_then(|set| self.subsystem.read_only(set))
     }
 
     fn allocation(&self, extent: Extent) -> Allocation {
@@ -87,27 +89,31 @@ impl<S: Subsystem> Namespace for Sole<S> {
     }
 
     fn ftl_stats(&self) -> FtlStats {
-        self.subsystem.ftl_stats(self.set)
+        self.set.map(|set| self.subsystem.ftl_stats(set)).unwrap_or_default()
     }
 
     fn cost(&self) -> Cost {
-        self.subsystem.cost(self.set)
+        self.set.map(|set| self.subsystem.cost(set)).unwrap_or_default()
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        self.subsystem.device(self.set)
+    fn device(&self) -> Option<&dyn FlashDevice> {
+        self.set.map(|set| self.subsystem.device(set))
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.subsystem.idle_from()
     }
 
     fn logs(&self) -> u16 {
-        self.subsystem.logs(self.set)
+        self.set.map_or(1, |set| self.subsystem.logs(set))
     }
 
     fn log_status(&self, log: u16) -> LogStatus {
-        self.subsystem.log_status(self.set, log)
+        self.set.map(|set| self.subsystem.log_status(set, log)).unwrap_or_default()
     }
 
     fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
-        self.subsystem.renew_log(self.set, log, at)
+        self.set.map_or(Ok(0), |set| self.subsystem.renew_log(set, log, at))
     }
 
     fn placement(&self) -> Option<PlacementReport> {

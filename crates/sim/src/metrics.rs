@@ -4,7 +4,7 @@ use crate::histogram::LogHistogram;
 use crate::result::LatencySummary;
 use hdrhistogram::Histogram;
 use nandscape_core::namespace::HostCounts;
-use nandscape_core::{CauseTable, FtlStats, Namespace, Op, SimTime};
+use nandscape_core::{CauseTable, FlashDevice, FtlStats, Namespace, Op, SimTime};
 
 /// Ten days; longer latencies count as this, while the exact maximum is kept beside.
 const LONGEST_NS: u64 = 864_000_000_000_000;
@@ -239,7 +239,8 @@ impl Recorder {
             self.sample(namespace, start);
         }
         let mut series = self.series?.series;
-        series.program_counts = namespace.device().program_counts().map(<[u32]>::to_vec);
+        let counts = namespace.device().and_then(FlashDevice::program_counts);
+        series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)
     }
 }
@@ -273,7 +274,7 @@ impl SeriesRecorder {
             requests,
             simulated_ns,
             host: namespace.host_counts(),
-            causes: *namespace.device().counters(),
+            causes: namespace.device().map(|device| *device.counters()).unwrap_or_default(),
             ftl: namespace.ftl_stats(),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),

@@ -15,8 +15,8 @@ use crate::result::{
 };
 use nandscape_core::namespace::Payload;
 use nandscape_core::{
-    BlockId, Command, Completion, Extent, Hint, IoRecord, Namespace, NamespaceError, Op, SimTime, Token,
-    TraceError, TraceReader,
+    BlockId, Command, Completion, Extent, FlashDevice, Hint, IoRecord, Namespace, NamespaceError, Op,
+    SimTime, Token, TraceError, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -143,7 +143,7 @@ struct Run {
 }
 
 fn erase_counts(namespace: &dyn Namespace) -> Vec<u32> {
-    let device = namespace.device();
+    let Some(device) = namespace.device() else { return Vec::new() };
     (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
 }
 
@@ -161,11 +161,14 @@ fn document(
 ) -> RunResult {
     let device = namespace.device();
     let host = namespace.host_counts();
-    let totals = device.medium_totals();
+    let totals = device.map(FlashDevice::medium_totals).unwrap_or_default();
     let (stats, cost) = (namespace.ftl_stats(), namespace.cost());
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
     let per_block = erases_since(namespace, wear_before);
-    let good = per_block.iter().enumerate().filter(|(b, _)| !device.is_bad(BlockId(*b as u32)));
+    let good = per_block
+        .iter()
+        .enumerate()
+        .filter(|(b, _)| !device.is_some_and(|device| device.is_bad(BlockId(*b as u32))));
     let mut wear = WearResult::new(good.map(|(_, count)| *count));
     if options.with_detail {
         wear.per_block = Some(per_block);
@@ -173,10 +176,10 @@ fn document(
     let mut end = recorder.last_completion();
     if run.error.is_some() {
         // The request that failed never completes, but what it had the flash do (a collection that freed too little) took time.
-        end = end.max(device.idle_from());
+        end = end.max(namespace.idle_from());
     }
     let simulated_ns = end.since(run.start).0;
-    let page_bytes = u64::from(device.geometry().page_bytes);
+    let page_bytes = device.map_or(0, |device| u64::from(device.geometry().page_bytes));
     RunResult {
         schema: SCHEMA,
         version: String::new(),
@@ -187,9 +190,12 @@ fn document(
         workload: run.workload,
         partial: run.partial,
         error: run.error,
-        flash: FlashResult::new(totals, device.counters()),
-        waf: ratio(totals.programs, host.write_pages),
-        waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
+        flash: device.map(|device| FlashResult::new(totals, device.counters())).unwrap_or_default(),
+        // A cache counts blocks of its own.
+        waf: device
+            .filter(|_| page_bytes == u64::from(namespace.page_bytes()))
+            .and_then(|_| ratio(totals.programs, host.write_pages)),
+        waf_bytes: device.and_then(|_| ratio(totals.programs * page_bytes, host.write_bytes)),
         map,
         gc,
         merges,
@@ -340,7 +346,7 @@ impl<'a> Runner<'a> {
                     let at = record.at.since(*origin.get_or_insert(record.at));
                     self.wait_until(at, recorder);
                     now = now.max(at);
-                    let idle_from = self.namespace.device().idle_from();
+                    let idle_from = self.namespace.idle_from();
                     if idle_from < now
                         && let Err(error) = self.namespace.idle(idle_from, now)
                     {

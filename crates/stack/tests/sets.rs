@@ -156,9 +156,9 @@ fn a_trace_runs_on_one_namespace_in_some_dies_and_not_on_two() {
     assert!(error.map(|_| ()).unwrap_err().to_string().contains("expected one"));
     let part = config("[sets]\nlayout = 'list'\ndies = '0-3'").unwrap();
     let mut namespace = build(&part, BuildOptions::default()).unwrap();
-    assert_eq!(namespace.device().geometry().units(), 4);
+    assert_eq!(namespace.device().unwrap().geometry().units(), 4);
     let command = Command { op: Op::Write, extent: Extent::new(0, 65536), hint: Hint::default() };
     namespace.submit(command, Payload::None, SimTime::ZERO).unwrap();
-    assert_eq!(namespace.device().counters().total().programs, 4);
+    assert_eq!(namespace.device().unwrap().counters().total().programs, 4);
     namespace.check_invariants();
 }

@@ -176,7 +176,7 @@ struct Load {
 fn load(namespace: &mut dyn Namespace, count: u64, reads: u64, depth: usize, gap_ns: u64) -> Load {
     let mut rng = seeded(3);
     let pages = namespace.capacity_bytes() >> 14;
-    let start = namespace.device().idle_from().0;
+    let start = namespace.idle_from().0;
     let (mut now, mut outstanding, mut out) = (start, 0, Vec::new());
     let mut issued: Vec<(bool, u64)> = Vec::new();
     let (mut answered, mut read_ns, mut read_count, mut written) = (0, 0, 0u64, 0u64);
@@ -236,7 +236,7 @@ fn under_collection_every_combination_answers_every_request() {
                 let all: Vec<&str> = SMALL.into_iter().chain(pairs.iter().map(String::as_str)).collect();
                 let mut ssd = namespace(&typed("pblaze5-916", &all).check().unwrap());
                 load(&mut *ssd, 6000, 3, 16, 0);
-                let device = ssd.device();
+                let device = ssd.device().unwrap();
                 assert!(device.counters().get(Cause::Gc).erases > 0, "{pairs:?}");
                 assert_eq!(device.counters().total(), device.medium_totals(), "{pairs:?}");
             }

@@ -109,7 +109,13 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         sum.add(subsystem.device(set).medium_totals());
         sum
     });
-    let page_bytes = u64::from(subsystem.device(0).geometry().page_bytes);
+    let has_flash = subsystem.sets() > 0;
+    let is_paged = has_flash
+        && subsystem
+            .namespaces()
+            .iter()
+            .all(|info| info.page_bytes == subsystem.device(0).geometry().page_bytes);
+    let page_bytes = if has_flash { u64::from(subsystem.device(0).geometry().page_bytes) } else { 0 };
     RunResult {
         schema: SCHEMA,
         version: String::new(),
@@ -128,8 +134,8 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         partial,
         error: finished.error.clone(),
         policy: None,
-        waf: ratio(totals.programs, host.write_pages),
-        waf_bytes: ratio(totals.programs * page_bytes, host.write_bytes),
+        waf: if is_paged { ratio(totals.programs, host.write_pages) } else { None },
+        waf_bytes: if has_flash { ratio(totals.programs * page_bytes, host.write_bytes) } else { None },
         flash: sums::flash(subsystem, totals),
         map,
         gc,

@@ -230,7 +230,8 @@ impl Timeline {
 fn set_points(subsystem: &dyn Subsystem) -> Vec<SetPoint> {
     let mut points = vec![SetPoint::default(); usize::from(subsystem.sets())];
     for (index, info) in subsystem.namespaces().iter().enumerate() {
-        points[usize::from(info.set)].host_pages += subsystem.host_counts(index as u32).write_pages;
+        let Some(point) = points.get_mut(usize::from(info.set)) else { continue };
+        point.host_pages += subsystem.host_counts(index as u32).write_pages;
     }
     for (set, point) in points.iter_mut().enumerate() {
         let counters = subsystem.device(set as u16).counters();

@@ -97,7 +97,7 @@ pub(super) fn measure(
     run(&mut *namespace, &mut reader, warm * load.requests())?;
     namespace.reset_counters(SimTime::ZERO);
     run(&mut *namespace, &mut reader, u64::MAX)?;
-    let programs = namespace.device().medium_totals().programs;
+    let programs = namespace.device().expect("flash").medium_totals().programs;
     let used = reader.counts()[1..].iter().filter(|counts| counts.writes > 0).count();
     Ok(Cell { waf: programs as f64 / namespace.host_counts().write_pages as f64, used })
 }
