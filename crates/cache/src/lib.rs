@@ -6,7 +6,7 @@
 //! * [`cleaning`]: when dirty blocks go to the disk, and which;
 //! * [`metadata`]: what is known of the cached blocks after a loss of power.
 //!
-//! The engine is [`engine::Cache`].
+//! The engine is [`engine::Cache`]; [`manage`] attaches and detaches volumes while it does not run.
 //! [`simulate`] runs eviction policies alone over a stream of requests, which tells hits and misses and nothing else.
 
 pub mod admission;
@@ -18,6 +18,7 @@ pub mod engine;
 pub mod eviction;
 mod hash;
 pub mod key;
+pub mod manage;
 mod map;
 pub mod metadata;
 pub mod mode;

@@ -42,7 +42,7 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     if superblock.is_clean {
         read_table(superblock, 0, area, &mut found, |found, sequence, slot, entry| {
             // A block of an earlier removal says nothing of this one.
-            if sequence == superblock.generation {
+            if sequence == superblock.removal {
                 found.entries.push((slot, entry));
             }
         });

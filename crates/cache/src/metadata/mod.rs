@@ -21,6 +21,7 @@ mod tests;
 
 pub use area::{Area, StoreArea, apply};
 pub use report::{Found, Lost, Report};
+pub(crate) use report::{dirty_of, merged};
 pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume};
 
 /// Why metadata cannot be created or opened.
@@ -124,6 +125,9 @@ pub struct Kind {
 /// Every kind.
 pub static KINDS: &[Kind] = &[journal::KIND, none::KIND, at_removal::KIND, slots::KIND, periodic::KIND];
 
+/// The kind that loses everything in a loss of power.
+pub(crate) const AT_REMOVAL: &str = at_removal::KIND.info.name;
+
 /// The kind of that name.
 pub fn find(name: &str) -> Result<&'static Kind, MetadataError> {
     KINDS
@@ -167,6 +171,7 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         uuid: setup.uuid,
         generation: 1,
         is_clean: false,
+        removal: 0,
         sequence: 0,
         shape,
         settings: setup.settings.clone(),
@@ -222,7 +227,8 @@ fn running(superblock: &Superblock, sequence: u64) -> Superblock {
 
 // The superblock of a clean removal.
 fn clean(superblock: &Superblock, sequence: u64) -> Superblock {
-    Superblock { is_clean: true, ..running(superblock, sequence) }
+    let running = running(superblock, sequence);
+    Superblock { is_clean: true, removal: running.generation, ..running }
 }
 
 // Of a superblock that was written before, or is one that was but for numbers.

@@ -39,7 +39,7 @@ fn closing(superblock: &Superblock, area: &mut dyn Area, found: &mut Found) -> O
     let mut is_current = true;
     let mut scratch = Found::default();
     let damaged = read_table(superblock, 2, area, &mut scratch, |_, sequence, slot, entry| {
-        is_current &= sequence == superblock.generation;
+        is_current &= sequence == superblock.removal;
         dirty.insert(slot, entry.dirty);
     });
     found.report.read_bytes += scratch.report.read_bytes;

@@ -67,13 +67,13 @@ impl Found {
         self.report.entries = self.entries.len() as u32;
         self.report.dirty_entries = self.entries.iter().filter(|(_, entry)| entry.dirty != 0).count() as u32;
         self.report.uncertain_entries = self.uncertain.len() as u32;
-        let ranges = self.uncertain.iter().flat_map(|(_, entry)| dirty_ranges(entry, block_bytes));
+        let ranges = self.uncertain.iter().flat_map(|(_, entry)| dirty_of(entry, block_bytes));
         self.report.lost = merged(ranges.collect());
     }
 }
 
 // The dirty sub-blocks of an entry.
-fn dirty_ranges(entry: &Entry, block_bytes: u32) -> impl Iterator<Item = Lost> + use<> {
+pub(crate) fn dirty_of(entry: &Entry, block_bytes: u32) -> impl Iterator<Item = Lost> + use<> {
     let Entry { key, dirty, .. } = *entry;
     let len = u64::from((block_bytes / 16).max(512));
     let first = key.block() * u64::from(block_bytes);
@@ -81,7 +81,8 @@ fn dirty_ranges(entry: &Entry, block_bytes: u32) -> impl Iterator<Item = Lost> +
     (0..u64::from(block_bytes) / len).filter(move |bit| dirty >> bit & 1 == 1).map(range)
 }
 
-fn merged(mut ranges: Vec<Lost>) -> Vec<Lost> {
+/// Neighbours as one.
+pub(crate) fn merged(mut ranges: Vec<Lost>) -> Vec<Lost> {
     ranges.sort_unstable();
     let mut out: Vec<Lost> = Vec::new();
     for range in ranges {

@@ -35,9 +35,9 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     superblock.shape.check_one_table()?;
     let mut found = Found::default();
     found.report.is_clean = superblock.is_clean;
-    let generation = superblock.generation;
+    let removal = superblock.removal;
     let damaged = read_table(superblock, 0, area, &mut found, |found, sequence, slot, entry| {
-        if superblock.is_clean && sequence == generation {
+        if superblock.is_clean && sequence == removal {
             found.entries.push((slot, entry));
         } else if entry.dirty != 0 {
             found.entries.push((slot, Entry { valid: entry.dirty, ..entry }));

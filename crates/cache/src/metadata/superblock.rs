@@ -8,6 +8,8 @@ const MAGIC: &[u8; 8] = b"NANDSCHE";
 const VERSION: u32 = 1;
 const VOLUMES_AT: usize = 1536;
 const SETTINGS_AT: usize = 160;
+// The end of the numbers, in the first sector of any device; what begins a checksum of them alone.
+const HEAD_SUM_AT: usize = 116;
 const VOLUME: usize = 64;
 
 /// Volumes that a superblock has room for.
@@ -129,8 +131,10 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// Counts the changes of the superblock.
     pub generation: u64,
-    /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal), and the table of the removal carries the generation.
+    /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal).
     pub is_clean: bool,
+    /// The generation of the last clean removal, which the table of the removal carries. Changes of volumes and settings leave it as it is.
+    pub removal: u64,
     /// The last commit when this was written.
     pub sequence: u64,
     /// Where things lie.
@@ -182,6 +186,7 @@ impl Superblock {
         }
         b[104..106].copy_from_slice(&(self.volumes.len() as u16).to_le_bytes());
         b[106..108].copy_from_slice(&(self.settings.len() as u16).to_le_bytes());
+        b[108..116].copy_from_slice(&self.removal.to_le_bytes());
         b[SETTINGS_AT..SETTINGS_AT + self.settings.len()].copy_from_slice(self.settings.as_bytes());
         for (volume, v) in self.volumes.iter().zip(b[VOLUMES_AT..].chunks_exact_mut(VOLUME)) {
             v[..16].copy_from_slice(&volume.uuid);
@@ -189,9 +194,19 @@ impl Superblock {
             v[24..40].copy_from_slice(&volume.stamp);
             v[40..42].copy_from_slice(&volume.id.to_le_bytes());
         }
+        let head = xxh3_64(&b[8..HEAD_SUM_AT]);
+        b[HEAD_SUM_AT..HEAD_SUM_AT + 8].copy_from_slice(&head.to_le_bytes());
         let sum = xxh3_64(&b[8..]);
         b[..8].copy_from_slice(&sum.to_le_bytes());
         b
+    }
+
+    // Of a copy that is damaged as a whole: whether its first sector shows that it says no more than the copy of `generation` does. It is an older one, or a
+    // change of volumes or settings that a loss of power cut short; both leave a cache that was removed cleanly as it was.
+    fn says_nothing_new(b: &[u8], generation: u64) -> bool {
+        let is_whole = &b[8..16] == MAGIC && u64_at(b, HEAD_SUM_AT) == xxh3_64(&b[8..HEAD_SUM_AT]);
+        let (its, is_clean) = (u64_at(b, 24), u32_at(b, 20) == 1);
+        is_whole && (its < generation || its == generation + 1 && is_clean)
     }
 
     // `None` where the copy is damaged or was never written.
@@ -242,6 +257,7 @@ impl Superblock {
             uuid: b[40..56].try_into().expect("16 bytes"),
             generation: u64_at(b, 24),
             is_clean: u32_at(b, 20) == 1,
+            removal: u64_at(b, 108),
             sequence: u64_at(b, 32),
             shape,
             settings: text(&b[SETTINGS_AT..SETTINGS_AT + settings])?,
@@ -249,23 +265,27 @@ impl Superblock {
         }))
     }
 
-    /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is lost, so what is left does not count as clean.
+    /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is lost, and unless that can be excluded what is left
+    /// does not count as clean.
     pub fn read(area: &mut dyn Area) -> Result<(Self, bool), MetadataError> {
         let capacity = area.capacity_bytes();
         if capacity < 2 * BLOCK as u64 {
             return Err(MetadataError::TooSmall { capacity, needed: 2 * BLOCK as u64 });
         }
         let mut copies = Vec::new();
+        let mut damaged = None;
         for copy in 0..2 {
             let mut bytes = vec![0; BLOCK];
-            if area.read(copy * BLOCK as u64, &mut bytes).is_ok() {
-                copies.extend(Self::decode(&bytes, capacity)?);
+            let is_read = area.read(copy * BLOCK as u64, &mut bytes).is_ok();
+            match if is_read { Self::decode(&bytes, capacity)? } else { None } {
+                Some(intact) => copies.push(intact),
+                None => damaged = Some(bytes),
             }
         }
-        let is_damaged = copies.len() < 2;
         let mut newest =
             copies.into_iter().max_by_key(|copy| copy.generation).ok_or(MetadataError::Absent)?;
-        newest.is_clean &= !is_damaged;
-        Ok((newest, is_damaged))
+        let is_sure = damaged.as_ref().is_none_or(|bytes| Self::says_nothing_new(bytes, newest.generation));
+        newest.is_clean &= is_sure;
+        Ok((newest, damaged.is_some()))
     }
 }

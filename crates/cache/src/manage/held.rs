@@ -1,0 +1,136 @@
+//! What a cache holds, read and changed without its engine.
+
+use super::ManageError;
+use crate::metadata::{
+    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Write, apply, dirty_of,
+};
+
+/// What is on the fast store. Nothing was written to find it out.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The root.
+    pub superblock: Superblock,
+    /// What the opening found.
+    pub report: Report,
+    /// Slots in use.
+    pub entries: Vec<(u32, Entry)>,
+}
+
+/// How much of a cache a volume has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Blocks cached.
+    pub blocks: u64,
+    /// Of those, dirty ones.
+    pub dirty_blocks: u64,
+    /// Bytes that the disk does not have.
+    pub dirty_bytes: u64,
+}
+
+/// Reads it.
+pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
+    let Opened { superblock, found, .. } = metadata::open(fast)?;
+    let superblock = superblock.ok_or(metadata::MetadataError::Absent)?;
+    Ok(Held { superblock, report: found.report, entries: found.entries })
+}
+
+impl Held {
+    /// What the volume has; of all volumes for `None`.
+    pub fn usage(&self, volume: Option<u16>) -> Usage {
+        let mut usage = Usage::default();
+        let of_it = |entry: &&Entry| volume.is_none_or(|volume| entry.key.volume() == volume);
+        for entry in self.entries.iter().map(|(_, entry)| entry).filter(of_it) {
+            usage.blocks += 1;
+            usage.dirty_blocks += u64::from(entry.dirty != 0);
+            usage.dirty_bytes += self.ranges(entry).map(|range| range.len).sum::<u64>();
+        }
+        usage
+    }
+
+    /// Ranges of the volume that its disk does not have, in order.
+    pub fn dirty(&self, volume: u16) -> Vec<Lost> {
+        let of_it = self.entries.iter().map(|(_, entry)| entry).filter(|entry| entry.key.volume() == volume);
+        metadata::merged(of_it.flat_map(|entry| self.ranges(entry)).collect())
+    }
+
+    /// The last byte that is cached of a volume, and one more.
+    pub fn end(&self, volume: u16) -> u64 {
+        let of_it = self.entries.iter().map(|(_, entry)| entry.key).filter(|key| key.volume() == volume);
+        // A block may reach past the end of the disk.
+        of_it.map(|key| key.block() * u64::from(self.superblock.shape.block_bytes) + 1).max().unwrap_or(0)
+    }
+
+    /// Dirty ranges of an entry, no further than its volume.
+    pub(super) fn ranges(&self, entry: &Entry) -> impl Iterator<Item = Lost> + use<> {
+        let volume = self.superblock.volumes.iter().find(|volume| volume.id == entry.key.volume());
+        let end = volume.map_or(0, |volume| volume.bytes);
+        let ranges = dirty_of(entry, self.superblock.shape.block_bytes);
+        let inside = ranges.filter(move |range| range.offset < end);
+        inside.map(move |range| Lost { len: range.len.min(end - range.offset), ..range })
+    }
+}
+
+/// Changes volumes or settings by one write. A cut leaves the one or the other.
+pub fn change_root(fast: &mut dyn Area, change: impl FnOnce(&mut Superblock)) -> Result<(), ManageError> {
+    let (mut superblock, _) = Superblock::read(fast)?;
+    change(&mut superblock);
+    superblock.generation += 1;
+    apply(fast, &[superblock.write()?]).map_err(ManageError::Fast)
+}
+
+/// All slots.
+struct Slots(Vec<Option<Entry>>);
+
+impl Table for Slots {
+    fn entry(&self, slot: u32) -> Option<Entry> {
+        self.0[slot as usize]
+    }
+}
+
+/// Gives every entry what `change` says, and leaves the cache as after a clean removal. A cut leaves some entries changed and others not, each of
+/// them whole; so `change` must be right for each by itself.
+pub(super) fn rewrite(
+    fast: &mut dyn Area,
+    mut change: impl FnMut(Entry) -> Option<Entry>,
+) -> Result<(), ManageError> {
+    let held = look(fast)?;
+    let stays_dirty = |(_, entry): &&(u32, Entry)| change(*entry).is_some_and(|new| new.dirty != 0);
+    let dirty: Vec<&Entry> = held.entries.iter().filter(stays_dirty).map(|(_, entry)| entry).collect();
+    if held.superblock.kind == metadata::AT_REMOVAL && !dirty.is_empty() {
+        let dirty_bytes = dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
+        return Err(ManageError::Unsafe { kind: held.superblock.kind, dirty_bytes });
+    }
+    let Opened { mut metadata, found, repairs, .. } = metadata::open(fast)?;
+    apply(fast, &repairs).map_err(ManageError::Fast)?;
+    let mut slots = Slots(vec![None; metadata.slots() as usize]);
+    found.entries.iter().for_each(|(slot, entry)| slots.0[*slot as usize] = Some(*entry));
+    for (slot, entry) in found.entries {
+        let new = change(entry).filter(|new| new.valid != 0);
+        if new != Some(entry) {
+            slots.0[slot as usize] = new;
+            metadata.note(slot, new);
+            if metadata.noted() >= metadata.room() {
+                commit(fast, metadata.as_mut(), &slots)?;
+            }
+        }
+    }
+    commit(fast, metadata.as_mut(), &slots)?;
+    close(fast, metadata.as_mut(), &slots)
+}
+
+fn commit(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<(), ManageError> {
+    let mut writes = Vec::new();
+    metadata.commit(slots, &mut writes);
+    apply(fast, &writes).map_err(ManageError::Fast)?;
+    metadata.committed();
+    Ok(())
+}
+
+/// The superblock says that the rest is there, so it comes after a flush of the rest.
+fn close(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<(), ManageError> {
+    let mut writes: Vec<Write> = Vec::new();
+    metadata.close(slots, &mut writes);
+    let (root, rest) = writes.split_last().expect("a removal writes a superblock");
+    apply(fast, rest).map_err(ManageError::Fast)?;
+    apply(fast, std::slice::from_ref(root)).map_err(ManageError::Fast)
+}

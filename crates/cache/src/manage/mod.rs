@@ -1,0 +1,129 @@
+//! What is done to a cache that nobody uses: volumes come and go, settings change, dirty blocks go to their disks.
+//!
+//! A command that is cut short at any of its writes has left the state before it or the one after it, but for what it does over and over until it is done: blocks
+//! that are copied to a disk and are dirty no more. Three things make it so:
+//! * volumes and settings change by one write of the superblock, whose other copy stays ([`change_root`]);
+//! * dirty blocks are copied first, and are clean in the metadata only after a flush of the disk;
+//! * the mark of a disk ([`stamp`]) is there before the volume is in the superblock, and goes after it.
+
+mod commands;
+mod copying;
+mod fingerprint;
+mod held;
+pub mod stamp;
+#[cfg(test)]
+mod tests;
+
+pub use commands::{
+    Attach, attach, begin, check, clean, copy_dirty, create, detach, end, forget, free_id, remove, resize,
+    salvage, set, take_up,
+};
+pub use fingerprint::fingerprint;
+pub use held::{Held, Usage, change_root, look};
+pub use stamp::{Beside, Change, DiskState, Mark, Verdict};
+
+use crate::metadata::{Area, MetadataError};
+use nandscape_core::StoreError;
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManageError {
+    /// The metadata.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// The fast store.
+    #[error("the fast store: {0}")]
+    Fast(#[source] StoreError),
+    /// The disk of a volume, or what lies beside it.
+    #[error("the disk of volume {volume}: {source}")]
+    Disk {
+        /// The volume.
+        volume: u16,
+        /// What it said.
+        #[source]
+        source: StoreError,
+    },
+    /// A cache is there already.
+    #[error(
+        "a cache is there already, with {volumes} volumes and {dirty_bytes} bytes that the disks do not have: expected none"
+    )]
+    Exists {
+        /// Its volumes.
+        volumes: usize,
+        /// Dirty bytes.
+        dirty_bytes: u64,
+    },
+    /// The superblock has no more room.
+    #[error("{count} volumes: expected at most {max}")]
+    Full {
+        /// Volumes with the new one.
+        count: usize,
+        /// Room.
+        max: usize,
+    },
+    /// The disk belongs to a cache.
+    #[error("the disk has a cache already, {}: expected none", stamp::hex(cache))]
+    Taken {
+        /// Which one.
+        cache: [u8; 16],
+    },
+    /// No such volume.
+    #[error("no volume {0}")]
+    NoVolume(u16),
+    /// The disk is not as the cache left it, and the cache has data that it does not have.
+    #[error(
+        "the disk of volume {volume} was used without its cache: {change}; the cache has {dirty_bytes} bytes that the disk does not have, which may not fit any more"
+    )]
+    Changed {
+        /// The volume.
+        volume: u16,
+        /// How that is known.
+        change: Change,
+        /// Dirty bytes.
+        dirty_bytes: u64,
+    },
+    /// Not with this kind of metadata.
+    #[error(
+        "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{kind}' would lose them in a loss of power; clean them first"
+    )]
+    Unsafe {
+        /// The kind.
+        kind: String,
+        /// Dirty bytes.
+        dirty_bytes: u64,
+    },
+    /// A size at which cached blocks would lie beyond the end.
+    #[error(
+        "the disk of volume {volume} has {bytes} bytes: expected at least {needed}, since the cache holds a block that ends there"
+    )]
+    TooSmall {
+        /// The volume.
+        volume: u16,
+        /// Its disk's size now.
+        bytes: u64,
+        /// End of the last cached block.
+        needed: u64,
+    },
+}
+
+/// A disk as commands see it.
+pub trait Disk: Area {
+    /// When it was written to last, in nanoseconds since 1970; `None` where nobody keeps that.
+    fn changed_ns(&mut self) -> Result<Option<u64>, StoreError>;
+
+    /// What lies beside it.
+    fn beside(&mut self) -> Result<Beside, StoreError>;
+
+    /// Puts a mark beside it, all or nothing and durable; `None` takes it away. Of no effect where there is no place.
+    fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError>;
+
+    /// Shows that the session is still going on.
+    fn sign_of_life(&mut self) -> Result<(), StoreError>;
+
+    /// When that was done last, in nanoseconds since 1970.
+    fn alive_ns(&mut self) -> Result<Option<u64>, StoreError>;
+}
+
+/// Told of bytes that are done, and of all there are.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);

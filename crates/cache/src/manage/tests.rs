@@ -1,0 +1,349 @@
+//! Every command, cut at every one of its writes on either device, with what was not flushed lost, kept and torn.
+
+use super::*;
+use crate::engine::{Cache, Disk as Member, Setup};
+use crate::eviction::{AnyEviction, EvictionSpec};
+use crate::map::Map;
+use crate::metadata::{Setup as Shape, StoreArea, Superblock};
+use crate::mode::Mode;
+use nandscape_core::namespace::Payload;
+use nandscape_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus, below};
+use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
+use nandscape_disk::decorate::{Cut, Fate, Operations, Shared};
+use nandscape_disk::ram::RamSpeed;
+use nandscape_disk::{Keep, RamDisk};
+
+const FAST: u64 = 1 << 20;
+const DISK: u64 = 192 << 10;
+const BLOCK: u32 = 4096;
+/// The store of a mark.
+const MARK: u64 = 512;
+
+type Device = Shared<Cut>;
+
+fn device(bytes: u64, operations: &Operations) -> Device {
+    let speed =
+        RamSpeed { request_ns: 10, jump_ns: 0, read_bytes_per_s: 1 << 30, write_bytes_per_s: 1 << 30 };
+    let ram = RamDisk::new(bytes, speed, Keep::Bytes);
+    Shared::new(Cut::new(Box::new(ram), operations.clone(), u64::MAX))
+}
+
+/// A store, its time, and the mark beside it.
+struct Place {
+    device: Device,
+    mark: Device,
+    at: SimTime,
+}
+
+impl Place {
+    fn run<R>(&mut self, act: impl FnOnce(&mut StoreArea<'_, Device>) -> R) -> R {
+        let mut area = StoreArea::new(&mut self.device, self.at);
+        let done = act(&mut area);
+        self.at = area.at;
+        done
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let mut bytes = vec![0; self.device.capacity_bytes() as usize];
+        self.run(|area| area.read(0, &mut bytes)).unwrap();
+        bytes
+    }
+}
+
+impl Area for Place {
+    fn capacity_bytes(&self) -> u64 {
+        self.device.capacity_bytes()
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        self.run(|area| area.read(offset, bytes))
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.run(|area| area.write(offset, bytes))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.run(|area| area.flush())
+    }
+}
+
+impl Disk for Place {
+    fn changed_ns(&mut self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    fn beside(&mut self) -> Result<Beside, StoreError> {
+        let mut bytes = vec![0; MARK as usize];
+        StoreArea::new(&mut self.mark, self.at).read(0, &mut bytes)?;
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Beside::Nothing);
+        }
+        Ok(Mark::parse(&String::from_utf8_lossy(&bytes)).map_or(Beside::Damaged, Beside::Mark))
+    }
+
+    fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError> {
+        let mut bytes = mark.map_or_else(String::new, Mark::to_text).into_bytes();
+        bytes.resize(MARK as usize, 0);
+        let mut area = StoreArea::new(&mut self.mark, self.at);
+        area.write(0, &bytes)?;
+        area.flush()?;
+        self.at = area.at;
+        Ok(())
+    }
+
+    fn sign_of_life(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn alive_ns(&mut self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// A cache with its disks, and what each volume reads as.
+struct World {
+    fast: Place,
+    disks: Vec<Place>,
+    model: Vec<Vec<u8>>,
+    operations: Operations,
+}
+
+fn uuid(id: u16) -> [u8; 16] {
+    [id as u8 + 1; 16]
+}
+
+fn command(op: Op, offset: u64, len: u64) -> Command {
+    Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+}
+
+impl World {
+    /// Two volumes with clean and dirty blocks, and a third disk. `is_closed`: removed cleanly, or as a loss of power left it.
+    fn new(kind: &str, is_closed: bool) -> Self {
+        let operations = Operations::default();
+        let place = |bytes| Place {
+            device: device(bytes, &operations),
+            mark: device(MARK, &operations),
+            at: SimTime::ZERO,
+        };
+        let (mut fast, mut disks) = (place(FAST), vec![place(DISK), place(DISK), place(DISK)]);
+        let mut model = Vec::new();
+        for (seed, disk) in (0..).zip(&mut disks) {
+            let mut bytes = vec![0; DISK as usize];
+            Xoshiro256PlusPlus::seed_from_u64(seed).fill_bytes(&mut bytes);
+            disk.write(0, &bytes).unwrap();
+            disk.flush().unwrap();
+            model.push(bytes);
+        }
+        let shape = Shape {
+            capacity_bytes: FAST,
+            store_block: 512,
+            block_bytes: BLOCK,
+            uuid: [0xCC; 16],
+            settings: "old".to_owned(),
+            volumes: Vec::new(),
+        };
+        create(&mut fast, kind, &shape, false).unwrap();
+        let mut world = Self { fast, disks, model, operations };
+        for id in 0..2 {
+            world.attach(id, "old").unwrap();
+        }
+        world.use_it(is_closed);
+        world
+    }
+
+    fn attach(&mut self, id: u16, settings: &str) -> Result<(), ManageError> {
+        let with = Attach { id, uuid: uuid(id), settings: settings.to_owned(), replace: false };
+        attach(&mut self.fast, &mut self.disks[usize::from(id)], &with)
+    }
+
+    /// A session of the engine in write-back.
+    fn use_it(&mut self, is_closed: bool) {
+        for id in 0..2 {
+            let change = take_up(&mut self.fast, &mut self.disks[id], id as u16, false).unwrap();
+            assert_eq!(change, None);
+        }
+        let setup = Setup { block_bytes: BLOCK, mode: Mode::WriteBack, map: Map::Full, seed: 1 };
+        let members = (0..2)
+            .map(|id| Member { store: Box::new(self.disks[usize::from(id)].device.clone()), uuid: uuid(id) });
+        let lru = EvictionSpec::parse("lru").unwrap();
+        let mut started = Cache::open(
+            Box::new(self.fast.device.clone()),
+            members.collect(),
+            &setup,
+            |ways, seed| AnyEviction::new(&lru, ways, seed),
+            SimTime(1 << 40),
+        )
+        .unwrap();
+        let (cache, at) = (&mut started.cache, started.at);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        for _ in 0..40 {
+            let volume = below(&mut rng, 2) as u16;
+            let offset = below(&mut rng, DISK / 512 - 16) * 512;
+            let len = (1 + below(&mut rng, 16)) * 512;
+            let mut bytes = vec![0; len as usize];
+            if below(&mut rng, 2) == 0 {
+                cache.submit(volume, command(Op::Read, offset, len), Payload::Read(&mut bytes), at).unwrap();
+            } else {
+                rng.fill_bytes(&mut bytes);
+                cache.submit(volume, command(Op::Write, offset, len), Payload::Write(&bytes), at).unwrap();
+                let range = offset as usize..(offset + len) as usize;
+                self.model[usize::from(volume)][range].copy_from_slice(&bytes);
+            }
+        }
+        if is_closed {
+            cache.close(at).unwrap();
+        } else {
+            for volume in 0..2 {
+                cache.submit(volume, command(Op::Flush, 0, 0), Payload::None, at).unwrap();
+            }
+        }
+        let late = SimTime(1 << 41);
+        self.fast.at = late;
+        self.disks.iter_mut().for_each(|disk| disk.at = late);
+        if is_closed {
+            for id in 0..2 {
+                end(&mut self.fast, &mut self.disks[id], id as u16).unwrap();
+            }
+        }
+        self.power(Fate::Lost, u64::MAX);
+    }
+
+    fn power(&mut self, fate: Fate, lost_at: u64) {
+        for place in self.disks.iter_mut().chain([&mut self.fast]) {
+            place.at = SimTime(place.at.0 + 1_000_000);
+            place.device.get().restore(fate, place.at, lost_at).unwrap();
+            place.mark.get().restore(fate, place.at, lost_at).unwrap();
+        }
+    }
+
+    fn root(&mut self) -> (Vec<u16>, String) {
+        let (superblock, _) = Superblock::read(&mut self.fast).unwrap();
+        (superblock.volumes.iter().map(|volume| volume.id).collect(), superblock.settings)
+    }
+
+    /// Every volume that is attached reads as its model; clean blocks equal the disk's; a disk that is not attached has everything itself.
+    fn check(&mut self, context: &str) {
+        let held = look(&mut self.fast).unwrap();
+        let ids = self.root().0;
+        for id in 0..3_u16 {
+            let disk = &mut self.disks[usize::from(id)];
+            let mut bytes = disk.bytes();
+            if ids.contains(&id) {
+                let verdict = check(&held, disk, id).unwrap();
+                assert!(!matches!(verdict, Verdict::Changed(_)), "{context}: volume {id}: {verdict:?}");
+            }
+            for (slot, entry) in held.entries.iter().filter(|(_, entry)| entry.key.volume() == id) {
+                assert!(ids.contains(&id), "{context}: a block of volume {id}, which is not there");
+                let at = held.superblock.shape.slot_offset(*slot);
+                let mut data = vec![0; BLOCK as usize];
+                self.fast.read(at, &mut data).unwrap();
+                let first = entry.key.block() as usize * BLOCK as usize;
+                for bit in (0..8).filter(|bit| entry.valid >> bit & 1 == 1) {
+                    let (from, to) = (first + bit * 512, bit * 512);
+                    let cached = &data[to..to + 512];
+                    if entry.dirty >> bit & 1 == 1 {
+                        bytes[from..from + 512].copy_from_slice(cached);
+                    } else {
+                        assert!(
+                            &bytes[from..from + 512] == cached,
+                            "{context}: volume {id}, clean, byte {from}"
+                        );
+                    }
+                }
+            }
+            assert!(bytes == self.model[usize::from(id)], "{context}: volume {id}, with its cached blocks");
+        }
+    }
+}
+
+/// A command, and what it is about.
+type Action = fn(&mut World) -> Result<(), ManageError>;
+
+fn detach_first(world: &mut World) -> Result<(), ManageError> {
+    detach(&mut world.fast, &mut world.disks[0], 0, "new", &mut |_, _| {})
+}
+
+fn clean_both(world: &mut World) -> Result<(), ManageError> {
+    let [first, second, _] = &mut world.disks[..] else { unreachable!() };
+    clean(&mut world.fast, &mut [(0, first), (1, second)], &mut |_, _| {})?;
+    set(&mut world.fast, "new")
+}
+
+fn attach_third(world: &mut World) -> Result<(), ManageError> {
+    world.attach(2, "new")
+}
+
+fn set_all(world: &mut World) -> Result<(), ManageError> {
+    set(&mut world.fast, "new")
+}
+
+/// Cuts a command at every write.
+fn cut_everywhere(kind: &str, is_closed: bool, name: &str, act: Action, volumes: &[u16]) {
+    let mut whole = World::new(kind, is_closed);
+    let before = whole.operations.count();
+    act(&mut whole).unwrap();
+    let count = whole.operations.count() - before;
+    assert!(count > 3, "{name}: {count} operations");
+    let old = (vec![0, 1], "old".to_owned());
+    let new = (volumes.to_vec(), "new".to_owned());
+    assert_eq!(whole.root(), new);
+    whole.check(name);
+    let mut seen = [0, 0];
+    for k in 0..count {
+        let fates = [Fate::Lost, Fate::Kept, Fate::Torn { seed: k }];
+        // Long commands do one thing over and over; each fate in turn is enough.
+        let fates = if count > 100 { &fates[k as usize % 3..][..1] } else { &fates[..] };
+        for &fate in fates {
+            let context = format!("{kind}, {name}, cut at operation {k} of {count}, {fate:?}");
+            let mut world = World::new(kind, is_closed);
+            let now = world.operations.count();
+            world.power(Fate::Lost, now + k);
+            act(&mut world).expect_err(&context);
+            world.power(fate, u64::MAX);
+            let root = world.root();
+            assert!(root == old || root == new, "{context}: {root:?}");
+            seen[usize::from(root == new)] += 1;
+            world.check(&context);
+            // What was cut short can be done again.
+            if root == old {
+                act(&mut world).unwrap_or_else(|error| panic!("{context}: again: {error}"));
+            }
+            assert_eq!(world.root(), new, "{context}");
+            world.check(&context);
+        }
+    }
+    assert!(seen[0] > 0, "{name}: a cut before the command had effect");
+}
+
+#[test]
+fn attach_and_set_cut_at_any_operation_leave_the_old_or_the_new_volumes() {
+    for kind in ["journal", "slots"] {
+        cut_everywhere(kind, true, "attach", attach_third, &[0, 1, 2]);
+        cut_everywhere(kind, true, "set", set_all, &[0, 1]);
+    }
+    cut_everywhere("journal", false, "attach after a loss of power", attach_third, &[0, 1, 2]);
+}
+
+#[test]
+fn detach_cut_at_any_operation_leaves_the_volume_whole_and_at_its_end_the_disk_alone() {
+    cut_everywhere("journal", true, "detach", detach_first, &[1]);
+    cut_everywhere("slots", true, "detach", detach_first, &[1]);
+    cut_everywhere("journal", false, "detach after a loss of power", detach_first, &[1]);
+}
+
+#[test]
+fn cleaning_cut_at_any_operation_loses_nothing() {
+    for kind in ["journal", "slots", "at-removal", "periodic"] {
+        cut_everywhere(kind, true, "clean", clean_both, &[0, 1]);
+    }
+    let mut world = World::new("journal", true);
+    assert_ne!(look(&mut world.fast).unwrap().usage(None).dirty_blocks, 0);
+    clean_both(&mut world).unwrap();
+    let held = look(&mut world.fast).unwrap();
+    assert_eq!(held.usage(None).dirty_bytes, 0);
+    assert_ne!(held.usage(None).blocks, 0, "what is clean stays");
+    for id in 0..2 {
+        assert!(world.disks[id].bytes() == world.model[id], "disk {id}");
+    }
+}
