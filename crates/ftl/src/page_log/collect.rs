@@ -142,7 +142,7 @@ impl<D: FlashDevice> PageLog<D> {
                     }
                     continue;
                 };
-                let to = Target { after: read, ..Target::at(page) };
+                let to = Target { page, stream: self.space.mark(target), after: read };
                 match self.base.program_slot(slot, to, lpn, Cause::Gc, at) {
                     Ok(moved) => {
                         self.map(lpn, page, target);
@@ -176,6 +176,7 @@ impl<D: FlashDevice> PageLog<D> {
             let page = self.space.page(group, place);
             let Some(lpn) = self.table.logical(page) else { continue };
             let read = self.base.read_slot_or_mark(self.moves.len(), page, Cause::Gc, at)?;
+            let read = self.base.both(read, self.start);
             reads = self.base.device.join(reads, read);
             self.moves.push((lpn, read));
         }

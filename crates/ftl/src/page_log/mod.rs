@@ -3,8 +3,8 @@
 //!
 //! A victim's live pages are read, programmed where there is room (host pages never use up the last erased group, so there is), and only
 //! then is the victim erased. A loss of power in between leaves both copies, and the groups that the copies went to hold nothing else,
-//! since host pages follow the erase (see [`space::Lane`]): at the next start either they or the victim can be erased at once. So the spare
-//! group is never used up, however often the power goes.
+//! since host pages follow the erase (see [`space::Lane`]): at the next start either they or the victim can be erased at once ([`spares`]). So
+//! the spare group is never used up, however often the power goes.
 //!
 //! Invariants: see [`space`]; `live` of a group counts the mapped pages in it.
 
@@ -12,6 +12,7 @@ mod check;
 mod collect;
 mod recover;
 mod space;
+mod spares;
 
 use crate::error::FtlBuildError;
 use crate::parts::base::{Base, Target};
@@ -41,6 +42,8 @@ pub(crate) struct PageLog<D> {
     collection: Collection,
     /// Blocks in which a program failed and that still hold live pages.
     failed_blocks: Vec<BlockId>,
+    /// Completes with the erases of the start.
+    start: Token,
     /// It held data when it was opened.
     was_taken_over: bool,
     /// Pages of a victim that wait in memory.

@@ -1,27 +1,26 @@
 //! Taking a device over: erased, or as a loss of power left it.
 //!
 //! The journal tells where the newest data of each page is. What is left to do: groups from blocks, the written ones that have room going on
-//! where they stopped, and an erased group to copy into. If the power went between the copies of a victim and its erase, there may be
-//! none: then a block is erased that holds nothing newest, or only copies of which the equal original is still there.
+//! where they stopped, and an erased group to copy into ([`super::spares`]).
 
 use super::space::Space;
+use super::spares::{self, Set};
 use super::{Collection, PageLog};
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
 use crate::parts::order;
 use crate::parts::page_table::PageTable;
-use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Geometry, Info, Params, Ppn, SimTime, Token};
-use std::collections::BTreeMap;
+use nandscape_core::{BlockId, FlashDevice, FtlError, Geometry, Info, Params};
 
 /// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid page.
 const LEAST_RESERVE: u32 = 2;
 
 /// What is found on the flash.
-struct Found {
-    table: PageTable,
+pub(super) struct Found {
+    pub(super) table: PageTable,
     live_pages: u64,
     /// Newest pages of each block.
-    live: Vec<u32>,
+    pub(super) live: Vec<u32>,
 }
 
 pub(super) fn open<D: FlashDevice>(
@@ -63,13 +62,16 @@ pub(super) fn open<D: FlashDevice>(
             (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
         }
     };
-    restore_spares(&mut base, &mut found, &sets).map_err(|error| refused(info, &error))?;
+    let erased = spares::restore(&mut base, &mut found, &sets).map_err(|error| refused(info, &error))?;
     space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
     match collection {
         Collection::Blocks => form_blocks(&base, &found, &mut space),
         Collection::Everything => form_rows(&base, &found, &mut space, &nominal),
     }
     while space.spares.len() < space.wanted_spares && space.hold_back(0) {}
+    for lane in &mut space.lanes {
+        lane.gate = erased;
+    }
     base.stats.live_pages = found.live_pages;
     Ok(PageLog {
         table: found.table,
@@ -77,6 +79,7 @@ pub(super) fn open<D: FlashDevice>(
         collection,
         moves: Vec::with_capacity(slots as usize),
         failed_blocks: Vec::new(),
+        start: erased,
         was_taken_over: found.live_pages > 0,
         base,
     })
@@ -109,134 +112,6 @@ fn find<D: FlashDevice>(base: &Base<D>, info: &'static Info) -> Result<Found, Ft
         found.live_pages += 1;
     })?;
     Ok(found)
-}
-
-/// Blocks of which some should be erased.
-struct Set {
-    blocks: Vec<BlockId>,
-    wanted: usize,
-}
-
-impl Set {
-    /// Erased blocks that are missing.
-    fn missing<D: FlashDevice>(&self, base: &Base<D>) -> usize {
-        let erased = self.blocks.iter().filter(|block| base.device.write_pointer(**block) == 0);
-        self.wanted.saturating_sub(erased.count())
-    }
-
-    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never needed, an erase that was cut short.
-    fn dead<D: FlashDevice>(&self, base: &Base<D>, found: &Found) -> Vec<BlockId> {
-        let is_dead = |block: &BlockId| {
-            found.live[block.index()] == 0
-                && base.device.write_pointer(*block) > 0
-                && !base.device.is_bad(*block)
-        };
-        self.blocks.iter().copied().filter(is_dead).collect()
-    }
-}
-
-/// Makes sure that as many blocks of each set are erased as are wanted, as far as that is possible.
-///
-/// A dead block is erased, but only once every set that misses one has one: until then its pages may be what lets copies be thrown
-/// away. So a victim that was copied in full goes, and the copies of one that was not.
-fn restore_spares<D: FlashDevice>(
-    base: &mut Base<D>,
-    found: &mut Found,
-    sets: &[Set],
-) -> Result<(), FtlError> {
-    let mut copies = None;
-    loop {
-        let lacks = |set: &&Set| set.missing(base) > set.dead(base, found).len();
-        let lacking: Vec<&Set> = sets.iter().filter(lacks).collect();
-        if lacking.is_empty() {
-            break;
-        }
-        let mut known = match copies.take() {
-            Some(known) => known,
-            None => equal_copies(base, found)?,
-        };
-        let mut is_done = true;
-        for set in lacking {
-            if throw_copies_away(base, found, &mut known, set)? {
-                is_done = false;
-                break;
-            }
-        }
-        copies = Some(known);
-        if is_done {
-            break;
-        }
-    }
-    for set in sets {
-        for block in set.dead(base, found) {
-            if set.missing(base) == 0 {
-                break;
-            }
-            base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)?;
-        }
-    }
-    Ok(())
-}
-
-/// Erases the block of a set with the fewest newest pages of which there is another copy elsewhere of each; whether there was one.
-fn throw_copies_away<D: FlashDevice>(
-    base: &mut Base<D>,
-    found: &mut Found,
-    copies: &mut BTreeMap<Ppn, Ppn>,
-    set: &Set,
-) -> Result<bool, FtlError> {
-    let geometry = base.geometry;
-    let is_written = |block: &BlockId| base.device.write_pointer(*block) > 0 && !base.device.is_bad(*block);
-    let mut by_live: Vec<BlockId> = set.blocks.iter().copied().filter(is_written).collect();
-    by_live.sort_by_key(|block| found.live[block.index()]);
-    for block in by_live {
-        let pages = (0..geometry.pages_per_block).map(|index| geometry.page(block, index));
-        let live: Vec<Ppn> = pages.filter(|page| found.table.logical(*page).is_some()).collect();
-        let elsewhere = |page: &Ppn| copies.get(page).is_some_and(|copy| geometry.block_of(*copy) != block);
-        if live.is_empty() || !live.iter().all(elsewhere) {
-            continue;
-        }
-        for page in live {
-            let lpn = found.table.logical(page).expect("a live page");
-            let copy = copies.remove(&page).expect("a page with a copy");
-            base.device.prefer(lpn, copy)?;
-            found.table.allocate_page(lpn, copy);
-            found.live[block.index()] -= 1;
-            found.live[geometry.block_of(copy).index()] += 1;
-        }
-        copies.retain(|_, copy| geometry.block_of(*copy) != block);
-        if base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// For newest pages, another page with the same data. Reads the OOB of every page that is not newest: as much as the device holds, but only
-/// where the power went in the middle of a collection.
-fn equal_copies<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> Result<BTreeMap<Ppn, Ppn>, FtlError> {
-    let geometry = base.geometry;
-    let mut copies = BTreeMap::new();
-    for block in (0..geometry.blocks()).map(BlockId) {
-        if base.device.is_bad(block) {
-            continue;
-        }
-        for index in 0..base.device.write_pointer(block) {
-            let page = geometry.page(block, index);
-            if found.table.logical(page).is_some() {
-                continue;
-            }
-            let Some(oob) = base.oob(page)? else { continue };
-            if oob.lpn.index() >= found.table.len() {
-                continue;
-            }
-            let Some(newest) = found.table.physical(oob.lpn) else { continue };
-            if base.oob(newest)?.is_some_and(|other| Base::<D>::is_same_version(&other, &oob)) {
-                copies.insert(newest, page);
-            }
-        }
-    }
-    Ok(copies)
 }
 
 /// Every good block is a group of its own; those that are partly written go on first.

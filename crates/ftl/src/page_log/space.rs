@@ -5,6 +5,7 @@
 //! a group are given out unit first, then page. Invariants: a group with room is in its lane's queue or a spare; `free_pages` counts the
 //! unwritten pages of the queues; the first group of a queue has room at `next`.
 
+use super::spares::mark;
 use crate::parts::base::Base;
 use crate::parts::candidates::Candidates;
 use crate::parts::ring_set::RingSet;
@@ -51,6 +52,8 @@ pub(super) struct Space {
     /// Unwritten pages, of groups in a queue.
     room: Vec<u32>,
     live: Vec<u32>,
+    /// [`nandscape_core::Oob::stream`] of copies to each group: see [`super::spares`].
+    mark: Vec<u16>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes with a group in the queue.
     open: RingSet,
@@ -85,6 +88,7 @@ impl Space {
             next: vec![0; groups],
             room: vec![0; groups],
             live: vec![0; groups],
+            mark: vec![0; groups],
             lanes: (0..lanes)
                 .map(|_| Lane { queue: VecDeque::with_capacity(per_lane as usize), gate: Token::NONE })
                 .collect(),
@@ -154,6 +158,11 @@ impl Space {
         let lane = self.open.first_from(self.rotor)?;
         let group = self.lanes[lane as usize].queue[0];
         Some((self.page(group, self.next[group as usize]), group))
+    }
+
+    /// [`nandscape_core::Oob::stream`] of copies to a group.
+    pub(super) fn mark(&self, group: u32) -> u16 {
+        self.mark[group as usize]
     }
 
     /// When host data may go to a group.
@@ -271,6 +280,7 @@ impl Space {
     pub(super) fn give<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
         self.state[group as usize] = State::Room;
         self.next[group as usize] = 0;
+        self.mark[group as usize] = 0;
         debug_assert_eq!(self.live(group), 0);
         if self.spares.len() < self.wanted_spares {
             self.spares.push_back(group);
@@ -282,6 +292,8 @@ impl Space {
     /// Lets a spare be filled; gives its lane.
     pub(super) fn take_spare<D: FlashDevice>(&mut self, base: &Base<D>) -> Option<u32> {
         let group = self.spares.pop_front()?;
+        let first = self.blocks[(group * self.width) as usize];
+        self.mark[group as usize] = mark(first, base.device.erase_count(BlockId(first)));
         self.place(base, group);
         Some(self.lane_of(group))
     }

@@ -28,13 +28,13 @@ pub(crate) const UNMAPPED_READ: Param = Param {
 
 /// Bit of [`Oob::stream`]: the page stands for data that could not be read any more when it was to be moved. Reading it is an error
 /// until it is written anew.
-const LOST: u16 = 1 << 15;
+pub(crate) const LOST: u16 = 1 << 15;
 
 /// Low bits of [`Oob::seq`] in which a journal counts how often the data was copied.
 const COPY_BITS: u32 = 16;
 
 /// How often a page is read before it counts as lost.
-const READS: u32 = 3;
+pub(crate) const READS: u32 = 3;
 
 /// Why there is no room on a device that has lost blocks.
 pub(crate) const WORN: &str = "too many blocks are worn out or failed";
@@ -250,7 +250,7 @@ impl<D: FlashDevice> Base<D> {
 
     /// Completes when both have; no operation of its own where one has from the beginning.
     #[inline]
-    fn both(&mut self, a: Token, b: Token) -> Token {
+    pub(crate) fn both(&mut self, a: Token, b: Token) -> Token {
         match (a, b) {
             (done, Token::NONE) | (Token::NONE, done) => done,
             _ => self.device.join(a, b),
@@ -316,8 +316,8 @@ impl<D: FlashDevice> Base<D> {
         Ok(read.done)
     }
 
-    /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says so. Its number is that of a
-    /// host write, since the old one cannot be read either.
+    /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says so. Its number is that of the
+    /// data, like that of any copy, or if that cannot be read either the one of a host write.
     pub(crate) fn read_slot_or_mark(
         &mut self,
         slot: usize,
@@ -333,7 +333,8 @@ impl<D: FlashDevice> Base<D> {
         }
         let range = if self.stores_data { self.slot_range(slot) } else { 0..0 };
         self.slots[range].fill(0);
-        self.slot_oobs[slot] = Oob { stream: LOST, ..NOTHING };
+        let known = self.oob(page)?.unwrap_or(NOTHING);
+        self.slot_oobs[slot] = Oob { stream: LOST, ..known };
         Ok(Token::NONE)
     }
 
@@ -344,6 +345,14 @@ impl<D: FlashDevice> Base<D> {
             Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the data of a page can be read.
+    pub(crate) fn is_readable(&mut self, page: Ppn) -> bool {
+        let buffer = self.stores_data.then_some(&mut *self.page);
+        let read =
+            self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(SimTime::ZERO, Cause::Meta));
+        read.is_ok_and(|read| read.oob.stream & LOST == 0)
     }
 
     /// Puts the page of a request into a slot in memory, completed from `old` if it is covered partly.
