@@ -1,4 +1,4 @@
-//! Pages that cannot be read any more: each of the thesis strategies answers with an error for them, before and after they were to be
+//! Pages that cannot be read any more: every layer answers with an error for them, before and after they were to be
 //! moved, and never with other bytes; every other page stays what it was.
 
 use nandscape_core::rng::{below, seeded};
@@ -70,7 +70,7 @@ fn loses_only_what_cannot_be_read(name: &str) {
 
 #[test]
 fn a_page_that_cannot_be_read_is_an_error_until_it_is_written_anew() {
-    for name in ["pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"] {
+    for name in ["page-map", "pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"] {
         loses_only_what_cannot_be_read(name);
     }
 }

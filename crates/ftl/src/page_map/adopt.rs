@@ -2,6 +2,7 @@
 
 use super::PageMap;
 use crate::error::FtlBuildError;
+use crate::parts::base::LOST;
 use crate::victim::BlockState;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Params, Ppn, SimTime};
 
@@ -101,7 +102,7 @@ impl<D: FlashDevice> PageMap<D> {
         for index in 0..self.device.write_pointer(BlockId(block)) {
             let page = self.device.geometry().page(BlockId(block), index);
             match self.device.read(page, 0, None, issue) {
-                Ok(read) => return Ok(Some((read.oob.seq, usize::from(read.oob.stream)))),
+                Ok(read) => return Ok(Some((read.oob.seq, usize::from(read.oob.stream & !LOST)))),
                 Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => {}
                 Err(error) => {
                     let reason = format!("its start from flash failed: {error}");

@@ -47,11 +47,6 @@ impl Blocks {
         *info
     }
 
-    /// Says that a page is valid although it was dropped together with others.
-    pub fn mark(&mut self, page: Ppn) {
-        self.bits[page.index() / 64] |= 1 << (page.0 % 64);
-    }
-
     #[inline]
     pub fn is_valid(&self, page: Ppn) -> bool {
         self.bits[page.index() / 64] >> (page.0 % 64) & 1 == 1

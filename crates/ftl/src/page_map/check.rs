@@ -92,9 +92,7 @@ impl Domain {
                 let info = infos[(self.base + local) as usize];
                 match info.state {
                     BlockState::Free | BlockState::Bad => false,
-                    BlockState::Open | BlockState::Failed | BlockState::Aside | BlockState::FailedAside => {
-                        true
-                    }
+                    BlockState::Open | BlockState::Failed => true,
                     BlockState::Sealed | BlockState::Victim => info.valid > 0,
                 }
             });

@@ -1,8 +1,11 @@
 //! Garbage collection, static wear levelling and what is done about blocks that fail.
 
 use super::PageMap;
+use crate::parts::base::{LOST, READS};
 use crate::victim::BlockState;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
+use nandscape_core::{
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Lpn, Oob, Ppn, SimTime, Token,
+};
 
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 
@@ -61,10 +64,6 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
         };
-        if !self.unreadable.is_empty() {
-            self.set_aside(victim);
-            return Ok(());
-        }
         if self.blocks.infos[victim as usize].valid > 0 {
             self.domains[domain].victim_in_hand = Some((victim, moved));
             return Ok(());
@@ -156,33 +155,7 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
         };
-        if self.unreadable.is_empty() {
-            return self.erase(domain, victim, moved, cause, at);
-        }
-        self.set_aside(victim);
-        Ok(moved)
-    }
-
-    /// A victim keeps valid pages that cannot be read: it is none any more until the host has overwritten or dropped them.
-    #[cold]
-    fn set_aside(&mut self, victim: u32) {
-        self.blocks.infos[victim as usize].state = BlockState::Aside;
-    }
-
-    /// A block that is no candidate has lost its last valid page.
-    #[cold]
-    pub(super) fn emptied(&mut self, domain: usize, block: u32, state: BlockState) {
-        match state {
-            BlockState::Victim => self.domains[domain].emptied(block),
-            BlockState::Aside => self.domains[domain].seal(block, &mut self.blocks.infos, self.seq),
-            // Retired by the next write.
-            BlockState::FailedAside => {
-                self.blocks.infos[block as usize].state = BlockState::Failed;
-                self.failed.push((domain, block));
-                self.attention = true;
-            }
-            _ => {}
-        }
+        self.erase(domain, victim, moved, cause, at)
     }
 
     /// Erases an emptied block, or gives it up. Gives the completion.
@@ -242,18 +215,19 @@ impl<D: FlashDevice> PageMap<D> {
         issue: Issue,
     ) -> Result<Token, FtlError> {
         debug_assert!(self.moves.is_empty());
-        self.unreadable.clear();
         let mut done = Token::NONE;
         let mut last = Ppn::NONE;
         let mut failed = None;
         let mut pages = self.blocks.valid_pages(block);
         while let Some(page) = self.blocks.next_valid(&mut pages) {
-            match self.copy_page(domain, page, log, buffer, issue) {
-                Ok(programmed) => done = self.device.join(done, programmed),
+            let copied = match self.copy_page(domain, page, log, buffer, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {
-                    self.unreadable.push(page);
-                    continue;
+                    self.copy_or_mark(domain, page, log, buffer, issue)
                 }
+                copied => copied,
+            };
+            match copied {
+                Ok(programmed) => done = self.device.join(done, programmed),
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -267,9 +241,6 @@ impl<D: FlashDevice> PageMap<D> {
         let moved = self.moves.len() as u32;
         if moved > 0 {
             self.blocks.clear_to(block, last, moved);
-            for page in &self.unreadable {
-                self.blocks.mark(*page);
-            }
         }
         for (lpn, target) in self.moves.drain(..) {
             self.map.redirect(lpn, target);
@@ -298,8 +269,48 @@ impl<D: FlashDevice> PageMap<D> {
         debug_assert_eq!(self.map.get(lpn), page);
         let data = stores_data.then_some(&*buffer);
         let (target, programmed) =
-            self.append(domain, log, lpn, Some(read.oob.seq), page_bytes, data, issue.after(read.done))?;
+            self.append(domain, log, lpn, Some(read.oob), page_bytes, data, issue.after(read.done))?;
         self.moves.push((lpn, target));
+        Ok(programmed)
+    }
+
+    /// A page could not be read: tries again, and then leaves a page that says so in its place. The number of that is the one of the data,
+    /// like that of any copy, or if that cannot be read either the one of a host write.
+    #[cold]
+    #[inline(never)]
+    fn copy_or_mark(
+        &mut self,
+        domain: usize,
+        page: Ppn,
+        log: usize,
+        buffer: &mut [u8],
+        issue: Issue,
+    ) -> Result<Token, FtlError> {
+        for _ in 1..READS {
+            match self.copy_page(domain, page, log, buffer, issue) {
+                Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {}
+                copied => return copied,
+            }
+        }
+        let known = match self.device.read(page, 0, None, issue) {
+            Ok(read) => Some(read.oob),
+            Err(FlashError::Uncorrectable { .. }) => None,
+            Err(error) => return Err(self.refused(error)),
+        };
+        let (oob, cause) = if let Some(oob) = known {
+            (oob, issue.cause)
+        } else {
+            let lpn = self.map.entries().iter().position(|entry| *entry == page);
+            let lpn = Lpn(lpn.expect("a valid page is some logical page's") as u32);
+            (Oob { lpn, stream: 0, seq: self.seq }, Cause::Host)
+        };
+        buffer.fill(0);
+        let data = if buffer.is_empty() { None } else { Some(&*buffer) };
+        let mark = Oob { stream: LOST, ..oob };
+        let issue = Issue { cause, ..issue };
+        let (target, programmed) =
+            self.append(domain, log, oob.lpn, Some(mark), self.page_bytes, data, issue)?;
+        self.moves.push((oob.lpn, target));
         Ok(programmed)
     }
 
@@ -362,11 +373,7 @@ impl<D: FlashDevice> PageMap<D> {
                 return Err(error);
             }
             debug_assert_eq!(self.blocks.infos[block as usize].state, BlockState::Failed);
-            if self.unreadable.is_empty() {
-                self.retire(domain, block);
-            } else {
-                self.blocks.infos[block as usize].state = BlockState::FailedAside;
-            }
+            self.retire(domain, block);
         }
         if self.lacks_blocks() {
             return Err(self.stop(TOO_FEW_BLOCKS));

@@ -31,6 +31,7 @@ mod streams;
 pub use config::INFO;
 
 use crate::error::{BuildResult, FtlBuildError};
+use crate::parts::base::LOST;
 use crate::placement::{Placement, Stripe};
 use crate::victim::BlockState;
 use blocks::Blocks;
@@ -76,8 +77,6 @@ pub struct PageMap<D> {
     stopped: Option<&'static str>,
     /// Blocks that failed a program and still hold data.
     failed: Vec<(usize, u32)>,
-    /// Valid pages of the present victim that could not be read.
-    unreadable: Vec<Ppn>,
     /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
     host_bytes: Vec<u64>,
     host_bytes_before: Vec<u64>,
@@ -130,7 +129,6 @@ impl<D: FlashDevice> PageMap<D> {
             rmw: config.rmw,
             attention: false,
             stopped: None,
-            unreadable: Vec::new(),
             failed: Vec::new(),
             moves: Vec::with_capacity(geometry.pages_per_block as usize),
             buffer: if stores_data { vec![0; geometry.page_bytes as usize] } else { Vec::new() },
@@ -207,12 +205,12 @@ impl<D: FlashDevice> PageMap<D> {
         let info = self.blocks.clear(page, block);
         if info.state == BlockState::Sealed {
             self.domains[domain].invalidated(block, info.valid, self.seq);
-        } else if info.valid == 0 {
-            self.emptied(domain, block, info.state);
+        } else if info.valid == 0 && info.state == BlockState::Victim {
+            self.domains[domain].emptied(block);
         }
     }
 
-    /// Programs the next page of a log, a copy with the sequence number of what it copies. The caller maps it.
+    /// Programs the next page of a log, a copy with the sequence number of what it copies and, if that is lost, its mark. The caller maps it.
     #[inline(always)]
     #[expect(
         clippy::too_many_arguments,
@@ -223,11 +221,12 @@ impl<D: FlashDevice> PageMap<D> {
         domain: usize,
         log: usize,
         lpn: Lpn,
-        seq: Option<u64>,
+        copy_of: Option<Oob>,
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Result<(Ppn, Token), FtlError> {
+        let lost = copy_of.map_or(0, |oob| oob.stream & LOST);
         loop {
             let this = &mut self.domains[domain];
             let mut log = log;
@@ -246,7 +245,7 @@ impl<D: FlashDevice> PageMap<D> {
             };
             match self.device.program(
                 page,
-                Oob { lpn, stream: log as u16, seq: seq.unwrap_or(self.seq) },
+                Oob { lpn, stream: log as u16 | lost, seq: copy_of.map_or(self.seq, |oob| oob.seq) },
                 transfer,
                 data,
                 issue,

@@ -1,8 +1,11 @@
 //! Reads, and writes of parts of a page.
 
 use super::PageMap;
+use crate::parts::base::LOST;
 use nandscape_core::addr::PageSpan;
-use nandscape_core::{Cause, Extent, FlashDevice, FtlError, Hint, Issue, SimTime, Token};
+use nandscape_core::{
+    Cause, Extent, FlashDevice, FlashError, FtlError, Hint, Issue, PageRead, Ppn, SimTime, Token,
+};
 
 impl<D: FlashDevice> PageMap<D> {
     /// Reads every page the extent touches; unmapped ones read as zeroes.
@@ -18,15 +21,16 @@ impl<D: FlashDevice> PageMap<D> {
             let page = self.map.get(span.lpn);
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
             let read = if page.is_some() {
-                match part {
+                let read = match part {
                     Some(part) if !self.buffer.is_empty() && !span.is_whole(self.page_bytes) => {
-                        self.device.read_part(page, span.start, part, issue)?.done
+                        self.device.read_part(page, span.start, part, issue)?
                     }
                     Some(part) if !self.buffer.is_empty() => {
-                        self.device.read(page, span.len, Some(part), issue)?.done
+                        self.device.read(page, span.len, Some(part), issue)?
                     }
-                    _ => self.device.read(page, span.len, None, issue)?.done,
-                }
+                    _ => self.device.read(page, span.len, None, issue)?,
+                };
+                unless_lost(page, read)?
             } else {
                 if let Some(part) = part {
                     part.fill(0);
@@ -80,7 +84,7 @@ impl<D: FlashDevice> PageMap<D> {
         if kept != 0 && self.rmw {
             let kept_bytes = kept.count_ones() * sector_bytes;
             let read = self.device.read(old, kept_bytes, stores_data.then_some(&mut *buffer), issue)?;
-            issue = issue.after(read.done);
+            issue = issue.after(unless_lost(old, read)?);
             transfer = (transfer + kept_bytes).min(self.page_bytes);
         } else {
             buffer.fill(0);
@@ -125,6 +129,12 @@ impl<D: FlashDevice> PageMap<D> {
         }
         Ok(done)
     }
+}
+
+/// When a read is done; an error if the page only says that its data was lost.
+#[inline]
+const fn unless_lost(page: Ppn, read: PageRead) -> Result<Token, FlashError> {
+    if read.oob.stream & LOST == 0 { Ok(read.done) } else { Err(FlashError::Uncorrectable { page }) }
 }
 
 /// The sectors a span touches, and those it covers from end to end.

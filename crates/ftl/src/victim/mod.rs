@@ -46,11 +46,6 @@ pub enum BlockState {
     Victim,
     /// Failed a program: to be emptied and given up.
     Failed,
-    /// Set aside by collection, since it holds valid pages that cannot be read; a candidate again once the host has overwritten or dropped
-    /// them.
-    Aside,
-    /// The same of one that failed a program: given up once it is empty.
-    FailedAside,
     /// Bad from the factory or given up.
     Bad,
 }

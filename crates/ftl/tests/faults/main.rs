@@ -60,7 +60,7 @@ fn open(layer: &str, held: &Held) -> Result<Box<dyn Ftl + Send>, String> {
 
 fn start(layer: &str, seed: u64, plan: FaultPlan) -> Result<Host, String> {
     let held = medium(layer, seed, plan);
-    Ok(Host::new(open(layer, &held)?, held, layer == "page-map"))
+    Ok(Host::new(open(layer, &held)?, held))
 }
 
 /// Random requests with a look at everything now and then, until the device is read-only or the requests end.
@@ -132,7 +132,7 @@ fn is_whole() -> bool {
 /// Drives, starts again, and looks whether the same pages are there and the same are not; then writes everything anew.
 fn through_a_start(layer: &str, seed: u64, plan: FaultPlan) -> Result<Seen, String> {
     let held = medium(layer, seed, plan);
-    let mut host = Host::new(open(layer, &held)?, held.clone(), layer == "page-map");
+    let mut host = Host::new(open(layer, &held)?, held.clone());
     drive(&mut host, seed, STEPS)?;
     if host.ftl.read_only().is_none() && held.state().is_journal_whole() {
         let shut = host.ftl.shutdown(host.now);
@@ -295,8 +295,7 @@ fn a_medium_that_hands_out_rot_or_blames_good_pages_is_found() {
             let is_found = |seed| {
                 let plan = FaultPlan { seed, rot: 0.05, ..FaultPlan::default() };
                 let held = medium(layer, seed, plan);
-                let mut host =
-                    Host::new(open(layer, &held).expect("a new device"), held.clone(), layer == "page-map");
+                let mut host = Host::new(open(layer, &held).expect("a new device"), held.clone());
                 held.state().sabotage(sabotage);
                 drive(&mut host, seed, STEPS).is_err()
             };

@@ -26,7 +26,6 @@ pub struct Seen {
     pub collections: u64,
     pub lost_at_end: u64,
     pub restarts: u64,
-    pub full: u64,
     pub checksum_errors: u64,
     pub programs_failed: u64,
     pub erases_failed: u64,
@@ -41,18 +40,24 @@ impl Seen {
         self.collections += other.collections;
         self.lost_at_end += other.lost_at_end;
         self.restarts += other.restarts;
-        self.full += other.full;
         self.checksum_errors += other.checksum_errors;
         self.programs_failed += other.programs_failed;
         self.erases_failed += other.erases_failed;
     }
 }
 
+/// `Ok(false)` where the device is read-only.
+fn outcome(what: &str, result: Result<(), FtlError>) -> Result<bool, String> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => Ok(false),
+        Err(error) => Err(format!("{what}: {error}")),
+    }
+}
+
 pub struct Host {
     pub ftl: Box<dyn Ftl + Send>,
     held: Held,
-    /// The layer leaves pages that it cannot read where they are, so that their blocks take nothing until they are written anew.
-    leaves_in_place: bool,
     page_bytes: u64,
     /// Of each sector, 0 where there is nothing.
     versions: Vec<u64>,
@@ -69,7 +74,7 @@ fn fill(data: &mut [u8], sector: u64, version: u64) {
 }
 
 impl Host {
-    pub fn new(ftl: Box<dyn Ftl + Send>, held: Held, leaves_in_place: bool) -> Self {
+    pub fn new(ftl: Box<dyn Ftl + Send>, held: Held) -> Self {
         let page_bytes = u64::from(ftl.device().geometry().page_bytes);
         let pages = ftl.logical_pages();
         Self {
@@ -77,7 +82,6 @@ impl Host {
             pages: vec![Page::default(); pages as usize],
             ftl,
             held,
-            leaves_in_place,
             page_bytes,
             next: 1,
             now: SimTime::ZERO,
@@ -193,24 +197,10 @@ impl Host {
             1 => {
                 let flushed = self.ftl.flush(self.now);
                 let flushed = self.token(flushed);
-                self.outcome("flush", flushed)
+                outcome("flush", flushed)
             }
             2 | 3 => self.read(extent),
             _ => self.write(extent),
-        }
-    }
-
-    fn outcome(&mut self, what: &str, result: Result<(), FtlError>) -> Result<bool, String> {
-        match result {
-            Ok(()) => Ok(true),
-            Err(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => Ok(false),
-            Err(FtlError::DeviceFull { .. })
-                if self.leaves_in_place && self.pages.iter().any(|page| page.was_hit) =>
-            {
-                self.seen.full += 1;
-                Ok(true)
-            }
-            Err(error) => Err(format!("{what}: {error}")),
         }
     }
 
@@ -297,7 +287,7 @@ impl Host {
                     self.pages_of(extent).any(|lpn| self.pages[lpn].was_hit || before[lpn].was_hit);
                 match error {
                     FtlError::Flash(FlashError::Uncorrectable { .. }) if is_damaged => Ok(true),
-                    error => self.outcome("write", Err(error)),
+                    error => outcome("write", Err(error)),
                 }
             }
         }
@@ -340,7 +330,7 @@ impl Host {
         self.learn();
         let result = self.ftl.trim(extent, self.now);
         let result = self.token(result);
-        let is_done = self.outcome("trim", result)?;
+        let is_done = outcome("trim", result)?;
         if is_done {
             for lpn in self.whole_pages(extent) {
                 let sectors = self.per_page() as usize;
