@@ -127,6 +127,10 @@ impl<D: FlashDevice> PageLog<D> {
     /// Copies what a group holds to where there is room, and erases it; a failed one is given up instead.
     pub(super) fn collect(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
         let has_failed = self.space.state(group) == State::Failed;
+        if has_failed || self.space.filled_at(group) >= self.safe_before {
+            // A copy that outlived its original could not be thrown away.
+            self.make_safe(at)?;
+        }
         let reads = self.read_live(group, at)?;
         let mut gated = None;
         let mut done = reads;
@@ -176,7 +180,7 @@ impl<D: FlashDevice> PageLog<D> {
             let page = self.space.page(group, place);
             let Some(lpn) = self.table.logical(page) else { continue };
             let read = self.base.read_slot_or_mark(self.moves.len(), page, Cause::Gc, at)?;
-            let read = self.base.both(read, self.start);
+            let read = self.base.both(read, self.before_copies);
             reads = self.base.device.join(reads, read);
             self.moves.push((lpn, read));
         }

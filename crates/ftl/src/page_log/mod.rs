@@ -42,8 +42,10 @@ pub(crate) struct PageLog<D> {
     collection: Collection,
     /// Blocks in which a program failed and that still hold live pages.
     failed_blocks: Vec<BlockId>,
-    /// Completes with the erases of the start.
-    start: Token,
+    /// Copies come after this: the erases of the start, and the last barrier.
+    before_copies: Token,
+    /// Groups that were filled before this are safe from a loss of power once that completes.
+    safe_before: u64,
     /// It held data when it was opened.
     was_taken_over: bool,
     /// Pages of a victim that wait in memory.
@@ -100,6 +102,14 @@ impl<D: FlashDevice> PageLog<D> {
             done = self.base.device.join(done, written);
         }
         Ok(done)
+    }
+
+    /// Makes everything written so far safe from a loss of power.
+    fn make_safe(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        let safe = self.base.device.barrier(at)?;
+        self.before_copies = self.base.both(self.before_copies, safe);
+        self.safe_before = self.space.filled();
+        Ok(safe)
     }
 
     fn drop_pages(&mut self, extent: Extent, at: SimTime) -> Result<(), FtlError> {
@@ -164,8 +174,8 @@ impl<D: FlashDevice> Ftl for PageLog<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(at);
-        self.base.note(flushed.map_err(FtlError::from))
+        let flushed = self.make_safe(at);
+        self.base.note(flushed)
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {

@@ -79,7 +79,9 @@ pub(super) fn open<D: FlashDevice>(
         collection,
         moves: Vec::with_capacity(slots as usize),
         failed_blocks: Vec::new(),
-        start: erased,
+        before_copies: erased,
+        // What is there may be there for as long as this machine runs.
+        safe_before: 0,
         was_taken_over: found.live_pages > 0,
         base,
     })

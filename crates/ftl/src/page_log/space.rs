@@ -130,6 +130,11 @@ impl Space {
         self.filled_at[group as usize]
     }
 
+    /// How many groups became full so far.
+    pub(super) const fn filled(&self) -> u64 {
+        self.filled
+    }
+
     pub(super) fn blocks(&self, group: u32) -> impl Iterator<Item = BlockId> + use<'_> {
         let first = (group * self.width) as usize;
         self.blocks[first..first + self.width as usize].iter().map(|block| BlockId(*block))

@@ -3,8 +3,9 @@
 //! What a collection leaves on flash, whatever of it is done: a victim of which any block is erased has all its copies elsewhere, and every
 //! block of it that is not erased yet is *dead* (it holds nothing newest), so each unit has an erased or a dead block. If no block of the
 //! last victims is erased, the group that was taken last to copy into holds copies and nothing else, of which the originals are all
-//! there: it can be thrown away. Both follow from the order in which things are programmed (host data after the erase of the victims, see
-//! [`super::space::Lane`]; erases after every program before them; everything after the erases of a start).
+//! there: it can be thrown away. Both follow from the order in which things are programmed: host data after the erase of the victims (see
+//! [`super::space::Lane`]), erases after every program before them, copies when their originals are safe, everything after the erases of a
+//! start.
 //!
 //! Both must not be mixed unit by unit: originals that are held to again may lie in the very block that was dead, in another unit. So the
 //! blocks that were filled together carry a mark in the OOB of their copies, they are thrown away together or not at all, and
