@@ -5,6 +5,7 @@
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
+//! * [`cached`]: what a cache counted.
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`store`]: what a cache joins two of: a range of bytes behind any device.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
@@ -17,6 +18,7 @@
 
 pub mod addr;
 mod boxed;
+pub mod cached;
 pub mod cause;
 pub mod device;
 pub mod divide;
@@ -38,6 +40,7 @@ pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use boxed::AnyDevice;
+pub use cached::{BypassCount, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{
     Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,

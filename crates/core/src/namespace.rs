@@ -1,6 +1,7 @@
 //! What replay and servers see: commands in, tokens and completions out.
 
 use crate::addr::Extent;
+use crate::cached::CacheReport;
 use crate::device::{Completion, FlashDevice, Token};
 use crate::ftl::{Allocation, Cost, FtlError, FtlStats, Hint, LogStatus};
 use crate::placement::PlacementReport;
@@ -200,6 +201,11 @@ pub trait Namespace {
 
     /// What a directive (streams, data placement) counted since the last reset, where there is one.
     fn placement(&self) -> Option<PlacementReport> {
+        None
+    }
+
+    /// What a cache counted since the last reset, where there is one.
+    fn cache(&self) -> Option<CacheReport> {
         None
     }
 

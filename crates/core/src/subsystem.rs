@@ -1,6 +1,7 @@
 //! Several namespaces over one flash device and one clock: what job files and servers of more than one namespace see.
 
 use crate::addr::Extent;
+use crate::cached::CacheReport;
 use crate::device::{Completion, FlashDevice, Token};
 use crate::ftl::{Allocation, Cost, FtlStats, LogStatus};
 use crate::kinds::KindReport;
@@ -119,6 +120,11 @@ pub trait Subsystem {
     /// Writes to a namespace by what the blocks hold, where something in front looks at that.
     fn kinds(&self, namespace: u32) -> Option<KindReport> {
         let _ = namespace;
+        None
+    }
+
+    /// What a cache counted since the last reset, where there is one.
+    fn cache(&self) -> Option<CacheReport> {
         None
     }
 
@@ -241,6 +247,10 @@ impl Subsystem for Single {
 
     fn placement(&self) -> Option<PlacementReport> {
         self.namespace.placement()
+    }
+
+    fn cache(&self) -> Option<CacheReport> {
+        self.namespace.cache()
     }
 
     fn device(&self, _: u16) -> &dyn FlashDevice {

@@ -5,8 +5,8 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport, LogStatus,
-    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport,
+    LogStatus, NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -334,6 +334,10 @@ impl Subsystem for Classified {
 
     fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
         self.inner.renew_log(set, log, at)
+    }
+
+    fn cache(&self) -> Option<CacheReport> {
+        self.inner.cache()
     }
 
     fn placement(&self) -> Option<PlacementReport> {

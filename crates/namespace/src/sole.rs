@@ -2,7 +2,7 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
+    Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
     NamespaceError, PlacementReport, SimTime, Subsystem, Token,
 };
 
@@ -94,6 +94,10 @@ impl<S: Subsystem> Namespace for Sole<S> {
 
     fn cost(&self) -> Cost {
         self.set.map(|set| self.subsystem.cost(set)).unwrap_or_default()
+    }
+
+    fn cache(&self) -> Option<CacheReport> {
+        self.subsystem.cache()
     }
 
     fn device(&self) -> Option<&dyn FlashDevice> {

@@ -10,6 +10,7 @@
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control characters in it
 //! or an HTML page unescaped; the same runs give the same bytes.
 
+mod cached;
 pub mod csv;
 pub mod file;
 pub mod fio_json;

@@ -2,6 +2,7 @@
 
 use crate::number::Kind;
 use nandscape_sim::RunResult;
+use nandscape_sim::result::CacheResult;
 
 /// Which direction is good, for marking the best run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +56,60 @@ fn unless_zero(value: u64) -> Option<f64> {
     (value > 0).then_some(value as f64)
 }
 
+/// A figure of flash, which a run without flash has not.
+fn if_flash(result: &RunResult, value: f64) -> Option<f64> {
+    (!result.flash.by_cause.is_empty()).then_some(value)
+}
+
+/// A figure of a cache.
+fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<f64> {
+    result.cache.as_ref().and_then(value)
+}
+
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
     metric("", "WAF", Kind::Ratio, Better::Lower, "flash pages programmed / host pages written", |r| r.waf),
+    metric(
+        "hits",
+        "reads",
+        Kind::Ratio,
+        Better::Higher,
+        "read requests answered wholly from the cache / all",
+        |r| cached(r, |cache| cache.read_hit_ratio),
+    ),
+    metric(
+        "hits",
+        "writes",
+        Kind::Ratio,
+        Better::Higher,
+        "write requests whose blocks were cached / all",
+        |r| cached(r, |cache| cache.write_hit_ratio),
+    ),
+    metric("disk", "read", Kind::Bytes, Better::Lower, "bytes the cache read from the disks", |r| {
+        cached(r, |cache| Some(cache.report.disk().read_bytes as f64))
+    }),
+    metric("disk", "written", Kind::Bytes, Better::Lower, "bytes the cache wrote to the disks", |r| {
+        cached(r, |cache| Some(cache.report.disk().write_bytes as f64))
+    }),
+    metric("cache device", "read", Kind::Bytes, Better::Neither, "bytes read from the cache device", |r| {
+        cached(r, |cache| Some(cache.report.fast.read_bytes as f64))
+    }),
+    metric(
+        "cache device",
+        "written",
+        Kind::Bytes,
+        Better::Lower,
+        "bytes written to the cache device, metadata included",
+        |r| cached(r, |cache| Some(cache.report.fast.write_bytes as f64)),
+    ),
+    metric(
+        "cache device",
+        "WAF",
+        Kind::Ratio,
+        Better::Lower,
+        "bytes programmed to flash / bytes the cache wrote to it",
+        |r| cached(r, |cache| cache.device_waf),
+    ),
     metric(
         "throughput",
         "write",
@@ -81,12 +133,14 @@ pub static SUMMARY: &[Metric] = &[
     metric("read latency", "p99", Kind::Nanos, Better::Lower, "one read in 100 was slower", |r| {
         if_read(r, r.latency_ns.read.p99)
     }),
-    metric("erases", "total", Kind::Count, Better::Lower, "blocks erased", |r| Some(r.flash.erases as f64)),
+    metric("erases", "total", Kind::Count, Better::Lower, "blocks erased", |r| {
+        if_flash(r, r.flash.erases as f64)
+    }),
     metric("erases", "min", Kind::Count, Better::Neither, "erases of the least worn good block", |r| {
-        Some(r.wear.erases_min as f64)
+        if_flash(r, r.wear.erases_min as f64)
     }),
     metric("erases", "max", Kind::Count, Better::Lower, "erases of the most worn block", |r| {
-        Some(r.wear.erases_max as f64)
+        if_flash(r, r.wear.erases_max as f64)
     }),
     metric(
         "erases",
@@ -94,7 +148,7 @@ pub static SUMMARY: &[Metric] = &[
         Kind::Real,
         Better::Lower,
         "standard deviation of the erases per good block",
-        |r| Some(r.wear.erases_stddev),
+        |r| if_flash(r, r.wear.erases_stddev),
     ),
     metric(
         "map",
@@ -102,14 +156,16 @@ pub static SUMMARY: &[Metric] = &[
         Kind::Bytes,
         Better::Lower,
         "size of the mapping table in the layer's own model",
-        |r| Some(r.map.table_bytes as f64),
+        |r| if_flash(r, r.map.table_bytes as f64),
     ),
     metric("map", "updates", Kind::Bytes, Better::Lower, "bytes of mapping table changed", |r| {
-        Some(r.map.update_bytes as f64)
+        if_flash(r, r.map.update_bytes as f64)
     }),
-    metric("GC", "runs", Kind::Count, Better::Neither, "victims collected", |r| Some(r.gc.runs as f64)),
+    metric("GC", "runs", Kind::Count, Better::Neither, "victims collected", |r| {
+        if_flash(r, r.gc.runs as f64)
+    }),
     metric("GC", "moved", Kind::Count, Better::Lower, "valid pages moved by garbage collection", |r| {
-        Some(r.gc.moved_pages as f64)
+        if_flash(r, r.gc.moved_pages as f64)
     }),
     metric("merges", "switch", Kind::Count, Better::Neither, "log blocks that became data blocks", |r| {
         unless_zero(r.merges.switch)
@@ -121,7 +177,7 @@ pub static SUMMARY: &[Metric] = &[
         unless_zero(r.merges.in_place)
     }),
     metric("", "DRAM", Kind::Bytes, Better::Lower, "memory the layer needs on a real device", |r| {
-        Some(r.cost.dram_bytes as f64)
+        if_flash(r, r.cost.dram_bytes as f64)
     }),
 ];
 

@@ -1,5 +1,6 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
+use crate::cached::cache_text;
 use crate::metrics::{SUMMARY, over_provisioning};
 use crate::number::{Kind, printable};
 use crate::placement::placement_text;
@@ -49,8 +50,16 @@ fn heading(out: &mut String, runs: &[&Run]) {
         Kind::Count.show_alone(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0) as f64),
         first.seed
     );
+    let mut caches: Vec<String> =
+        runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
+    caches.dedup();
+    for cache in caches {
+        let _ = writeln!(out, "cache    {}", printable(&cache));
+    }
     let mut devices: Vec<String> = runs
         .iter()
+        // The device of a configuration is not there where a cache is over something else.
+        .filter(|run| run.result.cache.is_none() || !run.result.flash.by_cause.is_empty())
         .filter_map(|run| Shape::from_config(&run.result.config))
         .map(|shape| shape.describe())
         .collect();
@@ -72,7 +81,8 @@ fn summary_table(runs: &[&Run]) -> Table {
         "complete" => printable(run.name()),
         status => format!("{} {}", printable(run.name()), status.to_uppercase()),
     };
-    table.column(head("", "FTL", "", true), runs.iter().map(name).collect());
+    let first = if runs.iter().any(|run| run.result.cache.is_some()) { "cache" } else { "FTL" };
+    table.column(head("", first, "", true), runs.iter().map(name).collect());
     for metric in SUMMARY {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
         if values.iter().all(Option::is_none) {
@@ -141,7 +151,8 @@ pub fn render_detail(run: &Run) -> String {
     heading(&mut out, &[run]);
     let _ = writeln!(
         out,
-        "ftl      {}{}",
+        "{}      {}{}",
+        if run.result.cache.is_some() { "run" } else { "ftl" },
         printable(&run.label),
         if run.is_complete() { "" } else { "  (see below)" }
     );
@@ -152,8 +163,11 @@ pub fn render_detail(run: &Run) -> String {
     for (name, value) in detail_pairs(&run.result) {
         pair(name, value);
     }
-    out.push('\n');
-    out.push_str(&causes_table(&run.result).render());
+    out.push_str(&cache_text(run));
+    if !run.result.flash.by_cause.is_empty() {
+        out.push('\n');
+        out.push_str(&causes_table(&run.result).render());
+    }
     let tables = [
         policy_table(&run.result),
         crate::jobs::jobs_table(&run.result),
@@ -187,8 +201,11 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     if r.host.flushes > 0 {
         pairs.push(("host flushes", count(r.host.flushes)));
     }
-    pairs
-        .push(("write amplification", format!("{} in pages, {} in bytes", ratio(r.waf), ratio(r.waf_bytes))));
+    let has_flash = !r.flash.by_cause.is_empty();
+    if has_flash {
+        let text = format!("{} in pages, {} in bytes", ratio(r.waf), ratio(r.waf_bytes));
+        pairs.push(("write amplification", text));
+    }
     for (name, bytes, rate) in [
         ("write throughput", r.host.write_bytes, r.throughput.write_bytes_per_s),
         ("read throughput", r.host.read_bytes, r.throughput.read_bytes_per_s),
@@ -203,6 +220,16 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             format!("{:.3} s, {} host pages/s", r.time.wall_s, count(r.time.host_pages_per_wall_s as u64));
         pairs.push(("wall time", text));
     }
+    if has_flash {
+        flash_pairs(r, &mut pairs);
+    }
+    pairs.push(("configuration", format!("{} (workload {})", r.config_hash, r.workload_hash)));
+    pairs
+}
+
+/// What only flash has.
+fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
+    let count = |n: u64| Kind::Count.show_alone(n as f64);
     pairs.push((
         "erases per block",
         format!(
@@ -248,8 +275,6 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             count(r.cost.total_blocks)
         ),
     ));
-    pairs.push(("configuration", format!("{} (workload {})", r.config_hash, r.workload_hash)));
-    pairs
 }
 
 /// What the host's stream policy wrote with each id.

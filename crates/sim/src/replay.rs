@@ -10,8 +10,8 @@ use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{
-    FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
-    placement_of_logs, ratio,
+    CacheResult, FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult,
+    WorkloadResult, placement_of_logs, ratio,
 };
 use nandscape_core::namespace::Payload;
 use nandscape_core::{
@@ -210,6 +210,9 @@ fn document(
         placement: namespace.placement().or_else(|| {
             let logs = (0..namespace.logs()).map(|log| namespace.log_status(log)).collect();
             placement_of_logs(std::iter::once((0, logs)))
+        }),
+        cache: namespace.cache().map(|report| {
+            CacheResult::new(report, host.write_bytes, device.map(|_| totals.programs * page_bytes))
         }),
         policy: None,
         lifetime: LifetimeResult::default(),

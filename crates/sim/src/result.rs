@@ -3,7 +3,8 @@
 use crate::lifetime::LifetimeResult;
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{
-    Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport, WorkloadInfo,
+    CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport,
+    WorkloadInfo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +69,9 @@ pub struct RunResult {
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementReport>,
+    /// What the cache did; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
     /// What the host's stream policy did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyResult>,
@@ -77,6 +81,48 @@ pub struct RunResult {
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What a cache did, and what is before and behind it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheResult {
+    /// The design.
+    pub preset: String,
+    /// What its fast side is.
+    pub device: String,
+    /// What its slow side is.
+    pub disk: String,
+    /// Share of read requests that were answered wholly from the cache; null without reads.
+    pub read_hit_ratio: Option<f64>,
+    /// Share of write requests whose blocks were all cached; null without writes.
+    pub write_hit_ratio: Option<f64>,
+    /// The same of both.
+    pub hit_ratio: Option<f64>,
+    /// Bytes programmed to flash over bytes that the cache wrote to its fast side, metadata included; null where that is no flash.
+    pub device_waf: Option<f64>,
+    /// Bytes that the cache wrote to its fast side over bytes that hosts wrote.
+    pub device_write_ratio: Option<f64>,
+    /// Bytes that the cache wrote to the disks over bytes that hosts wrote.
+    pub disk_write_ratio: Option<f64>,
+    /// Counters and standing.
+    #[serde(flatten)]
+    pub report: CacheReport,
+}
+
+impl CacheResult {
+    /// From what the cache reports, what hosts wrote, and what was programmed to flash, in bytes.
+    pub fn new(report: CacheReport, host_write_bytes: u64, programmed: Option<u64>) -> Self {
+        Self {
+            read_hit_ratio: report.read_hit_ratio(),
+            write_hit_ratio: report.write_hit_ratio(),
+            hit_ratio: report.hit_ratio(),
+            device_waf: programmed.and_then(|bytes| ratio(bytes, report.fast.write_bytes)),
+            device_write_ratio: ratio(report.fast.write_bytes, host_write_bytes),
+            disk_write_ratio: ratio(report.disk().write_bytes, host_write_bytes),
+            report,
+            ..Self::default()
+        }
+    }
 }
 
 /// What a stream policy of the host did.

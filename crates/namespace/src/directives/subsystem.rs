@@ -5,8 +5,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport, LogStatus,
-    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport,
+    LogStatus, NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// What the hint of a host's write command means.
@@ -241,6 +241,10 @@ impl Subsystem for DirectedSubsystem {
 
     fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
         self.inner.renew_log(set, log, at)
+    }
+
+    fn cache(&self) -> Option<CacheReport> {
+        self.inner.cache()
     }
 
     fn placement(&self) -> Option<PlacementReport> {

@@ -13,6 +13,7 @@ mod sections;
 mod stats;
 mod tables;
 
+use crate::cached::cache_html;
 use crate::placement::placement_html;
 use crate::shape::Shape;
 use crate::{Output, ReportContext, ReportError, Run};
@@ -118,6 +119,7 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("latency", "Latency", sections::latency(&page)));
         parts.push(("requests", "Single requests", sections::requests(&page)));
         parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));
+        parts.push(("cache", "Cache", cache_html(runs)));
         parts.push(("streams", "Streams and placement handles", placement_html(runs)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));

@@ -302,6 +302,7 @@ fn result(
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
         placement: None,
+        cache: None,
         policy: None,
         lifetime: nandscape_sim::LifetimeResult::default(),
         notes: vec![

@@ -5,8 +5,9 @@ use super::measure::{Measure, Spread};
 use super::plan::Plan;
 use super::{JobOptions, erase_counts};
 use crate::result::{
-    JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA, SetResult,
-    SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs, ratio,
+    CacheResult, JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA,
+    SetResult, SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs,
+    ratio,
 };
 use crate::sums;
 use nandscape_core::{BlockId, OpCounts, Subsystem};
@@ -133,6 +134,9 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         },
         partial,
         error: finished.error.clone(),
+        cache: subsystem.cache().map(|report| {
+            CacheResult::new(report, host.write_bytes, has_flash.then_some(totals.programs * page_bytes))
+        }),
         policy: None,
         waf: if is_paged { ratio(totals.programs, host.write_pages) } else { None },
         waf_bytes: if has_flash { ratio(totals.programs * page_bytes, host.write_bytes) } else { None },

@@ -1,0 +1,180 @@
+//! The cache of a run: what it is, what was found in it, and what went to either side, as text and as HTML.
+
+use crate::Run;
+use crate::html::{frame, text};
+use crate::number::Kind;
+use crate::table::{Head, Table};
+use nandscape_core::units::format_bytes;
+use nandscape_sim::result::CacheResult;
+use std::fmt::Write as _;
+
+/// One line: design, shape and both sides.
+pub(crate) fn describe(cache: &CacheResult) -> String {
+    let report = &cache.report;
+    if cache.device.is_empty() {
+        return format!("none, {} alone", cache.disk);
+    }
+    format!(
+        "{}: {}, {} slots of {} on {}, in front of {}",
+        cache.preset,
+        report.mode,
+        Kind::Count.show_alone(report.slots as f64),
+        format_bytes(report.block_bytes),
+        cache.device,
+        cache.disk
+    )
+}
+
+fn count(n: u64) -> String {
+    Kind::Count.show_alone(n as f64)
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
+}
+
+/// What people ask of a cache: name and value, in the order of a page.
+fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
+    let report = &cache.report;
+    let of = |name: &str| count(report.count(name));
+    let traffic = |counts: &nandscape_core::namespace::HostCounts| {
+        format!(
+            "read {} in {}, written {} in {}, {} flushes",
+            format_bytes(counts.read_bytes),
+            count(counts.reads),
+            format_bytes(counts.write_bytes),
+            count(counts.writes),
+            count(counts.flushes)
+        )
+    };
+    let mut out = vec![
+        (
+            "hit ratio",
+            format!("{} of reads, {} of writes", ratio(cache.read_hit_ratio), ratio(cache.write_hit_ratio)),
+        ),
+        (
+            "read requests",
+            format!(
+                "{} hits, {} in part, {} misses",
+                of("read_hits"),
+                of("read_partial_hits"),
+                of("read_misses")
+            ),
+        ),
+        (
+            "write requests",
+            format!(
+                "{} hits, {} in part, {} misses",
+                of("write_hits"),
+                of("write_partial_hits"),
+                of("write_misses")
+            ),
+        ),
+        (
+            "slots",
+            format!(
+                "{} of {} used, {} dirty ({})",
+                count(report.used),
+                count(report.slots),
+                count(report.dirty),
+                format_bytes(report.dirty_bytes)
+            ),
+        ),
+        (
+            "replaced",
+            format!(
+                "{} for reads, {} for writes, {} of them dirty",
+                of("read_replacements"),
+                of("write_replacements"),
+                of("dirty_replacements")
+            ),
+        ),
+        ("cleaned", format!("{} blocks in {} writes", of("cleaned"), of("cleaning_writes"))),
+        (
+            "metadata",
+            format!("{} commits, {}", of("metadata_commits"), format_bytes(report.count("metadata_bytes"))),
+        ),
+        ("disk", traffic(&report.disk())),
+        ("cache device", traffic(&report.fast)),
+    ];
+    for (why, bypass) in &report.bypass {
+        if !out.iter().any(|(name, _)| *name == "past the cache") {
+            out.push(("past the cache", String::new()));
+        }
+        let (_, line) = out.last_mut().expect("just pushed");
+        let pieces = bypass.read_pieces + bypass.write_pieces;
+        let _ = write!(
+            line,
+            "{}{} for {why} ({})",
+            if line.is_empty() { "" } else { ", " },
+            count(pieces),
+            format_bytes(bypass.bytes)
+        );
+    }
+    let written = cache.device_write_ratio.map(|_| {
+        format!(
+            "{} bytes to the cache device and {} to the disk for each byte of the host",
+            ratio(cache.device_write_ratio),
+            ratio(cache.disk_write_ratio)
+        )
+    });
+    out.extend(written.map(|line| ("written", line)));
+    if let Some(waf) = cache.device_waf {
+        out.push(("flash", format!("{waf:.3} bytes programmed for each byte that the cache wrote")));
+    }
+    out.push(("memory", format_bytes(report.memory_bytes)));
+    out
+}
+
+/// The cache of a run; empty if it has none.
+pub(crate) fn cache_text(run: &Run) -> String {
+    let Some(cache) = run.result.cache.as_ref().filter(|cache| !cache.device.is_empty()) else {
+        return String::new();
+    };
+    let facts = facts(cache);
+    let mut table = Table::new();
+    let head =
+        |name: &str| Head { group: String::new(), name: name.to_owned(), unit: String::new(), is_left: true };
+    table.column(head("  cache"), facts.iter().map(|(name, _)| format!("  {name}")).collect());
+    table.column(head(""), facts.into_iter().map(|(_, value)| value).collect());
+    format!("\n{}", table.render())
+}
+
+/// The caches of all runs that have one, side by side.
+pub(crate) fn cache_html(runs: &[Run]) -> String {
+    let cached: Vec<(&Run, &CacheResult)> = runs
+        .iter()
+        .filter_map(|run| run.result.cache.as_ref().map(|cache| (run, cache)))
+        .filter(|(_, cache)| !cache.device.is_empty())
+        .collect();
+    let all: Vec<Vec<(&str, String)>> = cached.iter().map(|(_, cache)| facts(cache)).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for name in all.iter().flatten().map(|(name, _)| *name) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut head = String::from("<tr><th scope=\"col\" class=\"left\">cache</th>");
+    for (run, _) in &cached {
+        let _ = write!(head, "<th scope=\"col\" class=\"left\">{}</th>", text(&run.label));
+    }
+    head.push_str("</tr>");
+    let mut body = String::new();
+    for name in names {
+        let _ = write!(body, "<tr><th scope=\"row\">{}</th>", text(name));
+        for facts in &all {
+            let value = facts.iter().find(|(other, _)| *other == name).map_or("-", |(_, value)| value);
+            let _ = write!(body, "<td class=\"left\">{}</td>", text(value));
+        }
+        body.push_str("</tr>\n");
+    }
+    let mut lines: Vec<String> = cached
+        .iter()
+        .map(|(run, cache)| format!("{}: {}", text(&run.label), text(&describe(cache))))
+        .collect();
+    lines.dedup();
+    frame("Cache table", &format!("{}.", lines.join("; ")), &head, &body)
+}
