@@ -4,7 +4,7 @@
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root), 50 over NBD
 # make bench-peers  what is served, beside other servers of its kind, interleaved
-# make crash  millions of power cuts at every operation of every layer (POINTS=...)
+# make crash  millions of power cuts at every operation of every layer, and of a cache (POINTS=...)
 # make man    man pages and completions into target/man
 
 CARGO ?= cargo
@@ -32,6 +32,7 @@ bench-peers:
 	tests/fuse/bench
 crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test crash -- --nocapture
+	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --test crash -- --nocapture
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man

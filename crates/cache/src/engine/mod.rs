@@ -5,7 +5,9 @@
 //! * a clean sub-block equals the disk's;
 //! * every slot is free, used by one block of the index, or waits for a commit of the metadata (`limbo`);
 //! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten, and a disk is flushed before a commit
-//!   says that the cache no longer holds what was written to it.
+//!   says that the cache no longer holds what was written to it;
+//! * a dirty block is written to the disk only when its entry is committed, so that a loss of power never leaves a part of it there and the rest
+//!   nowhere; and what else is written to the disk is announced by a commit if committed entries speak of its blocks (`regions`).
 //!
 //! All steps of a command are submitted at the command's own time, in the order in which they take effect on the bytes.
 
@@ -14,6 +16,7 @@ mod error;
 mod index;
 mod open;
 mod read;
+mod regions;
 mod room;
 mod setup;
 mod shape;
@@ -36,6 +39,7 @@ use crate::mode::Mode;
 use index::Index;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{Command, Extent, Op, Params, SimTime, Store};
+use regions::Regions;
 use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};
 use slots::{Bits, Slots};
@@ -71,6 +75,11 @@ pub struct Cache<E> {
     defers_reuse: bool,
     /// Slots that a committed entry refers to; of no meaning where neither of these two matters.
     committed: Bits,
+    /// Whether clean blocks are to come back after a loss of power, and so must equal the disk.
+    keeps_clean: bool,
+    /// Blocks that left a committed slot since the last commit, by hash.
+    left: Bits,
+    regions: Regions,
     /// Slots that a step under way needs where they are.
     pinned: Bits,
     /// Slots that become free with the next commit, and whether their data may be discarded then.
@@ -79,6 +88,8 @@ pub struct Cache<E> {
     fresh: Vec<u32>,
     /// The command under way needs a commit before it is answered.
     must_commit: bool,
+    /// A free slot must not be taken before a commit.
+    must_commit_free: bool,
     /// Where cleaning goes on.
     hand: u32,
     keeps_bytes: bool,
@@ -136,12 +147,16 @@ impl<E: Eviction> Cache<E> {
             admission: None,
             is_in_place: metadata.is_in_place(),
             defers_reuse: metadata.is_reuse_deferred() || !metadata.is_in_place(),
+            keeps_clean: metadata.keeps_clean(),
             metadata,
             committed: Bits::new(count),
+            left: Bits::new(count),
+            regions: Regions::default(),
             pinned: Bits::new(count),
             limbo: Vec::new(),
             fresh: Vec::new(),
             must_commit: false,
+            must_commit_free: false,
             hand: 0,
             buffers: Buffers::default(),
             waits: Vec::new(),
@@ -309,6 +324,7 @@ impl<E: Eviction> Cache<E> {
         let own = self.index.memory_bytes()
             + self.slots.memory_bytes()
             + self.committed.memory_bytes()
+            + self.left.memory_bytes()
             + self.pinned.memory_bytes();
         (own, self.policies.iter().map(Eviction::memory_bytes).sum())
     }

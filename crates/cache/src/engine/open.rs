@@ -1,9 +1,10 @@
 //! Creating, opening and closing a cache over its stores.
 
+use super::regions::Regions;
 use super::side::Bytes;
 use super::{BoxedStore, Cache, CacheError, Setup};
 use crate::eviction::Eviction;
-use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Volume};
+use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
 use nandscape_core::{Extent, Op, SimTime};
 
 /// A disk that is to be cached, and what tells it from others.
@@ -111,11 +112,20 @@ impl<E: Eviction> Cache<E> {
         let mut area = StoreArea::new(cache.fast.store.as_mut(), at);
         metadata::apply(&mut area, &repairs).map_err(CacheError::Fast)?;
         let at = area.at;
+        cache.regions = Regions::found(found.doubtful);
         // Those slots are free now, which has to be durable before they are used.
         for (slot, _) in refused {
+            cache.make_note_room(at)?;
             cache.metadata.note(slot, None);
         }
+        // Those were clean, and are dirty now.
+        for slot in found.doubted {
+            cache.make_note_room(at)?;
+            let entry = Table::entry(&cache.slots, slot);
+            cache.metadata.note(slot, entry);
+        }
         cache.commit(at)?;
+        cache.regions.forget();
         Ok(Started { cache, report: found.report, superblock, at })
     }
 

@@ -21,7 +21,7 @@ impl<E: Eviction> Cache<E> {
     ///
     /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves many requests.
     pub(super) fn take_slot(&mut self, set: u32, at: SimTime) -> Result<Option<u32>, CacheError> {
-        if let Some(slot) = self.slots.take(set) {
+        if let Some(slot) = self.take_free(set, at)? {
             return Ok(Some(slot));
         }
         let (batch, waiting) = if self.defers_reuse {
@@ -38,10 +38,18 @@ impl<E: Eviction> Cache<E> {
                 break;
             }
         }
-        if let Some(slot) = self.slots.take(set) {
+        if let Some(slot) = self.take_free(set, at)? {
             return Ok(Some(slot));
         }
         self.commit(at)?;
+        Ok(self.slots.take(set))
+    }
+
+    /// A free slot; after a commit, where an entry on the store says that a free slot has something dirty.
+    fn take_free(&mut self, set: u32, at: SimTime) -> Result<Option<u32>, CacheError> {
+        if self.must_commit_free {
+            self.commit(at)?;
+        }
         Ok(self.slots.take(set))
     }
 
@@ -109,11 +117,14 @@ impl<E: Eviction> Cache<E> {
     fn leave(&mut self, slot: u32, discard: bool, at: SimTime) {
         let old = self.slots.entry(slot);
         if old.valid != 0 {
-            self.must_commit |= self.metadata.is_synchronous(Some(&old), None);
+            let is_synchronous = self.metadata.is_synchronous(Some(&old), None);
+            self.must_commit |= is_synchronous;
+            self.must_commit_free |= is_synchronous;
             self.metadata.note(slot, None);
         }
         if self.committed.has(slot) {
             self.committed.clear(slot);
+            self.left.set(self.left_at(old.key));
             self.slots.set_bits(slot, 0, 0);
             self.limbo.push((slot, discard));
         } else {
@@ -223,6 +234,9 @@ impl<E: Eviction> Cache<E> {
 
     /// Writes sub-blocks of a slot to the disk; the caller sees to the bits.
     pub(super) fn write_out(&mut self, slot: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+        if mask != 0 && !self.is_in_place && !self.committed.has(slot) {
+            self.commit(at)?;
+        }
         let key = self.slots.key(slot);
         let mut rest = mask;
         let limit = self.limit(key);
@@ -272,6 +286,9 @@ impl<E: Eviction> Cache<E> {
     /// Makes the metadata durable, and what they speak of before them; then frees what waited for it.
     pub(super) fn commit(&mut self, at: SimTime) -> Result<(), CacheError> {
         self.must_commit = false;
+        self.must_commit_free = false;
+        let regions = self.regions.next();
+        self.metadata.expect_writes(regions);
         if self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty() {
             return Ok(());
         }
@@ -288,6 +305,7 @@ impl<E: Eviction> Cache<E> {
         }
         self.flush_fast(at)?;
         self.metadata.committed();
+        self.regions.commit(regions);
         self.counts.commits += 1;
         for slot in std::mem::take(&mut self.fresh) {
             if self.slots.valid(slot) != 0 {
@@ -295,6 +313,7 @@ impl<E: Eviction> Cache<E> {
             }
         }
         for (slot, discard) in std::mem::take(&mut self.limbo) {
+            self.left.clear(self.left_at(self.slots.key(slot)));
             self.free(slot, discard, at);
         }
         Ok(())

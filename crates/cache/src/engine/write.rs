@@ -27,20 +27,41 @@ impl<E: Eviction> Cache<E> {
                     self.forget_clean(volume, command.extent, at)?;
                     return Err(error);
                 }
-                self.write_cached(volume, command.extent, data, asked, false, at)
+                self.pin_dirty(volume, command.extent, true);
+                let done = self.write_cached(volume, command.extent, data, asked, false, at);
+                self.pin_dirty(volume, command.extent, false);
+                done
             }
             Mode::WriteAround | Mode::PassThrough => {
                 self.count_around(volume, command.extent);
-                self.give_up(volume, command.extent, false, at)?;
-                self.write_disk(Op::Write, volume, command.extent, data, at)
+                self.write_around(Op::Write, volume, command.extent, data, at)
             }
         }
     }
 
     /// Discards in the cache and on the disk.
     pub(super) fn trim(&mut self, volume: u16, command: Command, at: SimTime) -> Result<(), CacheError> {
-        self.give_up(volume, command.extent, true, at)?;
-        self.write_disk(command.op, volume, command.extent, None, at)
+        self.write_around(command.op, volume, command.extent, None, at)
+    }
+
+    /// To the disk, and out of the cache. What is dirty may be dropped only then: a commit between would leave the disk with what is older.
+    fn write_around(
+        &mut self,
+        op: Op,
+        volume: u16,
+        extent: Extent,
+        data: Option<&[u8]>,
+        at: SimTime,
+    ) -> Result<(), CacheError> {
+        self.clean_edges(volume, extent, at)?;
+        if let Err(error) = self.write_disk(op, volume, extent, data, at) {
+            self.forget_clean(volume, extent, at)?;
+            return Err(error);
+        }
+        self.pin_dirty(volume, extent, true);
+        let done = self.give_up(volume, extent, op != Op::Write, at);
+        self.pin_dirty(volume, extent, false);
+        done
     }
 
     /// The part of a command that goes to the disk as it is.
@@ -52,6 +73,7 @@ impl<E: Eviction> Cache<E> {
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<(), CacheError> {
+        self.guard(volume, extent, at)?;
         let token = self.at_disk(op, volume, extent, data.map_or(Bytes::None, Bytes::Write), at)?;
         self.wait(Some(volume), token);
         Ok(())
@@ -77,6 +99,7 @@ impl<E: Eviction> Cache<E> {
             let found = self.index.find(key, &self.slots);
             let slot = if let Some(slot) = found {
                 self.counts.write_hits += 1;
+                self.pinned.clear(slot);
                 let (policy, local) = self.policy(slot);
                 policy.hit(local);
                 Some(slot)
@@ -165,6 +188,7 @@ impl<E: Eviction> Cache<E> {
                 self.evacuate(slot, at)?;
                 let start = self.shape.offset(key.block()) + u64::from(piece.start);
                 let extent = Extent::new(start, u64::from(piece.end - piece.start));
+                self.guard(key.volume(), extent, at)?;
                 let token = self.at_disk(Op::Write, key.volume(), extent, bytes, at)?;
                 self.wait(Some(key.volume()), token);
                 return Ok(());
@@ -222,18 +246,44 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Drops what the cache has of an extent that the disk gets anew. Dirty sub-blocks that the extent covers only in part go to the disk first.
+    /// Drops what the cache has of an extent that the disk got anew.
     fn give_up(&mut self, volume: u16, extent: Extent, discard: bool, at: SimTime) -> Result<(), CacheError> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
-                let (touched, covered) = (cache.shape.touched(piece), cache.shape.covered(piece));
-                let edges = touched & !covered & cache.slots.dirty_bits(slot);
-                result =
-                    cache.write_out(slot, edges, at).and_then(|()| cache.forget(slot, touched, discard, at));
+                let touched = cache.shape.touched(piece);
+                cache.pinned.clear(slot);
+                result = cache.make_note_room(at).and_then(|()| cache.forget(slot, touched, discard, at));
             }
         });
         result
+    }
+
+    /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
+    fn clean_edges(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {
+        let mut result = Ok(());
+        if self.slots.dirty() != 0 {
+            self.each_cached(volume, extent, |cache, slot, piece| {
+                let edges = cache.shape.touched(piece) & !cache.shape.covered(piece);
+                if result.is_ok() {
+                    result = cache.write_out(slot, edges & cache.slots.dirty_bits(slot), at);
+                }
+            });
+        }
+        result
+    }
+
+    /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is older there after it; or no longer.
+    fn pin_dirty(&mut self, volume: u16, extent: Extent, is_pinned: bool) {
+        if self.slots.dirty() != 0 {
+            self.each_cached(volume, extent, |cache, slot, _| {
+                if !is_pinned {
+                    cache.pinned.clear(slot);
+                } else if cache.slots.dirty_bits(slot) != 0 {
+                    cache.pinned.set(slot);
+                }
+            });
+        }
     }
 
     fn forget_clean(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {

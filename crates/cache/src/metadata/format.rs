@@ -36,6 +36,8 @@ pub struct Header {
     pub parts: u32,
     /// Table blocks that the round had visited once the commit was done.
     pub visited: u64,
+    /// Classes of regions in which the disks may get something newer from then on.
+    pub regions: u64,
 }
 
 /// Items that a block of `unit` bytes has room for.
@@ -54,7 +56,7 @@ pub fn seal(block: &mut [u8], magic: Magic, tag: u64, header: &Header) {
     block[40..44].copy_from_slice(&header.parts.to_le_bytes());
     block[44..48].fill(0);
     block[48..56].copy_from_slice(&header.visited.to_le_bytes());
-    block[56..64].fill(0);
+    block[56..64].copy_from_slice(&header.regions.to_le_bytes());
     let sum = xxh3_64(&block[8..]);
     block[..8].copy_from_slice(&sum.to_le_bytes());
 }
@@ -68,6 +70,7 @@ pub fn unseal(block: &[u8], magic: Magic, tag: u64, index: u32) -> Option<Header
         part: u32_at(block, 36),
         parts: u32_at(block, 40),
         visited: u64_at(block, 48),
+        regions: u64_at(block, 56),
     };
     let is_ours = u32_at(block, 8) == magic as u32 && u64_at(block, 24) == tag && header.index == index;
     let is_intact = is_ours && u64_at(block, 0) == xxh3_64(&block[8..]);

@@ -3,6 +3,7 @@
 //! A kind of metadata is told of every change and says what to write; the engine writes it, in order with the data. Nothing here touches a store, except
 //! when a cache is opened.
 
+use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, StoreError};
 
@@ -201,7 +202,8 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
     for copy in 0..shape.tables {
         for index in 0..shape.table_blocks() {
             let count = shape.slots_of(index).len() as u32;
-            let header = format::Header { index, sequence: 0, count, part: 0, parts: 0, visited: 0 };
+            let header =
+                format::Header { index, sequence: 0, count, part: 0, parts: 0, visited: 0, regions: 0 };
             format::seal(&mut block, format::Magic::Table, superblock.tag(), &header);
             area.write(shape.table_offset(copy, index), &block)?;
         }
@@ -256,6 +258,11 @@ pub struct Write {
     pub bytes: Vec<u8>,
 }
 
+/// The class of regions that a block belongs to, of 64, as a bit. A region is 256 neighbouring blocks.
+pub const fn region(key: BlockKey) -> u64 {
+    1 << (mix(BlockKey::new(key.volume(), key.block() >> 8).0) >> 58)
+}
+
 /// What the slots hold now, changes included that have been noted and not yet committed. The engine has it anyway, so that metadata need not keep it twice.
 pub trait Table {
     /// What `slot` holds.
@@ -298,6 +305,17 @@ pub trait Metadata {
 
     /// Appends the writes that make durable what was noted so far. At most one commit is under way.
     fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>);
+
+    /// Whether blocks that are clean come back clean after a loss of power.
+    fn keeps_clean(&self) -> bool {
+        false
+    }
+
+    /// After the next commit the disks may get something newer than a committed entry has, in blocks of these classes ([`region`]). A class that is new,
+    /// or not named any more, counts as a change. Without effect where [`Metadata::keeps_clean`] is false.
+    fn expect_writes(&mut self, regions: u64) {
+        let _ = regions;
+    }
 
     /// The writes of the last commit are durable.
     fn committed(&mut self);

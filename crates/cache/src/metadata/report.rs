@@ -29,6 +29,8 @@ pub struct Report {
     pub entries: u32,
     /// Slots with dirty sub-blocks.
     pub dirty_entries: u32,
+    /// Of those: slots that were clean, and in which the disk may have got something newer that was not flushed.
+    pub doubted_entries: u32,
     /// Record blocks that were replayed.
     pub record_blocks: u32,
     /// Records in them.
@@ -56,6 +58,10 @@ pub struct Found {
     pub entries: Vec<(u32, Entry)>,
     /// Entries that may be older than the last promise. Their slots count as free; a salvage may still look at them before anything is written.
     pub uncertain: Vec<(u32, Entry)>,
+    /// Entries that were clean and count as dirty: the disk may have got something newer.
+    pub doubted: Vec<u32>,
+    /// The classes of regions that they are in ([`super::region`]).
+    pub doubtful: u64,
     /// Numbers.
     pub report: Report,
 }
@@ -66,6 +72,7 @@ impl Found {
         self.entries.sort_unstable_by_key(|(slot, _)| *slot);
         self.report.entries = self.entries.len() as u32;
         self.report.dirty_entries = self.entries.iter().filter(|(_, entry)| entry.dirty != 0).count() as u32;
+        self.report.doubted_entries = self.doubted.len() as u32;
         self.report.uncertain_entries = self.uncertain.len() as u32;
         let ranges = self.uncertain.iter().flat_map(|(_, entry)| dirty_of(entry, block_bytes));
         self.report.lost = merged(ranges.collect());
@@ -100,6 +107,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.is_clean { "removed cleanly" } else { "not removed cleanly" };
         write!(f, "{how}; {} blocks cached, {} of them dirty; ", self.entries, self.dirty_entries)?;
+        if self.doubted_entries != 0 {
+            write!(f, "{} of these since the disk may be newer; ", self.doubted_entries)?;
+        }
         write!(
             f,
             "commit {}{}; ",

@@ -18,7 +18,7 @@ pub fn table_block(
     for (at, slot) in slots.enumerate() {
         format::put_entry(&mut bytes, at, entry(slot));
     }
-    let header = Header { index: block, sequence, count, part: 0, parts: 0, visited: 0 };
+    let header = Header { index: block, sequence, count, part: 0, parts: 0, visited: 0, regions: 0 };
     format::seal(&mut bytes, Magic::Table, superblock.tag(), &header);
     Write { offset: shape.table_offset(copy, block), bytes }
 }

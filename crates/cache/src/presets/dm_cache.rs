@@ -22,7 +22,12 @@ pub(super) const PRESET: Preset = Preset {
     cleaning: &[Choice::of("smq")],
     metadata: Choice::of("periodic"),
     after_cut: AfterCut::AllAsDirty,
-    quirks: Quirks { partial: Partial::Filled, victims: Victims::CleanOnly, ..Quirks::NONE },
+    quirks: Quirks {
+        partial: Partial::Filled,
+        victims: Victims::CleanOnly,
+        has_torn_blocks: true,
+        ..Quirks::NONE
+    },
     published: &[
         ("migration_threshold", "2048 sectors"),
         ("commit period", "1 s"),

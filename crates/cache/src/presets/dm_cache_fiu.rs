@@ -23,7 +23,12 @@ pub(super) const PRESET: Preset = Preset {
     cleaning: &[Choice::of("none")],
     metadata: Choice::of("at-removal"),
     after_cut: AfterCut::DirtyLost,
-    quirks: Quirks { partial: Partial::Filled, victims: Victims::CleanFirst, ..Quirks::NONE },
+    quirks: Quirks {
+        partial: Partial::Filled,
+        victims: Victims::CleanFirst,
+        has_torn_blocks: true,
+        ..Quirks::NONE
+    },
     published: &[
         ("block size", "8 sectors"),
         ("cache blocks", "65536"),

@@ -30,7 +30,12 @@ pub(super) const PRESET: Preset = Preset {
     }],
     metadata: Choice::of("slots"),
     after_cut: AfterCut::DirtyBlocks,
-    quirks: Quirks { partial: Partial::Uncached, victims: Victims::CleanOnly, ..Quirks::NONE },
+    quirks: Quirks {
+        partial: Partial::Uncached,
+        victims: Victims::CleanOnly,
+        has_torn_blocks: true,
+        ..Quirks::NONE
+    },
     published: &[
         ("dirty_high_threshold", "30"),
         ("dirty_low_threshold", "10"),

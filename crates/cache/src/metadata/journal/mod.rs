@@ -44,6 +44,8 @@ pub struct Journal {
     sides: Vec<Sides>,
     /// Slots that changed, some perhaps more than once.
     pending: Vec<u32>,
+    /// What the last commit said of regions, and what the next one is to say.
+    regions: [u64; 2],
     /// Whether dirty bits are recorded; if not, they are in the table of a clean removal and nowhere else.
     has_dirty: bool,
 }
@@ -101,14 +103,17 @@ impl Journal {
 
     fn write_records(&mut self, table: &dyn Table, visited: u64, out: &mut Vec<Write>) {
         let shape = self.superblock.shape;
-        let parts = (self.pending.len() as u32).div_ceil(RECORDS);
-        for (part, slots) in (0..parts).zip(self.pending.chunks(RECORDS as usize)) {
+        // One that has nothing to say but of regions has an empty block.
+        let parts = (self.pending.len() as u32).div_ceil(RECORDS).max(1);
+        for part in 0..parts {
+            let first = (part * RECORDS) as usize;
+            let slots = &self.pending[first..self.pending.len().min(first + RECORDS as usize)];
             let mut bytes = vec![0; BLOCK];
             for (at, slot) in slots.iter().enumerate() {
                 format::put_record(&mut bytes, at, *slot, self.recorded(table.entry(*slot)));
             }
             let (index, sequence, count) = (self.place, self.sequence, slots.len() as u32);
-            let header = Header { index, sequence, count, part, parts, visited };
+            let header = Header { index, sequence, count, part, parts, visited, regions: self.regions[1] };
             format::seal(&mut bytes, Magic::Records, self.superblock.tag(), &header);
             out.push(Write { offset: shape.ring_offset(0, self.place), bytes: bytes.clone() });
             out.push(Write { offset: shape.ring_offset(1, self.place), bytes });
@@ -164,7 +169,7 @@ impl Metadata for Journal {
     }
 
     fn noted(&self) -> u32 {
-        self.pending.len() as u32
+        self.pending.len() as u32 + u32::from(self.regions[0] != self.regions[1])
     }
 
     fn room(&self) -> u32 {
@@ -173,21 +178,32 @@ impl Metadata for Journal {
 
     fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.compact();
-        if self.pending.is_empty() {
+        if self.noted() == 0 {
             return;
         }
-        let (shape, noted) = (self.superblock.shape, self.noted());
+        let (shape, noted) = (self.superblock.shape, self.pending.len() as u32);
         assert!(noted <= self.room(), "{noted} changes in a commit that takes {}", self.room());
         self.sequence += 1;
         let (first, blocks) = (self.visited, shape.table_blocks());
-        let visits = visits_per_part(&shape).saturating_mul(noted.div_ceil(RECORDS)).min(blocks);
+        let visits = visits_per_part(&shape).saturating_mul(noted.div_ceil(RECORDS).max(1)).min(blocks);
         self.visited += u64::from(visits);
         self.write_records(table, self.visited, out);
+        self.regions[0] = self.regions[1];
         for slot in std::mem::take(&mut self.pending) {
             self.sides[(slot / shape.per_block()) as usize].is_stale = [true; 2];
         }
         for visit in first..self.visited {
             self.visit((visit % u64::from(blocks)) as u32, table, out);
+        }
+    }
+
+    fn keeps_clean(&self) -> bool {
+        self.has_dirty
+    }
+
+    fn expect_writes(&mut self, regions: u64) {
+        if self.has_dirty {
+            self.regions[1] = regions;
         }
     }
 

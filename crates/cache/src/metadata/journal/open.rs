@@ -2,7 +2,7 @@
 
 use super::super::format::{self, BLOCK, Magic};
 use super::super::table::{scan, table_block};
-use super::super::{Area, Entry, Found, MetadataError, Opened, Superblock, Write, running, written};
+use super::super::{Area, Entry, Found, MetadataError, Opened, Superblock, Write, region, running, written};
 use super::replay::{Ring, Window};
 use super::{Journal, Sides, is_journal};
 
@@ -39,11 +39,16 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
         superblock.is_clean && superblock.sequence == last && !found.report.has_torn_commit;
     let blocks = 3 * u64::from(shape.table_blocks()) + 2 * u64::from(shape.ring) + window.places.len() as u64;
     found.report.read_bytes = blocks * BLOCK as u64;
+    if has_dirty && !found.report.is_clean {
+        doubt(&ring, last, &mut found);
+    }
     found.finish(shape.block_bytes);
 
     let next = running(superblock, last);
     let (mut repairs, sides) = repairs(&next, &stamps, &ring, last, &changed, &found, window.gap.is_some());
     ring.mend(superblock, area, &window, &mut repairs);
+    let blank = |(copy, at)| Write { offset: shape.ring_offset(copy, at), bytes: vec![0; BLOCK] };
+    repairs.extend(ring.torn(superblock, &window).map(blank));
     let metadata = Journal {
         superblock: next,
         sequence: last,
@@ -51,6 +56,7 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
         visited: window.visited[1],
         sides,
         pending: Vec::new(),
+        regions: [found.doubtful; 2],
         has_dirty,
     };
     Ok(Opened { metadata: Box::new(metadata), superblock: None, found, repairs })
@@ -165,6 +171,17 @@ fn judge(superblock: &Superblock, slots: &[Slot], window: &Window, found: &mut F
         }
     }
     drop_doubles(found);
+}
+
+// What was clean, where the disk may have got something newer after the last commit.
+fn doubt(ring: &Ring, last: u64, found: &mut Found) {
+    found.doubtful = ring.regions(last);
+    for (slot, entry) in &mut found.entries {
+        if entry.dirty != entry.valid && region(entry.key) & found.doubtful != 0 {
+            entry.dirty = entry.valid;
+            found.doubted.push(*slot);
+        }
+    }
 }
 
 // One block in two slots: only after damage, and nobody can say which is right.

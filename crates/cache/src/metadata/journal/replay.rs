@@ -18,6 +18,8 @@ struct Place {
 /// The ring as it was found.
 pub struct Ring {
     places: Vec<Option<Place>>,
+    /// Of each place, which copies hold neither a record block nor zeroes.
+    is_garbage: Vec<[bool; 2]>,
 }
 
 /// What is needed of the ring.
@@ -39,10 +41,13 @@ impl Ring {
     pub fn read(superblock: &Superblock, area: &mut dyn Area) -> Self {
         let shape = &superblock.shape;
         let mut places: Vec<Option<Place>> = vec![None; shape.ring as usize];
+        let mut is_garbage = vec![[false; 2]; shape.ring as usize];
         for copy in 0..2 {
             scan(area, shape.ring_offset(copy, 0), shape.ring, BLOCK as u32, |at, bytes| {
                 let header =
                     bytes.and_then(|bytes| format::unseal(bytes, Magic::Records, superblock.tag(), at));
+                let is_blank = bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+                is_garbage[at as usize][copy as usize] = header.is_none() && !is_blank;
                 let held = &mut places[at as usize];
                 // A commit that was cut short may have reached one copy only.
                 match (header, held) {
@@ -56,7 +61,7 @@ impl Ring {
                 }
             });
         }
-        Self { places }
+        Self { places, is_garbage }
     }
 
     fn headers(&self) -> impl Iterator<Item = (u32, Header)> + '_ {
@@ -72,9 +77,29 @@ impl Ring {
         counts.last_key_value().map_or((0, true), |(sequence, (count, parts))| (*sequence, count == parts))
     }
 
+    /// What a commit says of regions; all, where it cannot be read any more.
+    pub fn regions(&self, sequence: u64) -> u64 {
+        let said =
+            self.headers().find(|(_, header)| header.sequence == sequence).map(|(_, header)| header.regions);
+        said.unwrap_or(if sequence == 0 { 0 } else { u64::MAX })
+    }
+
     /// Places with parts of commits after `last`, which are to be undone.
     pub fn after(&self, last: u64) -> impl Iterator<Item = u32> + '_ {
         self.headers().filter(move |(_, header)| header.sequence > last).map(|(at, _)| at)
+    }
+
+    /// Copies of places that the next commit may write, with what cannot be told from parts of one that was cut short. Those of its sectors that are there
+    /// would make a whole block, could sectors of another commit at the same place stand for the rest.
+    pub fn torn<'a>(
+        &'a self,
+        superblock: &Superblock,
+        window: &Window,
+    ) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let (next, ring) = (window.next, superblock.shape.ring);
+        let places = (0..parts_most(&superblock.shape)).map(move |ahead| (next + ahead) % ring);
+        let copies = places.flat_map(|at| [(0, at), (1, at)]);
+        copies.filter(|(copy, at)| self.is_garbage[*at as usize][*copy as usize])
     }
 
     /// What is needed where `last` is the last commit that counts.

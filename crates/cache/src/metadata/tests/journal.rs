@@ -184,7 +184,7 @@ fn both_copies_of_a_record_damaged_serve_nothing_wrong_and_name_what_may_be_lost
             area.damage(run.shape.ring_offset(copy, place), &mut run.rng);
         }
         let opened = open(&mut area).unwrap();
-        let Found { entries, uncertain, report } = &opened.found;
+        let Found { entries, uncertain, report, .. } = &opened.found;
         assert!(
             entries.iter().all(|(slot, entry)| run.slots.0[*slot as usize] == Some(*entry)),
             "commit {nth}"

@@ -1,0 +1,81 @@
+//! Clean blocks that a loss of power would leave older than the disk.
+//!
+//! A committed entry says that a block is clean. If the disk gets something newer past the cache, and power is lost before the next commit, the cache serves
+//! the older version, which is allowed as long as nothing was flushed, until the block is evicted, and then the newer one, which is not. A commit
+//! before each such write would prevent it. Instead the volumes are divided into 64 classes of regions, and each commit names those in which such
+//! writes may follow it; after a loss of power their clean blocks count as dirty. So only the first write into a class waits for a commit.
+
+use super::{Cache, CacheError};
+use crate::eviction::Eviction;
+use crate::hash::mix;
+use crate::key::BlockKey;
+use crate::metadata::region;
+use nandscape_core::{Extent, SimTime};
+
+/// Commits after which a class that is not written to any more is given up; twice as many at most.
+const ROUND: u32 = 16;
+
+/// Which classes were written to past the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Regions {
+    /// In this round and in the one before.
+    now: u64,
+    before: u64,
+    /// As the last commit has it.
+    committed: u64,
+    commits: u32,
+}
+
+impl Regions {
+    /// As a cache is found.
+    pub(super) const fn found(committed: u64) -> Self {
+        Self { now: committed, before: 0, committed, commits: 0 }
+    }
+
+    /// What the next commit is to say.
+    pub(super) const fn next(&self) -> u64 {
+        self.now | self.before
+    }
+
+    /// The commit is durable that said so.
+    pub(super) const fn commit(&mut self, said: u64) {
+        self.committed = said;
+        self.commits += 1;
+        if self.commits >= ROUND {
+            (self.before, self.now, self.commits) = (self.now, 0, 0);
+        }
+    }
+
+    /// Nothing is in doubt any more.
+    pub(super) const fn forget(&mut self) {
+        (self.now, self.before) = (0, 0);
+    }
+}
+
+impl<E: Eviction> Cache<E> {
+    /// Before the disk gets something that did not come from a dirty block whose entry is committed.
+    pub(super) fn guard(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {
+        if !self.keeps_clean {
+            return Ok(());
+        }
+        let (first, end) = self.shape.blocks(extent);
+        let mut at_risk = 0;
+        if end - first > u64::from(self.slots.count()) {
+            at_risk = u64::MAX;
+        } else {
+            for key in (first..end).map(|block| BlockKey::new(volume, block)) {
+                let slot = self.index.find(key, &self.slots);
+                if slot.is_some_and(|slot| self.committed.has(slot)) || self.left.has(self.left_at(key)) {
+                    at_risk |= region(key);
+                }
+            }
+        }
+        self.regions.now |= at_risk;
+        if at_risk & !self.regions.committed == 0 { Ok(()) } else { self.commit(at) }
+    }
+
+    /// Where [`Cache::left`] has a key.
+    pub(super) fn left_at(&self, key: BlockKey) -> u32 {
+        ((u128::from(mix(key.0)) * u128::from(self.slots.count())) >> 64) as u32
+    }
+}

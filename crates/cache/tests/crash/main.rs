@@ -1,0 +1,134 @@
+//! Power is cut at every operation of the cache device and of the disks, and what comes back is compared with what was promised.
+//!
+//! A life of a cache (it is created or opened, used, perhaps removed) is recorded below it. All stores lose power together, before any operation; what no
+//! completed flush covers is lost, kept, or torn by units of 512 bytes, on each store. From each such state the cache is opened. Then
+//! * each unit holds a version from the last flushed one on, and none is a mix;
+//! * what is cached and clean equals the disk, so that nothing changes once it is evicted;
+//! * a block that is written in write-back mode through a journal is there as a whole, old or new;
+//! * what was cached at the last flush, and neither touched nor evicted since, is cached still.
+//!
+//! After some of the cuts a second life begins, each operation of which is cut again, those of the recovery among them. `CRASH_POINTS` sets how many cuts all
+//! tests try together, about.
+
+mod explore;
+mod life;
+mod model;
+mod tape;
+
+use explore::{Effort, campaign, finds};
+use life::{Case, Sabotage};
+use nandscape_cache::presets::{self, AfterCut, Placement};
+use nandscape_cache::{Map, Mode};
+
+const EFFORT: Effort = Effort { steps: 120, again_every: 150 };
+
+/// How many cuts each case is to try: `default`, or its part of what the environment asks for, of which the test has `share` percent.
+fn points(default: u64, share: u64, cases: &[Case]) -> u64 {
+    std::env::var("CRASH_POINTS").ok().map_or(default, |text| {
+        let points: u64 =
+            text.parse().unwrap_or_else(|_| panic!("CRASH_POINTS={text}: expected a number of cut points"));
+        points * share / 100 / cases.len() as u64
+    })
+}
+
+fn case(name: &str, kind: &'static str, modes: &[Mode], after_cut: AfterCut) -> Case {
+    Case {
+        name: name.to_owned(),
+        kind,
+        eviction: "lru",
+        block_bytes: 4096,
+        map: Map::Full,
+        modes: modes.to_vec(),
+        slots: 24,
+        units: vec![8 * 22 + 3, 8 * 12],
+        after_cut,
+        is_atomic: false,
+        sabotage: Sabotage::None,
+        latency: 0,
+    }
+}
+
+fn journal(name: &str, modes: &[Mode]) -> Case {
+    case(name, "journal", modes, AfterCut::Everything)
+}
+
+#[test]
+fn journal_in_write_back_keeps_every_flushed_write_whole_and_clean_blocks_warm() {
+    let cases = [
+        Case { is_atomic: true, ..journal("journal/write-back", &[Mode::WriteBack]) },
+        Case {
+            is_atomic: true,
+            map: Map::Linear { ways: 4 },
+            ..journal("journal/write-back/sets", &[Mode::WriteBack, Mode::WriteOnly])
+        },
+        Case {
+            block_bytes: 16 << 10,
+            units: vec![32 * 14 + 5, 32 * 9],
+            slots: 12,
+            eviction: "s3-fifo",
+            ..journal("journal/write-back/16k", &[Mode::WriteBack])
+        },
+    ];
+    for tally in campaign(&cases, EFFORT, points(12_000, 40, &cases)) {
+        assert!(tally.warm > 0 && tally.again > 0 && tally.lost == 0);
+    }
+}
+
+#[test]
+fn journal_in_write_through_and_others_keeps_every_flushed_write_and_clean_blocks_warm() {
+    let cases = [
+        journal("journal/write-through", &[Mode::WriteThrough]),
+        journal("journal/write-around", &[Mode::WriteAround]),
+        journal(
+            "journal/all-modes",
+            &[Mode::WriteThrough, Mode::WriteBack, Mode::WriteAround, Mode::WriteOnly, Mode::PassThrough],
+        ),
+    ];
+    for tally in campaign(&cases, EFFORT, points(12_000, 40, &cases)) {
+        assert!(tally.warm > 0 && tally.again > 0 && tally.lost == 0);
+    }
+}
+
+#[test]
+fn every_preset_leaves_what_its_design_leaves() {
+    let cases: Vec<Case> = presets::PRESETS
+        .iter()
+        .map(|preset| {
+            let map = match preset.placement {
+                Placement::Full => Map::Full,
+                Placement::Linear { .. } => Map::Linear { ways: 8 },
+                Placement::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
+            };
+            let blocks = u64::from(preset.block_bytes / 512) as usize;
+            Case {
+                eviction: preset.eviction.name,
+                block_bytes: preset.block_bytes,
+                map,
+                units: vec![blocks * 20 + 3, blocks * 11],
+                is_atomic: !preset.quirks.has_torn_blocks,
+                ..case(preset.info.name, preset.metadata.name, &[preset.mode], preset.after_cut)
+            }
+        })
+        .collect();
+    for (preset, tally) in presets::PRESETS.iter().zip(campaign(&cases, EFFORT, points(3000, 20, &cases))) {
+        let name = preset.info.name;
+        assert_eq!(tally.lost > 0, !preset.after_cut.keeps_flushed(), "{name}: {tally}");
+        assert_eq!(tally.warm > 0, preset.after_cut == AfterCut::Everything, "{name}: {tally}");
+        assert_eq!(tally.torn > 0, preset.quirks.has_torn_blocks, "{name}: {tally}");
+    }
+}
+
+#[test]
+fn every_sabotage_is_seen() {
+    let case = Case { is_atomic: true, ..journal("sabotage", &[Mode::WriteBack]) };
+    let effort = Effort { again_every: 40, ..EFFORT };
+    for sabotage in [
+        Sabotage::InPlace,
+        Sabotage::NoDataFlush,
+        Sabotage::NoDiskFlush,
+        Sabotage::ForgottenNote,
+        Sabotage::NoRepairs,
+    ] {
+        assert!(finds(&case, sabotage, effort, 6).is_some(), "{sabotage:?} passed");
+    }
+}
