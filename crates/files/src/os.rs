@@ -81,3 +81,12 @@ pub fn discard(device: &File, offset: u64, len: u64) -> io::Result<bool> {
         Err(error) => Err(error.into()),
     }
 }
+
+/// A new uuid, version 4.
+pub fn draw_uuid() -> io::Result<[u8; 16]> {
+    let mut uuid = [0; 16];
+    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}

@@ -7,9 +7,10 @@ use crate::header::Header;
 use crate::hold::{Copy, Hold, copy_range};
 use crate::layout::{BLOCK_BYTES, Layout, STATE};
 use crate::record::BlockWord;
-use crate::start::{draw_uuid, head};
+use crate::start::head;
 use crate::state::{State, boot_id};
 use nandscape_core::BlockId;
+use nandscape_files::os;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -76,7 +77,7 @@ impl ImageHandle {
         let layout = Layout::new(&self.header.geometry);
         let is_shared = rustix::fs::ioctl_ficlone(&target, source).is_ok();
         let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, &target, &layout)? };
-        let header = Header { uuid: draw_uuid()?, ..self.header.clone() };
+        let header = Header { uuid: os::draw_uuid()?, ..self.header.clone() };
         target.write_all_at(&head(&header), 0)?;
         let mut pending = vec![false; self.header.geometry.blocks() as usize];
         for block in &blocks {

@@ -9,6 +9,7 @@ use crate::record::{BlockWord, Entry, Kind};
 use crate::state::{self, State, boot_id};
 use crate::store::Store;
 use nandscape_core::{BlockId, Geometry, Lpn, Oob};
+use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -74,7 +75,7 @@ fn header(
         let what = format!("the configuration has {} bytes: expected at most {CONFIG_BYTES}", config.len());
         return Err(ImageError::Unsuited { path: path.to_owned(), what });
     }
-    let uuid = draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
+    let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut capabilities = options.capabilities;
     capabilities.stores_data = true;
@@ -86,15 +87,6 @@ fn header(
         created_s,
         config: config.to_owned(),
     })
-}
-
-/// A new UUID, version 4.
-pub(crate) fn draw_uuid() -> std::io::Result<[u8; 16]> {
-    let mut uuid = [0; 16];
-    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())?;
-    uuid[6] = uuid[6] & 0x0f | 0x40;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
-    Ok(uuid)
 }
 
 /// Opens an image without changing it.

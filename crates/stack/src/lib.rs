@@ -11,11 +11,13 @@
 //! * [`file_system`]: streams by what a file system keeps in a block.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
+//! * [`caches`]: caches over files and block devices, made, changed and served.
 //! * [`jobs`]: fio job files.
 //! * [`neighbours`]: what jobs cost each other, for each layout of sets.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
+pub mod caches;
 pub mod config;
 pub mod directives;
 pub mod faults;

@@ -1,0 +1,361 @@
+//! Caches over files and block devices: made, changed, looked at and served.
+
+mod place;
+mod settings;
+mod stat;
+
+pub use place::{DiskPlace, MARK_SUFFIX, Place, mark_of};
+pub use settings::{Named, Settings, is_name};
+pub use stat::{CacheStat, VolumeStat};
+
+use nandscape_cache::compose::{ComposeError, Design, Typed};
+use nandscape_cache::manage::{self, Attach, Disk as _, Held, ManageError, Progress, Verdict};
+use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock};
+use nandscape_core::ParamError;
+use nandscape_files::{FileError, FileOptions, FileStore};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something cannot be done to a cache over files.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheFileError {
+    /// A file or block device.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A key of the design.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// A command.
+    #[error("{}: {source}", path.display())]
+    Manage {
+        /// The cache.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: ManageError,
+    },
+    /// The cache cannot be started.
+    #[error("{}: {source}", path.display())]
+    Start {
+        /// The cache.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: ComposeError,
+    },
+    /// What the superblock says of its use.
+    #[error("{}: settings of the cache: {detail}", path.display())]
+    Settings {
+        /// The cache.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// No volume of that name.
+    #[error("no volume '{name}': expected one of {known}")]
+    UnknownVolume {
+        /// What was asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A name that cannot be.
+    #[error("volume name '{name}': expected {expected}")]
+    Name {
+        /// What was asked for.
+        name: String,
+        /// What would do.
+        expected: String,
+    },
+    /// A design of which nothing would be left.
+    #[error(
+        "metadata '{kind}' keeps nothing: expected another kind, or 'serve --cache ram:SIZE' for a cache in memory"
+    )]
+    KeepsNothing {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// A mode in which a loss of power would lose data.
+    #[error(
+        "mode {mode} in memory: expected write-through, write-around or pass-through, since what is dirty would be lost with the process"
+    )]
+    Volatile {
+        /// The mode.
+        mode: &'static str,
+    },
+    /// The operating system.
+    #[error("{}: {what}: {source}", path.display())]
+    Io {
+        /// Path.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// A setting that would leave dirty blocks where they cannot be.
+    #[error("{key} cannot change while the cache holds blocks ({blocks} now): expected one of {allowed}")]
+    Fixed {
+        /// The key.
+        key: String,
+        /// Blocks cached.
+        blocks: u64,
+        /// Keys that can.
+        allowed: String,
+    },
+}
+
+/// A cache that is not served, over its fast file or device.
+#[derive(Debug)]
+pub struct CacheFile {
+    fast: Place,
+}
+
+/// Keys of a design that only say what is done with blocks, not where they lie.
+const CHANGEABLE: &[&str] = &["mode", "eviction", "admission", "cleaning", "partial", "victims", "seed"];
+/// Keys that say where blocks lie.
+const FIXED: &[&str] = &["preset", "block", "size", "map", "ways", "cluster", "metadata"];
+
+impl CacheFile {
+    /// Makes an empty cache. A file that is not there is made with `bytes`; of one that is there, or a block device, `bytes` are used, or all.
+    pub fn create(
+        path: &Path,
+        bytes: Option<u64>,
+        design: &Design,
+        replace: bool,
+    ) -> Result<(Self, Superblock), CacheFileError> {
+        let is_new = !path.try_exists().unwrap_or(true);
+        let store = match bytes {
+            Some(bytes) if is_new => FileStore::create(path, bytes, FileOptions::default())?,
+            _ => FileStore::open(path, FileOptions::default())?,
+        };
+        let mut cache = Self { fast: Place::new(store, path) };
+        let made = cache.format(bytes, design, replace);
+        if made.is_err() && is_new {
+            // It was made for this.
+            let _ = std::fs::remove_file(path);
+        }
+        made.map(|superblock| (cache, superblock))
+    }
+
+    fn format(
+        &mut self,
+        bytes: Option<u64>,
+        design: &Design,
+        replace: bool,
+    ) -> Result<Superblock, CacheFileError> {
+        let capacity = self.fast.capacity_bytes();
+        let bytes = bytes.unwrap_or(capacity);
+        if bytes > capacity {
+            let source = MetadataError::TooSmall { capacity, needed: bytes };
+            return Err(self.failed(source.into()));
+        }
+        let unit = self.fast.block_bytes().min(4096);
+        let setup = design.metadata_setup(bytes, unit, draw_uuid(self.fast.path())?, Vec::new());
+        let setup = setup.map_err(|source| self.failed(source.into()))?;
+        if design.metadata == "none" {
+            return Err(CacheFileError::KeepsNothing { kind: design.metadata });
+        }
+        let settings = Settings { design: design.typed().clone(), ..Settings::default() }.text();
+        let setup = nandscape_cache::metadata::Setup { settings, ..setup };
+        manage::create(&mut self.fast, design.metadata, &setup, replace).map_err(|source| self.failed(source))
+    }
+
+    /// Opens a cache that is there, for this process alone unless nothing is to be changed.
+    pub fn open(path: &Path, is_read_only: bool) -> Result<Self, CacheFileError> {
+        let options = FileOptions { is_read_only, ..FileOptions::default() };
+        Ok(Self { fast: Place::open(path, options)? })
+    }
+
+    fn failed(&self, source: ManageError) -> CacheFileError {
+        CacheFileError::Manage { path: self.fast.path().to_owned(), source }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.fast.path()
+    }
+
+    /// What is in it, and how it is to be used.
+    pub fn look(&mut self) -> Result<(Held, Settings), CacheFileError> {
+        let held = manage::look(&mut self.fast).map_err(|source| self.failed(source))?;
+        let settings = Settings::parse(self.fast.path(), &held.superblock.settings)?;
+        Ok((held, settings))
+    }
+
+    /// Opens the disk of a volume, where it was or at `path`.
+    pub fn disk(
+        &self,
+        settings: &Settings,
+        id: u16,
+        path: Option<&Path>,
+    ) -> Result<DiskPlace, CacheFileError> {
+        let path = path.or_else(|| Some(&settings.volumes.get(&id)?.path));
+        let path = path.ok_or_else(|| CacheFileError::Settings {
+            path: self.fast.path().to_owned(),
+            detail: format!("volume {id} has no path: expected --disk NAME=PATH"),
+        })?;
+        DiskPlace::open(path, FileOptions::default())
+    }
+
+    /// Puts a disk behind the cache, under a name. Gives its size.
+    pub fn attach(&mut self, disk: &Path, name: &str, replace: bool) -> Result<u64, CacheFileError> {
+        let (held, mut settings) = self.look()?;
+        let wrong =
+            |expected: &str| CacheFileError::Name { name: name.to_owned(), expected: expected.to_owned() };
+        if !is_name(name) {
+            return Err(wrong("1 to 32 letters, digits, '-', '_' and '.', the first one no '-' or '.'"));
+        }
+        if settings.id(name).is_ok() {
+            return Err(wrong("one that no volume has"));
+        }
+        let path = std::fs::canonicalize(disk).map_err(|source| CacheFileError::Io {
+            path: disk.to_owned(),
+            what: "open",
+            source,
+        })?;
+        let mut place = DiskPlace::open(&path, FileOptions::default())?;
+        let id = manage::free_id(&held.superblock);
+        settings.volumes.insert(id, Named { name: name.to_owned(), path });
+        let uuid = draw_uuid(self.fast.path())?;
+        let with = Attach { id, uuid, settings: settings.text(), replace };
+        manage::attach(&mut self.fast, &mut place, &with).map_err(|source| self.failed(source))?;
+        Ok(place.capacity_bytes())
+    }
+
+    /// Takes a volume off, with its dirty blocks on the disk, and gives the disk's path.
+    pub fn detach(
+        &mut self,
+        name: &str,
+        disk: Option<&Path>,
+        progress: Progress<'_>,
+    ) -> Result<PathBuf, CacheFileError> {
+        let (_, mut settings) = self.look()?;
+        let id = settings.id(name)?;
+        let mut place = self.disk(&settings, id, disk)?;
+        settings.volumes.remove(&id);
+        let done = manage::detach(&mut self.fast, &mut place, id, &settings.text(), progress);
+        done.map_err(|source| self.failed(source))?;
+        Ok(place.place.path().to_owned())
+    }
+
+    /// Takes a volume off and throws away what its disk does not have. Gives the bytes lost.
+    pub fn discard(&mut self, name: &str) -> Result<u64, CacheFileError> {
+        let (held, mut settings) = self.look()?;
+        let id = settings.id(name)?;
+        let lost = held.usage(Some(id)).dirty_bytes;
+        let volume = settings.volumes.remove(&id);
+        manage::remove(&mut self.fast, id, &settings.text()).map_err(|source| self.failed(source))?;
+        // The disk may be gone; if it is there, its stamp goes.
+        if let Some(Ok(mut place)) = volume.map(|v| DiskPlace::open(&v.path, FileOptions::default())) {
+            let slow = |source| ManageError::Disk { volume: id, source };
+            place.put_mark(None).map_err(slow).map_err(|source| self.failed(source))?;
+        }
+        Ok(lost)
+    }
+
+    /// Writes the dirty blocks of all volumes, or of one, to their disks.
+    pub fn clean(
+        &mut self,
+        name: Option<&str>,
+        disks: &[(String, PathBuf)],
+        progress: Progress<'_>,
+    ) -> Result<(), CacheFileError> {
+        let (held, settings) = self.look()?;
+        let only = name.map(|name| settings.id(name)).transpose()?;
+        let mut places = Vec::new();
+        for volume in held.superblock.volumes.iter().filter(|volume| only.is_none_or(|id| id == volume.id)) {
+            if held.usage(Some(volume.id)).dirty_blocks != 0 {
+                let path = chosen(&settings, volume.id, disks);
+                places.push((volume.id, self.disk(&settings, volume.id, path)?));
+            }
+        }
+        let mut places: Vec<(u16, &mut dyn manage::Disk)> =
+            places.iter_mut().map(|(id, place)| (*id, place as &mut dyn manage::Disk)).collect();
+        manage::clean(&mut self.fast, &mut places, progress).map_err(|source| self.failed(source))
+    }
+
+    /// Other settings: keys of the design.
+    pub fn set(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
+        let (held, mut settings) = self.look()?;
+        let blocks = held.usage(None).blocks;
+        if let Some(key) = changes.keys().find(|key| FIXED.contains(&key.as_str())) {
+            let allowed = CHANGEABLE.join(", ") + " and the parameters of policies";
+            return Err(CacheFileError::Fixed { key: format!("cache.{key}"), blocks, allowed });
+        }
+        settings.design.extend(changes.clone());
+        settings.design()?;
+        manage::set(&mut self.fast, &settings.text()).map_err(|source| self.failed(source))
+    }
+
+    /// Takes the size that a volume's disk has now. Gives the old and the new one.
+    pub fn resize(&mut self, name: &str, disk: Option<&Path>) -> Result<(u64, u64), CacheFileError> {
+        let (_, settings) = self.look()?;
+        let id = settings.id(name)?;
+        let mut place = self.disk(&settings, id, disk)?;
+        manage::resize(&mut self.fast, &mut place, id).map_err(|source| self.failed(source))
+    }
+
+    /// Whether the disk of a volume is as the cache left it.
+    pub fn verdict(&mut self, id: u16, disk: Option<&Path>) -> Result<Verdict, CacheFileError> {
+        let (held, settings) = self.look()?;
+        let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
+        let options = FileOptions { is_read_only: true, ..FileOptions::default() };
+        let mut place = DiskPlace::open(path.unwrap_or(Path::new("")), options)?;
+        manage::check(&held, &mut place, id).map_err(|source| self.failed(source))
+    }
+
+    /// What the disk of a volume does not have.
+    pub fn dirty(&mut self, name: &str) -> Result<Vec<Lost>, CacheFileError> {
+        let (held, settings) = self.look()?;
+        Ok(held.dirty(settings.id(name)?))
+    }
+
+    /// Writes what the disk of a volume does not have over what it has now.
+    pub fn salvage(
+        &mut self,
+        name: &str,
+        disk: Option<&Path>,
+        progress: Progress<'_>,
+    ) -> Result<(), CacheFileError> {
+        let (_, settings) = self.look()?;
+        let id = settings.id(name)?;
+        let mut place = self.disk(&settings, id, disk)?;
+        manage::salvage(&mut self.fast, &mut place, id, progress).map_err(|source| self.failed(source))
+    }
+
+    /// Writes what the disk of a volume does not have to the same offsets of a new file, which is sparse elsewhere.
+    pub fn salvage_to(
+        &mut self,
+        name: &str,
+        target: &Path,
+        progress: Progress<'_>,
+    ) -> Result<(), CacheFileError> {
+        let (held, settings) = self.look()?;
+        let id = settings.id(name)?;
+        let volume = held.superblock.volumes.iter().find(|volume| volume.id == id);
+        let bytes = volume.map_or(0, |volume| volume.bytes);
+        let store = FileStore::create(target, bytes, FileOptions::default())?;
+        let mut place = DiskPlace::unmarked(Place::new(store, target));
+        let done = manage::copy_dirty(&mut self.fast, &mut place, id, progress);
+        done.map_err(|source| {
+            let _ = std::fs::remove_file(target);
+            self.failed(source)
+        })
+    }
+}
+
+/// The path that was given for a volume.
+fn chosen<'a>(settings: &Settings, id: u16, disks: &'a [(String, PathBuf)]) -> Option<&'a Path> {
+    let name = &settings.volumes.get(&id)?.name;
+    disks.iter().find(|(given, _)| given == name).map(|(_, path)| path.as_path())
+}
+
+fn draw_uuid(path: &Path) -> Result<[u8; 16], CacheFileError> {
+    nandscape_files::os::draw_uuid().map_err(|source| CacheFileError::Io {
+        path: path.to_owned(),
+        what: "draw a number for the cache",
+        source,
+    })
+}

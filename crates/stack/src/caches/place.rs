@@ -1,0 +1,199 @@
+//! Files and block devices as management sees them, and the stamp file beside a disk.
+
+use super::CacheFileError;
+use nandscape_cache::manage::{Beside, Disk, Mark};
+use nandscape_cache::metadata::Area;
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Op, Store, StoreError};
+use nandscape_disk::decorate::Shared;
+use nandscape_files::{FileOptions, FileStore};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is added to the path of a disk for its stamp file.
+pub const MARK_SUFFIX: &str = ".nandscape-cache";
+
+/// A file or block device whose bytes are used at once, and that a cache may use as a store at the same time.
+#[derive(Clone, Debug)]
+pub struct Place {
+    store: Shared<FileStore>,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Opens it, for this process alone.
+    pub fn open(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
+        Ok(Self::new(FileStore::open(path, options)?, path))
+    }
+
+    pub(super) fn new(store: FileStore, path: &Path) -> Self {
+        Self { store: Shared::new(store), path: path.to_owned() }
+    }
+
+    /// As a side of a cache.
+    pub fn store(&self) -> Box<dyn Store + Send> {
+        Box::new(self.store.clone())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// See [`Store::block_bytes`].
+    pub fn block_bytes(&self) -> u32 {
+        self.store.block_bytes()
+    }
+
+    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
+        let command = Command { op, extent: Extent::new(offset, len), hint: Hint::default() };
+        self.store.apply(command, payload).map(drop)
+    }
+}
+
+impl Area for Place {
+    fn capacity_bytes(&self) -> u64 {
+        self.store.capacity_bytes()
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        self.run(Op::Read, offset, bytes.len() as u64, Payload::Read(bytes))
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.run(Op::Write, offset, bytes.len() as u64, Payload::Write(bytes))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.run(Op::Flush, 0, 0, Payload::None)
+    }
+}
+
+/// A disk, with the stamp file beside it if it is a file. Beside a block device nothing can be kept, nor does the system say when it was written to.
+#[derive(Clone, Debug)]
+pub struct DiskPlace {
+    /// The disk.
+    pub place: Place,
+    mark: Option<PathBuf>,
+}
+
+impl DiskPlace {
+    /// Opens it, for this process alone.
+    pub fn open(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
+        let place = Place::open(path, options)?;
+        let mark = (!place.store.get().is_block_device()).then(|| mark_of(path));
+        Ok(Self { place, mark })
+    }
+
+    /// Without a stamp file: a place to copy data to.
+    pub(super) const fn unmarked(place: Place) -> Self {
+        Self { place, mark: None }
+    }
+
+    /// The stamp file, if there can be one.
+    pub fn mark_path(&self) -> Option<&Path> {
+        self.mark.as_deref()
+    }
+}
+
+/// The stamp file of a disk.
+pub fn mark_of(disk: &Path) -> PathBuf {
+    let mut path = disk.as_os_str().to_owned();
+    path.push(MARK_SUFFIX);
+    path.into()
+}
+
+fn modified_ns(path: &Path) -> io::Result<u64> {
+    let modified = fs::metadata(path)?.modified()?;
+    // A time before 1970 is as good as none.
+    Ok(modified.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64))
+}
+
+fn failed(path: &Path, what: &str) -> impl FnOnce(io::Error) -> StoreError {
+    let text = format!("{}: {what}", path.display());
+    move |error| StoreError::Io { offset: 0, len: 0, detail: format!("{text}: {error}") }
+}
+
+/// Puts a file in place of another, durably and as a whole.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let mut file = File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    sync_directory(path)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+impl Area for DiskPlace {
+    fn capacity_bytes(&self) -> u64 {
+        self.place.capacity_bytes()
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        self.place.read(offset, bytes)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.place.write(offset, bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.place.flush()
+    }
+}
+
+impl Disk for DiskPlace {
+    fn changed_ns(&mut self) -> Result<Option<u64>, StoreError> {
+        if self.mark.is_none() {
+            return Ok(None);
+        }
+        let path = self.place.path();
+        modified_ns(path).map(Some).map_err(failed(path, "ask for the time of its last change"))
+    }
+
+    fn beside(&mut self) -> Result<Beside, StoreError> {
+        let Some(path) = &self.mark else { return Ok(Beside::NoPlace) };
+        match fs::read(path) {
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).unwrap_or_default();
+                Ok(Mark::parse(&text).map_or(Beside::Damaged, Beside::Mark))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Beside::Nothing),
+            Err(error) => Err(failed(path, "read")(error)),
+        }
+    }
+
+    fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError> {
+        let Some(path) = &self.mark else { return Ok(()) };
+        match mark {
+            Some(mark) => replace(path, &mark.to_text()).map_err(failed(path, "write")),
+            None => match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, "remove")(error)),
+                _ => sync_directory(path).map_err(failed(path, "remove")),
+            },
+        }
+    }
+
+    fn sign_of_life(&mut self) -> Result<(), StoreError> {
+        let Some(path) = &self.mark else { return Ok(()) };
+        let touch = || File::options().write(true).open(path)?.set_modified(SystemTime::now());
+        touch().map_err(failed(path, "set its time"))
+    }
+
+    fn alive_ns(&mut self) -> Result<Option<u64>, StoreError> {
+        let Some(path) = &self.mark else { return Ok(None) };
+        match modified_ns(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            outcome => outcome.map(Some).map_err(failed(path, "ask for its time")),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a cache tells of itself, served or not, and the pages that each published design would print of it.
+
+use super::{CacheFile, CacheFileError};
+use nandscape_cache::compose::Design;
+use nandscape_cache::manage::{Held, Verdict};
+use nandscape_cache::metadata::Report;
+use nandscape_cache::status::{Facts, Health, Page, Printer};
+use nandscape_cache::{Counters, Gauges, Mode};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A cache, as it stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CacheStat {
+    /// The fast file or device; `ram` in memory.
+    pub fast: PathBuf,
+    /// Name of the preset.
+    pub preset: String,
+    /// Key and value of every setting.
+    pub settings: Vec<(String, String)>,
+    /// Cache block in bytes.
+    pub block_bytes: u32,
+    /// Slots of a set; 0 where any block may lie in any slot.
+    pub ways: u32,
+    /// Bytes of neighbouring blocks that share a set, where a hash selects it; 0 otherwise.
+    pub cluster_bytes: u64,
+    /// Unit of metadata writes in bytes; 0 without metadata.
+    pub metadata_block_bytes: u32,
+    /// Mode.
+    pub mode: Mode,
+    /// How it stands.
+    pub gauges: Gauges,
+    /// What the server counted since its start or the last reset; zeroes if none runs.
+    pub counters: Counters,
+    /// Its volumes.
+    pub volumes: Vec<VolumeStat>,
+    /// How the fast side does.
+    pub health: String,
+    /// Whether a server runs it.
+    pub is_served: bool,
+    /// What the start of the server found, or would find.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<String>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VolumeStat {
+    /// Its name.
+    pub name: String,
+    /// Its disk.
+    pub disk: PathBuf,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Blocks cached; of a running server 0, see the gauges.
+    pub blocks: u64,
+    /// Of these, dirty ones.
+    pub dirty_blocks: u64,
+    /// Bytes that the disk does not have.
+    pub dirty_bytes: u64,
+    /// Whether the disk is as the cache left it: `same`, `unknown`, or how it has changed.
+    pub state: String,
+    /// What its hosts asked for.
+    pub counters: Counters,
+}
+
+impl CacheStat {
+    /// What every cache of this design says of itself.
+    pub(super) fn of_design(fast: PathBuf, design: &Design) -> Self {
+        let (ways, cluster) = match design.map {
+            nandscape_cache::Map::Full => (0, 0),
+            nandscape_cache::Map::Linear { ways } => (ways, 0),
+            nandscape_cache::Map::ClusterHashed { ways, cluster } => (ways, cluster),
+        };
+        Self {
+            fast,
+            preset: design.preset.info.name.to_owned(),
+            settings: design.settings(),
+            block_bytes: design.block_bytes,
+            ways,
+            cluster_bytes: u64::from(cluster) * u64::from(design.block_bytes),
+            metadata_block_bytes: 0,
+            mode: design.mode,
+            gauges: Gauges::default(),
+            counters: Counters::default(),
+            volumes: Vec::new(),
+            health: Health::Normal.name().to_owned(),
+            is_served: false,
+            recovery: None,
+        }
+    }
+
+    /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where there is none.
+    pub fn page(&self, printer: &Printer, volume: Option<usize>, is_table: bool) -> Page {
+        let volume = volume.and_then(|at| self.volumes.get(at));
+        let setting = |key: &str| {
+            let found = self.settings.iter().find(|(name, _)| name == key);
+            found.map_or("", |(_, value)| value.as_str())
+        };
+        let fast_name = self.fast.display().to_string();
+        let disk_name = volume.map_or_else(String::new, |volume| volume.disk.display().to_string());
+        let skip = nandscape_core::units::parse_size(setting("cutoff")).unwrap_or(0);
+        let health = [Health::Normal, Health::Degraded, Health::Failed];
+        let facts = Facts {
+            fast_name: &fast_name,
+            disk_name: &disk_name,
+            volume_bytes: volume.map_or(0, |volume| volume.bytes),
+            block_bytes: self.block_bytes,
+            ways: self.ways,
+            cluster_bytes: self.cluster_bytes,
+            metadata_block_bytes: self.metadata_block_bytes,
+            skip_sequential_bytes: skip,
+            mode: self.mode,
+            eviction: setting("eviction"),
+            admission: setting("admission"),
+            cleaning: setting("cleaning"),
+            metadata: setting("metadata"),
+            health: health.into_iter().find(|health| health.name() == self.health).unwrap_or_default(),
+            gauges: self.gauges,
+            counters: &self.counters,
+        };
+        if is_table { (printer.table)(&facts) } else { (printer.status)(&facts) }
+    }
+}
+
+/// Gauges of what the metadata know.
+fn gauges(held: &Held) -> Gauges {
+    let (usage, shape) = (held.usage(None), held.superblock.shape);
+    Gauges {
+        slots: shape.slots.into(),
+        used: usage.blocks,
+        dirty: usage.dirty_blocks,
+        dirty_bytes: usage.dirty_bytes,
+        metadata_total_bytes: shape.data_offset(),
+        metadata_used_bytes: shape.data_offset(),
+        ..Gauges::default()
+    }
+}
+
+/// What is said of an opening.
+pub(super) fn recovered(report: &Report) -> String {
+    report.to_string()
+}
+
+impl CacheFile {
+    /// What is known of a cache that nobody serves.
+    pub fn stat(&mut self) -> Result<CacheStat, CacheFileError> {
+        let (held, settings) = self.look()?;
+        let mut stat = CacheStat::of_design(self.path().to_owned(), &settings.design()?);
+        stat.gauges = gauges(&held);
+        stat.metadata_block_bytes = held.superblock.shape.unit;
+        stat.recovery = Some(recovered(&held.report));
+        for volume in &held.superblock.volumes {
+            let (usage, named) = (held.usage(Some(volume.id)), settings.volumes.get(&volume.id));
+            // A disk that is away is worth a word, and no reason to tell nothing.
+            let state = match self.verdict(volume.id, None) {
+                Ok(Verdict::Same) => "same".to_owned(),
+                Ok(Verdict::Unknown) => "unknown".to_owned(),
+                Ok(Verdict::Changed(change)) => format!("changed: {change}"),
+                Err(error) => format!("not there: {error}"),
+            };
+            stat.volumes.push(VolumeStat {
+                name: named.map_or_else(|| format!("volume {}", volume.id), |named| named.name.clone()),
+                disk: named.map(|named| named.path.clone()).unwrap_or_default(),
+                bytes: volume.bytes,
+                blocks: usage.blocks,
+                dirty_blocks: usage.dirty_blocks,
+                dirty_bytes: usage.dirty_bytes,
+                state,
+                counters: Counters::default(),
+            });
+        }
+        Ok(stat)
+    }
+}

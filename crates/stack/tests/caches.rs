@@ -1,0 +1,168 @@
+//! Caches over real files, changed while nobody serves them.
+
+use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::manage::{Change, Verdict};
+use nandscape_stack::caches::{CacheFile, CacheFileError, mark_of};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn design(keys: &[(&str, &str)]) -> Design {
+    let typed: Typed = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Design::parse("cache.", &typed).unwrap()
+}
+
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// A cache of 4 MiB and two disks of 1 MiB with different bytes.
+    fn new() -> Self {
+        let this = Self { dir: TempDir::new().unwrap() };
+        CacheFile::create(&this.fast(), Some(4 << 20), &design(&[]), false).unwrap();
+        for name in ["a", "b"] {
+            fs::write(this.disk(name), vec![name.as_bytes()[0]; 1 << 20]).unwrap();
+        }
+        this
+    }
+
+    fn fast(&self) -> PathBuf {
+        self.dir.path().join("fast")
+    }
+
+    fn disk(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn cache(&self) -> CacheFile {
+        CacheFile::open(&self.fast(), false).unwrap()
+    }
+
+    fn verdict(&self, name: &str) -> Verdict {
+        let mut cache = self.cache();
+        let id = cache.look().unwrap().1.id(name).unwrap();
+        cache.verdict(id, None).unwrap()
+    }
+}
+
+fn write(path: &Path, offset: u64, bytes: &[u8]) {
+    File::options().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
+}
+
+#[test]
+fn a_disk_gets_a_cache_and_loses_it_again_unchanged() {
+    let place = Place::new();
+    let before = fs::read(place.disk("a")).unwrap();
+    assert_eq!(place.cache().attach(&place.disk("a"), "data", false).unwrap(), 1 << 20);
+    place.cache().attach(&place.disk("b"), "more", false).unwrap();
+    let text = fs::read_to_string(mark_of(&place.disk("a"))).unwrap();
+    assert!(text.contains("nandscape cache detach"), "the stamp file tells people what to do: {text}");
+    assert_eq!((place.verdict("data"), place.verdict("more")), (Verdict::Same, Verdict::Same));
+    let stat = place.cache().stat().unwrap();
+    let names: Vec<&str> = stat.volumes.iter().map(|volume| volume.name.as_str()).collect();
+    assert_eq!((names, stat.volumes[0].state.as_str()), (vec!["data", "more"], "same"));
+
+    let mut told = Vec::new();
+    let path = place.cache().detach("data", None, &mut |done, all| told.push((done, all))).unwrap();
+    assert_eq!((path.as_path(), told), (place.disk("a").as_path(), vec![(0, 0)]));
+    assert!(!mark_of(&place.disk("a")).exists());
+    assert!(fs::read(place.disk("a")).unwrap() == before);
+    // The number is free again, and the other volume is as it was.
+    place.cache().attach(&place.disk("a"), "again", false).unwrap();
+    let (_, settings) = place.cache().look().unwrap();
+    assert_eq!((settings.id("again").unwrap(), settings.id("more").unwrap()), (0, 1));
+}
+
+#[test]
+fn a_disk_that_was_written_to_alone_is_told_by_its_time_or_its_content() {
+    let place = Place::new();
+    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    let left = fs::metadata(place.disk("a")).unwrap().modified().unwrap();
+    // Where no sample is taken only the time shows it.
+    write(&place.disk("a"), 500_000, b"x");
+    let later = left + Duration::from_secs(1);
+    File::options().write(true).open(place.disk("a")).unwrap().set_modified(later).unwrap();
+    assert!(matches!(place.verdict("data"), Verdict::Changed(Change::Written { .. })));
+    // With the time put back, only the content does, and only where it is looked at.
+    File::options().write(true).open(place.disk("a")).unwrap().set_modified(left).unwrap();
+    write(&place.disk("a"), 1024, b"x");
+    File::options().write(true).open(place.disk("a")).unwrap().set_modified(left).unwrap();
+    assert_eq!(place.verdict("data"), Verdict::Changed(Change::Content));
+}
+
+#[test]
+fn a_file_is_taken_by_one_cache_only_and_names_are_checked() {
+    let place = Place::new();
+    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    let refused = |result: Result<u64, CacheFileError>| result.unwrap_err().to_string();
+    let again = refused(place.cache().attach(&place.disk("a"), "twice", false));
+    assert!(again.contains("the disk has a cache already"), "{again}");
+    let second = place.dir.path().join("second");
+    let (mut other, _) = CacheFile::create(&second, Some(4 << 20), &design(&[]), false).unwrap();
+    let taken = refused(other.attach(&place.disk("a"), "data", false));
+    assert!(taken.contains("the disk has a cache already"), "{taken}");
+    assert_eq!(other.look().unwrap().0.superblock.volumes, [], "nothing has changed");
+    let name = refused(place.cache().attach(&place.disk("b"), "no/slash", false));
+    assert!(name.starts_with("volume name 'no/slash': expected 1 to 32 letters"), "{name}");
+    let name = refused(place.cache().attach(&place.disk("b"), "data", false));
+    assert_eq!(name, "volume name 'data': expected one that no volume has");
+    let missing = refused(place.cache().attach(&place.disk("c"), "c", false));
+    assert!(missing.contains("/c: open: No such file"), "{missing}");
+    assert!(!mark_of(&place.disk("b")).exists());
+}
+
+#[test]
+fn a_cache_is_made_once_and_not_half() {
+    let place = Place::new();
+    let error = CacheFile::create(&place.fast(), None, &design(&[]), false).unwrap_err().to_string();
+    assert!(error.contains("a cache is there already"), "{error}");
+    CacheFile::create(&place.fast(), None, &design(&[("block", "64KiB")]), true).unwrap();
+    assert_eq!(place.cache().look().unwrap().0.superblock.shape.block_bytes, 65536);
+    let new = place.dir.path().join("new");
+    for (keys, bytes) in [(&[][..], 8192), (&[("metadata", "none"), ("mode", "write-through")][..], 1 << 20)]
+    {
+        CacheFile::create(&new, Some(bytes), &design(keys), false).unwrap_err();
+        assert!(!new.exists(), "what cannot be made leaves no file");
+    }
+}
+
+#[test]
+fn settings_change_but_not_where_blocks_lie() {
+    let place = Place::new();
+    let set = |key: &str, value: &str| place.cache().set(&Typed::from([(key.to_owned(), value.to_owned())]));
+    set("mode", "write-through").unwrap();
+    set("eviction", "lru").unwrap();
+    let (_, settings) = place.cache().look().unwrap();
+    assert_eq!(settings.design().unwrap().mode.name(), "write-through");
+    let error = set("mode", "write-sideways").unwrap_err().to_string();
+    assert!(error.contains("cache.mode"), "{error}");
+    let error = set("block", "8KiB").unwrap_err().to_string();
+    assert!(error.starts_with("cache.block cannot change"), "{error}");
+    let error = set("nonsense", "1").unwrap_err().to_string();
+    assert!(error.contains("cache.nonsense"), "{error}");
+    assert_eq!(place.cache().look().unwrap().1, settings, "what was refused changed nothing");
+}
+
+#[test]
+fn a_disk_that_grew_is_taken_at_its_new_size() {
+    let place = Place::new();
+    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    File::options().write(true).open(place.disk("a")).unwrap().set_len(2 << 20).unwrap();
+    assert!(matches!(place.verdict("data"), Verdict::Changed(Change::Size { .. })));
+    assert_eq!(place.cache().resize("data", None).unwrap(), (1 << 20, 2 << 20));
+    assert_eq!(place.verdict("data"), Verdict::Same);
+}
+
+#[test]
+fn what_is_no_cache_says_so() {
+    let place = Place::new();
+    let mut cache = CacheFile::open(&place.disk("a"), false).unwrap();
+    let error = cache.look().unwrap_err().to_string();
+    assert!(
+        error.ends_with("a: no cache here: neither superblock, at bytes 0 and 4096, is intact"),
+        "{error}"
+    );
+}
