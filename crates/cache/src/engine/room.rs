@@ -283,6 +283,20 @@ impl<E: Eviction> Cache<E> {
         Ok(found.len() as u32)
     }
 
+    /// Writes that the last commit is durable, which need not be so itself.
+    fn confirm(&mut self, at: SimTime) -> Result<(), CacheError> {
+        let mut writes = Vec::new();
+        self.metadata.confirm(&mut writes);
+        let is_volatile = self.fast.is_volatile;
+        for write in &writes {
+            let extent = Extent::new(write.offset, write.bytes.len() as u64);
+            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
+            self.at_fast(Op::Write, extent, bytes, at)?;
+        }
+        self.fast.is_volatile = is_volatile;
+        Ok(())
+    }
+
     /// Makes the metadata durable, and what they speak of before them; then frees what waited for it.
     pub(super) fn commit(&mut self, at: SimTime) -> Result<(), CacheError> {
         self.must_commit = false;
@@ -305,6 +319,7 @@ impl<E: Eviction> Cache<E> {
         }
         self.flush_fast(at)?;
         self.metadata.committed();
+        self.confirm(at)?;
         self.regions.commit(regions);
         self.counts.commits += 1;
         for slot in std::mem::take(&mut self.fresh) {

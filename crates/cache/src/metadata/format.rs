@@ -19,6 +19,8 @@ pub enum Magic {
     Table = u32::from_le_bytes(*b"nsT1"),
     /// Records of changes.
     Records = u32::from_le_bytes(*b"nsR1"),
+    /// The last commit that was durable when this was written.
+    Confirmation = u32::from_le_bytes(*b"nsC1"),
 }
 
 /// Header of a block.

@@ -320,6 +320,12 @@ pub trait Metadata {
     /// The writes of the last commit are durable.
     fn committed(&mut self);
 
+    /// After [`Metadata::committed`]: appends writes that say so. Nothing waits for them, and they need not be flushed. They tell a commit whose records are
+    /// damaged from one that was cut short.
+    fn confirm(&self, out: &mut Vec<Write>) {
+        let _ = out;
+    }
+
     /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it; no commit is under way.
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>);
 }

@@ -78,6 +78,11 @@ impl Shape {
         2 * BLOCK as u64 + tables + blocks * BLOCK as u64
     }
 
+    /// First byte of the block that says which commit is durable, where there is a ring.
+    pub fn confirmation_offset(&self) -> u64 {
+        self.table_offset(2, if self.has_closing { self.table_blocks() } else { 0 })
+    }
+
     /// First byte of the data.
     pub fn data_offset(&self) -> u64 {
         if self.tables == 0 {
@@ -85,7 +90,9 @@ impl Shape {
         }
         let copies = u64::from(self.tables) + u64::from(self.has_closing);
         let tables = copies * u64::from(self.table_blocks()) * u64::from(self.unit);
-        let end = 2 * BLOCK as u64 + tables + 2 * u64::from(self.ring) * BLOCK as u64;
+        let ring = 2 * u64::from(self.ring) * BLOCK as u64;
+        let confirmation = if self.ring == 0 { 0 } else { BLOCK as u64 };
+        let end = 2 * BLOCK as u64 + tables + ring + confirmation;
         end.next_multiple_of(u64::from(self.block_bytes).max(BLOCK as u64))
     }
 

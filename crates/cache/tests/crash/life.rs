@@ -16,6 +16,8 @@ use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
 pub enum Sabotage {
     /// Nothing is.
     None,
+    /// Nothing is either, in the way in which the others are done.
+    Harmless,
     /// What a committed entry refers to is overwritten in its place.
     InPlace,
     /// The fast store is not flushed before a commit is written.
@@ -60,8 +62,8 @@ impl Case {
     fn fast_bytes(&self) -> u64 {
         let data = u64::from(self.slots * self.block_bytes);
         let metadata = match self.kind {
-            "journal" => 2 * 4096 + 2 * 4096 + 2 * 64 * 4096,
-            "periodic" => 2 * 4096 + 3 * 4096 + 2 * 64 * 4096,
+            "journal" => 2 * 4096 + 2 * 4096 + 2 * 64 * 4096 + 4096,
+            "periodic" => 2 * 4096 + 3 * 4096 + 2 * 64 * 4096 + 4096,
             "slots" => 2 * 4096 + u64::from(self.slots.div_ceil(28)) * 512,
             "at-removal" => 3 * 4096,
             _ => 0,
@@ -140,6 +142,15 @@ impl Metadata for Wrong {
     }
     fn committed(&mut self) {
         self.inner.committed();
+    }
+    fn confirm(&self, out: &mut Vec<metadata::Write>) {
+        self.inner.confirm(out);
+    }
+    fn expect_writes(&mut self, regions: u64) {
+        self.inner.expect_writes(regions);
+    }
+    fn keeps_clean(&self) -> bool {
+        self.inner.keeps_clean()
     }
     fn close(&mut self, table: &dyn metadata::Table, out: &mut Vec<metadata::Write>) {
         self.inner.close(table, out);

@@ -131,4 +131,5 @@ fn every_sabotage_is_seen() {
     ] {
         assert!(finds(&case, sabotage, effort, 6).is_some(), "{sabotage:?} passed");
     }
+    assert!(finds(&case, Sabotage::Harmless, effort, 1).is_none());
 }

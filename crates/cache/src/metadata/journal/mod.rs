@@ -209,6 +209,14 @@ impl Metadata for Journal {
 
     fn committed(&mut self) {}
 
+    fn confirm(&self, out: &mut Vec<Write>) {
+        let mut bytes = vec![0; BLOCK];
+        let (sequence, regions) = (self.sequence, 0);
+        let header = Header { index: 0, sequence, count: 0, part: 0, parts: 0, visited: 0, regions };
+        format::seal(&mut bytes, Magic::Confirmation, self.superblock.tag(), &header);
+        out.push(Write { offset: self.superblock.shape.confirmation_offset(), bytes });
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.commit(table, out);
         let superblock = clean(&self.superblock, self.sequence);

@@ -27,7 +27,7 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
     let mut found = Found::default();
     let stamps = stamps(superblock, area);
     let ring = Ring::read(superblock, area);
-    let last = last_commit(superblock, &stamps, &ring, &mut found);
+    let last = last_commit(superblock, &stamps, &ring, confirmed(superblock, area), &mut found);
     let mut window = ring.window(superblock, last);
     let mut slots = base(superblock, area, &stamps, last);
     let changed = replay(superblock, area, &ring, &mut window, &mut slots, &mut found);
@@ -37,7 +37,8 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
     found.report.commit = last;
     found.report.is_clean =
         superblock.is_clean && superblock.sequence == last && !found.report.has_torn_commit;
-    let blocks = 3 * u64::from(shape.table_blocks()) + 2 * u64::from(shape.ring) + window.places.len() as u64;
+    let blocks =
+        1 + 3 * u64::from(shape.table_blocks()) + 2 * u64::from(shape.ring) + window.places.len() as u64;
     found.report.read_bytes = blocks * BLOCK as u64;
     if has_dirty && !found.report.is_clean {
         doubt(&ring, last, &mut found);
@@ -74,8 +75,23 @@ fn stamps(superblock: &Superblock, area: &mut dyn Area) -> Stamps {
     stamps
 }
 
+// The newest commit that is known to have been durable; 0 if there is none.
+fn confirmed(superblock: &Superblock, area: &mut dyn Area) -> u64 {
+    let mut bytes = vec![0; BLOCK];
+    if area.read(superblock.shape.confirmation_offset(), &mut bytes).is_err() {
+        return 0;
+    }
+    format::unseal(&bytes, Magic::Confirmation, superblock.tag(), 0).map_or(0, |header| header.sequence)
+}
+
 // A commit counts if all its records are there, or if anything of a later one is: that one began only when it was durable.
-fn last_commit(superblock: &Superblock, stamps: &Stamps, ring: &Ring, found: &mut Found) -> u64 {
+fn last_commit(
+    superblock: &Superblock,
+    stamps: &Stamps,
+    ring: &Ring,
+    confirmed: u64,
+    found: &mut Found,
+) -> u64 {
     let (newest, is_whole) = ring.newest();
     let stamped = stamps.iter().flatten().flatten().copied().max().unwrap_or(0);
     let last = match newest {
@@ -85,7 +101,7 @@ fn last_commit(superblock: &Superblock, stamps: &Stamps, ring: &Ring, found: &mu
     };
     let begun = newest.max(stamped);
     // The superblock names a commit that was durable when it was written, or was written with it.
-    let last = if superblock.is_clean { last } else { last.max(superblock.sequence) };
+    let last = if superblock.is_clean { last } else { last.max(superblock.sequence) }.max(confirmed);
     found.report.has_torn_commit = begun > last;
     last
 }

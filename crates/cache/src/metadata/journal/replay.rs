@@ -152,9 +152,10 @@ impl Ring {
             return Some((first(at, &header) + header.parts % ring) % ring);
         }
         of(last + 1).map(|(at, header)| first(at, &header)).or_else(|| {
-            // Both are gone: behind the newest that is there.
+            // Both are gone: behind the newest that is there. A place of those that are gone stays, so that later starts see it too.
             let (at, header) = self.headers().max_by_key(|(_, header)| (header.sequence, header.part))?;
-            Some((first(at, &header) + header.parts % ring) % ring)
+            let lost = u32::from(header.sequence < last);
+            Some((first(at, &header) + header.parts % ring + lost) % ring)
         })
     }
 
