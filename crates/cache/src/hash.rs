@@ -109,6 +109,13 @@ impl KeyMap {
         Some(value)
     }
 
+    /// Changes every number.
+    pub(crate) fn update(&mut self, change: impl Fn(u64) -> u64) {
+        for entry in self.table.iter_mut().filter(|entry| entry.0 != NONE) {
+            entry.1 = change(entry.1);
+        }
+    }
+
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.table.capacity() * size_of::<(u64, u64)>()) as u64
     }

@@ -24,7 +24,7 @@ pub enum Map {
 }
 
 impl Map {
-    /// Its name in configurations.
+    /// Its name in configurations and documents.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -34,7 +34,7 @@ impl Map {
     }
 
     /// Slots of a set, where there are `slots` in all.
-    pub(crate) fn ways(self, slots: u32) -> u32 {
+    pub fn ways(self, slots: u32) -> u32 {
         match self {
             Self::Full => slots,
             Self::Linear { ways } | Self::ClusterHashed { ways, .. } => ways.min(slots),

@@ -5,7 +5,7 @@
 use nandscape_cache::BlockKey;
 use nandscape_cache::Map;
 use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Request, Splitter, belady, simulation};
+use nandscape_cache::simulate::{Counts, Request, Splitter, StackDistances, belady, simulation};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::path::Path;
 
@@ -49,6 +49,25 @@ fn check(requests: &[Request], table: &[(u32, [u64; 7])]) {
             assert_eq!(belady(requests, *slots).misses(), expected[6], "belady, {slots} blocks");
         }
     }
+}
+
+/// A trace of this project's (`tests/oracle/cache_counts.py` made it), whose counts are those of the textbook programs in that file.
+#[test]
+fn a_mixed_trace_misses_as_often_as_textbook_programs_say() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");
+    let requests = blocks(&Workload::new(path, &OpenOptions::default(), Target::NONE).unwrap());
+    assert_eq!(requests.len(), 22_930);
+    check(
+        &requests,
+        &[
+            (1, [22_928, 22_928, 22_928, 22_928, 22_928, 22_928, 22_928]),
+            (7, [22_885, 22_885, 22_885, 22_892, 22_888, 22_882, 21_927]),
+            (50, [22_540, 22_530, 22_525, 22_576, 22_343, 22_342, 19_456]),
+            (200, [21_516, 21_481, 21_447, 21_944, 20_748, 20_585, 16_026]),
+            (1000, [16_565, 15_893, 16_168, 18_549, 16_079, 15_386, 9782]),
+            (3000, [8902, 8552, 8694, 11_095, 9516, 8841, 6737]),
+        ],
+    );
 }
 
 #[test]
@@ -124,6 +143,29 @@ fn blocks_of_the_public_trace_miss_as_often_as_known() {
             (262_144, [269_594, 269_239, 269_243, 269_243, 269_291, 269_243, 0]),
         ],
     );
+}
+
+#[test]
+fn one_pass_gives_the_lru_counts_of_every_size() {
+    let Some(workload) = public() else { return };
+    let requests = blocks(&workload);
+    let mut distances = StackDistances::new();
+    distances.feed(&requests);
+    let table = [
+        (256, 1_040_289),
+        (1024, 1_028_965),
+        (4096, 1_022_509),
+        (16_384, 1_009_752),
+        (65_536, 857_352),
+        (131_072, 607_167),
+        (262_144, 269_239),
+    ];
+    let counts = distances.at(&table.map(|(size, _)| size));
+    for ((size, misses), counts) in table.into_iter().zip(counts) {
+        assert_eq!(counts.misses(), misses, "{size} blocks");
+        assert_eq!(counts, run(&requests, "lru", size as u32, Map::Full), "{size} blocks");
+    }
+    assert_eq!((distances.blocks(), distances.first_uses()), (269_210, 269_210));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The one definition of the command line: parser, help, man pages and completions come from here.
 
+mod cache;
+
+pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -44,6 +48,9 @@ pub enum Verb {
     /// Serve the device to real clients, with real bytes.
     #[command(subcommand)]
     Serve(ServeVerb),
+    /// Caches of flash or memory in front of disks: what they would do for a workload.
+    #[command(subcommand)]
+    Cache(CacheVerb),
     /// Look into file systems: what each block holds.
     #[command(subcommand)]
     Fs(FsVerb),
@@ -561,6 +568,16 @@ pub enum Listing {
     Policies,
     /// Designs of caches.
     Caches,
+    /// Eviction policies of caches.
+    Evictions,
+    /// Admission policies of caches.
+    Admissions,
+    /// Cleaning policies of caches.
+    Cleanings,
+    /// Kinds of metadata of caches.
+    Metadata,
+    /// Disks and other stores in virtual time, and presets of them.
+    Disks,
     /// Workload generators.
     Workloads,
     /// Trace formats.

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub mod cache;
 pub mod compare;
 pub mod control;
 pub mod fs;

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Stat(args) => commands::stat::run(&args, console),
         Verb::Control(args) => commands::control::run(&args, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
+        Verb::Cache(verb) => commands::cache::run(&verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),
         Verb::List(args) => commands::list::run(&args, console),
         Verb::Completions { shell } => commands::manual::completions(shell, console),

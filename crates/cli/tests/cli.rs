@@ -249,7 +249,13 @@ fn help_manual_and_completions_come_from_one_definition() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(&["man", "--out", dir.path().to_str().unwrap()]);
     assert!(output.status.success(), "{}", stderr(&output));
-    for page in ["nandscape.1", "nandscape-replay.1", "nandscape-compare.1", "nandscape-trace-stats.1"] {
+    for page in [
+        "nandscape.1",
+        "nandscape-replay.1",
+        "nandscape-compare.1",
+        "nandscape-trace-stats.1",
+        "nandscape-cache-simulate.1",
+    ] {
         let text = std::fs::read_to_string(dir.path().join(page)).unwrap();
         assert!(text.contains(".TH"), "{page}");
     }
@@ -268,6 +274,13 @@ fn list_names_every_registry() {
         ("ftls", "page-map"),
         ("victims", "greedy"),
         ("policies", "autostream-mq"),
+        ("evictions", "belady"),
+        ("evictions", "s3-fifo"),
+        ("admissions", "sequential"),
+        ("cleanings", "pi-rate"),
+        ("metadata", "journal"),
+        ("disks", "ram"),
+        ("disks", "article-hdd"),
         ("workloads", "lammps"),
         ("formats", "msr"),
         ("reproductions", "thesis-table-4.2"),

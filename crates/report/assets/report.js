@@ -169,7 +169,28 @@
     };
   };
 
+  // Miss ratios over the size of the cache, a line for each policy.
+  const misses = (figure, view) => {
+    const { lines, knee, in_bytes } = data.caches[+figure.dataset.cache];
+    const drawn = lines.filter((line) => line.values[view].some((v) => v != null));
+    if (!drawn.length) return null;
+    const tables = drawn.map((line) => [line.x, line.values[view]]);
+    const styles = drawn.map((line, i) =>
+      line.is_bound
+        ? { label: line.label, stroke: css("--soft"), dash: [2, 4] }
+        : { label: line.label, stroke: css(`--c${i % COLOURS}`), dash: DASHES[Math.floor(i / COLOURS) % DASHES.length] });
+    if (knee && view === 0) {
+      tables.push([[knee[0]], [knee[1]]]);
+      styles.push({ label: "knee", stroke: css("--ink"), dots: 11 });
+    }
+    return {
+      data: uPlot.join(tables), lines: styles, show: (v) => digits(v), floor: 0, height: 420,
+      x: { label: "size of the cache", show: in_bytes ? bytes : count, log: true },
+    };
+  };
+
   const KINDS = {
+    misses,
     "job-rate": overTime("rate", [(v) => digits(v), count], 0),
     "job-waf": overTime("waf", [(v) => digits(v)], 0),
     "job-read": overTime("read", [nanos], 0),
@@ -198,7 +219,7 @@
     (chart.lines ?? chart.runs.map((run, i) => ({ label: run.label, stroke: colour(run), dash: dash(i, run) }))).map((line) => ({
       ...line,
       width: 1.8,
-      points: { show: !!chart.points, size: 6, fill: line.stroke },
+      points: { show: !!(chart.points || line.dots), size: line.dots ?? 6, fill: line.stroke },
       value: or(chart.show),
     }));
 
@@ -220,7 +241,7 @@
     const y = range(chart.floor, log);
     const options = {
       width: Math.max(240, plot.clientWidth),
-      height: 265,
+      height: chart.height ?? 265,
       padding: [8, 26, 0, 0],
       legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? u.series[i].stroke(u, i) : "transparent") } },
       cursor: {
@@ -232,7 +253,7 @@
       },
       focus: { alpha: 0.3 },
       scales: {
-        x: { time: false, range: chart.x.range ? () => chart.x.range : undefined },
+        x: { time: false, range: chart.x.range ? () => chart.x.range : undefined, ...(chart.x.log ? { distr: 3, log: 2 } : {}) },
         y: { distr: log ? 3 : 1, range: chart.bounds ? () => y(null, ...chart.bounds) : y },
       },
       axes: [
@@ -268,7 +289,7 @@
   }
   const resized = new ResizeObserver(() => {
     for (const { uplot, plot } of cards) {
-      if (uplot && Math.abs(uplot.width - plot.clientWidth) > 1) uplot.setSize({ width: Math.max(240, plot.clientWidth), height: 265 });
+      if (uplot && Math.abs(uplot.width - plot.clientWidth) > 1) uplot.setSize({ width: Math.max(240, plot.clientWidth), height: uplot.height });
     }
   });
   cards.forEach((card) => resized.observe(card.plot));
@@ -361,7 +382,7 @@
         const canvas = card.plot.querySelector("canvas");
         const series = card.uplot ? card.uplot.series.slice(1) : [];
         state.charts.push({
-          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload].join("-"),
+          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache].join("-"),
           series: series.map((s, i) => ({
             label: s.label,
             points: card.uplot.data[i + 1].filter((v) => v != null).length,

@@ -68,7 +68,8 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn line<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
+/// One line, quoted where it must be.
+pub(crate) fn line<'a>(out: &mut String, cells: impl Iterator<Item = &'a str>) {
     for (i, cell) in cells.enumerate() {
         if i > 0 {
             out.push(',');

@@ -10,6 +10,7 @@
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control characters in it
 //! or an HTML page unescaped; the same runs give the same bytes.
 
+pub mod advice;
 mod cached;
 pub mod csv;
 pub mod file;
@@ -22,21 +23,26 @@ pub mod number;
 mod placement;
 pub mod reproduction;
 pub mod shape;
+pub mod simulation;
 mod table;
 pub mod text;
 pub mod workload;
 
+use nandscape_cache::simulate::advice::Advice;
+use nandscape_cache::simulate::curve::Point;
 use nandscape_sim::metrics::Series;
 use nandscape_sim::{JobSeries, RunResult};
 use nandscape_trace::TraceStats;
 use std::path::PathBuf;
 
+pub use advice::{render_advice_csv, render_advice_text};
 pub use csv::render_csv;
 pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;
 pub use html::render_html;
 pub use json::{render_json, render_json_document};
 pub use reproduction::{ReproductionRow, render_reproduction_text};
+pub use simulation::render_simulations_text;
 pub use text::{render_detail, render_text};
 pub use workload::render_workload_text;
 
@@ -88,6 +94,8 @@ pub struct ReportContext {
     pub reproduction: Vec<ReproductionRow>,
     /// Statistics of workloads (`trace stats`), each under its name.
     pub workload_stats: Vec<(String, TraceStats)>,
+    /// Advice on a cache (`cache advise`), with the LRU curve at every size at which it falls.
+    pub advice: Vec<(Advice, Vec<Point>)>,
 }
 
 /// A report could not be made or written.

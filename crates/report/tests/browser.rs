@@ -156,6 +156,12 @@ fn statistics_of_a_workload_draw() {
 }
 
 #[test]
+fn curves_of_caches_draw() {
+    let context = ReportContext { advice: vec![sample::advice("mine")], ..ReportContext::default() };
+    check(&render_html(&[], &context), 1000, &["misses-0"]);
+}
+
+#[test]
 fn a_run_without_a_series_has_no_empty_charts() {
     let mut runs = sample::runs(100);
     for run in &mut runs {

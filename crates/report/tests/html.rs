@@ -45,6 +45,7 @@ fn evil_context() -> ReportContext {
         command: EVIL.into(),
         reproduction: vec![row],
         workload_stats: vec![(EVIL.into(), sample::workload_stats())],
+        advice: vec![sample::advice(EVIL)],
     }
 }
 

@@ -13,6 +13,7 @@
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`caches`]: caches over files and block devices, made, changed and served.
 //! * [`jobs`]: fio job files.
+//! * [`miss_ratio`]: how often caches of a policy and size miss.
 //! * [`neighbours`]: what jobs cost each other, for each layout of sets.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
@@ -27,6 +28,7 @@ pub mod jobs;
 pub mod journal;
 mod keys;
 pub mod memory;
+pub mod miss_ratio;
 pub mod neighbours;
 pub mod partition;
 pub mod presets;

@@ -16,14 +16,33 @@ pub const BELADY: Info = Info {
 /// Not asked for again.
 const NEVER: u64 = u64::MAX;
 
+/// For each request of a stream, when its block is read or written next. The same for caches of any size.
+#[derive(Clone, Debug)]
+pub struct NextUses(Vec<u64>);
+
 /// Runs the whole stream. Memory: 8 B a request, and some 32 B for each different block.
 pub fn belady(requests: &[Request], slots: u32) -> Counts {
-    let next = next_uses(requests);
+    NextUses::of(requests).belady(requests, slots)
+}
+
+impl NextUses {
+    /// Looks through the stream from its end.
+    pub fn of(requests: &[Request]) -> Self {
+        Self(next_uses(requests))
+    }
+
+    /// The best that a cache of so many slots could do with the stream that this was made of.
+    pub fn belady(&self, requests: &[Request], slots: u32) -> Counts {
+        run(requests, &self.0, slots)
+    }
+}
+
+fn run(requests: &[Request], next: &[u64], slots: u32) -> Counts {
     let mut counts = Counts::default();
     // Next use of each cached block, and the same by the latest; entries of the heap that are not current any more are passed over.
     let mut cached = KeyMap::new(bits_for(slots as usize));
     let mut latest: BinaryHeap<(u64, u64)> = BinaryHeap::new();
-    for (request, next) in requests.iter().zip(next) {
+    for (request, &next) in requests.iter().zip(next) {
         let key = request.key().0;
         if request.is_trim() {
             counts.trimmed += u64::from(cached.remove(key).is_some());

@@ -3,14 +3,22 @@
 //! One unit of the cache for each request ([`Request`]); a [`Splitter`] makes them of block requests. The cache starts empty, nothing warms it up, and every
 //! miss is admitted. Memory is proportional to the size of the cache, whatever the length of the stream; only [`belady`] needs the whole of it.
 
+pub mod advice;
 mod belady;
+pub mod curve;
+mod distance;
+mod document;
 mod engine;
 mod index;
+mod sample;
 mod split;
 
-pub use belady::{BELADY, belady};
+pub use belady::{BELADY, NextUses, belady};
+pub use distance::StackDistances;
+pub use document::Row;
 pub use engine::{Simulation, simulation};
-pub use split::{MAX_VOLUMES, Splitter};
+pub use sample::Sampler;
+pub use split::{MAX_VOLUMES, Splitter, Units};
 
 use crate::key::BlockKey;
 use nandscape_core::Op;
@@ -100,6 +108,14 @@ impl Counts {
     /// Misses over requests; 0 without requests.
     pub fn miss_ratio(&self) -> f64 {
         self.misses() as f64 / self.requests().max(1) as f64
+    }
+
+    /// Counts a request as a miss, as it is without a cache. Trims are none.
+    #[inline]
+    pub fn miss(&mut self, request: Request) {
+        if !request.is_trim() {
+            self.count(request, false);
+        }
     }
 
     #[inline]

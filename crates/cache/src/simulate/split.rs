@@ -1,4 +1,4 @@
-//! From requests of a workload to blocks.
+//! From requests of a workload to units of a cache.
 
 use super::Request;
 use crate::key::BlockKey;
@@ -7,41 +7,96 @@ use nandscape_core::{IoRecord, Op};
 /// Volumes that a simulation tells apart.
 pub const MAX_VOLUMES: u32 = 1 << 14;
 
-/// Splits requests into blocks: each block that a read or write touches is one request, in order of addresses; a trim drops the blocks that it covers wholly.
-#[derive(Clone, Copy, Debug)]
-pub struct Splitter {
-    shift: u32,
+/// What a unit of the cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// A block of 2^shift bytes.
+    Block { shift: u32 },
+    /// A request, whatever its length, named by its first byte.
+    Object,
 }
+
+/// Splits requests into blocks: each block that a read or write touches is one request, in order of addresses; a trim drops the blocks that it covers wholly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Splitter(Unit);
 
 impl Splitter {
     /// Blocks of `block_bytes`, a power of two; `None` if it is none.
     pub const fn new(block_bytes: u64) -> Option<Self> {
-        if block_bytes.is_power_of_two() { Some(Self { shift: block_bytes.trailing_zeros() }) } else { None }
+        if block_bytes.is_power_of_two() {
+            Some(Self(Unit::Block { shift: block_bytes.trailing_zeros() }))
+        } else {
+            None
+        }
     }
 
-    /// Appends the blocks of one request.
+    /// One unit a request, whatever its length: two requests ask for the same if they start at the same byte. This is how simulators of object caches read
+    /// block traces; a block cache does not work so.
+    pub const fn objects() -> Self {
+        Self(Unit::Object)
+    }
+
+    /// The block of this request's first byte and one past that of its last, which of them to ask for. Empty for a flush and for what touches nothing.
     ///
     /// # Errors
     ///
     /// In words, if a volume or block number is too large to be told apart.
-    pub fn split(&self, record: &IoRecord, out: &mut Vec<Request>) -> Result<(), String> {
+    pub fn units(&self, record: &IoRecord) -> Result<Units, String> {
         let volume = volume(record)?;
         let end = record.offset.saturating_add(record.len);
-        let blocks = match record.op {
-            Op::Flush => return Ok(()),
-            _ if record.len == 0 => return Ok(()),
-            Op::Read | Op::Write => record.offset >> self.shift..((end - 1) >> self.shift) + 1,
-            Op::Trim | Op::WriteZeroes => {
-                let first =
-                    (record.offset >> self.shift) + u64::from(record.offset & ((1 << self.shift) - 1) != 0);
-                first..end >> self.shift
-            }
+        let (next, end) = match self.0 {
+            _ if record.op == Op::Flush || record.len == 0 => (0, 0),
+            Unit::Object => (record.offset, record.offset + 1),
+            Unit::Block { shift } => match record.op {
+                Op::Trim | Op::WriteZeroes => {
+                    let is_inside = record.offset & ((1 << shift) - 1) != 0;
+                    ((record.offset >> shift) + u64::from(is_inside), end >> shift)
+                }
+                _ => (record.offset >> shift, ((end - 1) >> shift) + 1),
+            },
         };
-        if blocks.end > 1 << 48 {
-            return Err(format!("offset {}: expected a block number below 2^48", record.offset));
+        if end > 1 << BlockKey::BLOCK_BITS {
+            let what = if self.0 == Unit::Object { "a byte" } else { "a block number" };
+            return Err(format!("offset {}: expected {what} below 2^48", record.offset));
         }
-        out.extend(blocks.map(|block| Request::new(BlockKey::new(volume, block), record.op)));
+        Ok(Units { volume, next, end, op: record.op })
+    }
+
+    /// Appends the units of one request.
+    ///
+    /// # Errors
+    ///
+    /// As [`Splitter::units`].
+    pub fn split(&self, record: &IoRecord, out: &mut Vec<Request>) -> Result<(), String> {
+        out.extend(self.units(record)?);
         Ok(())
+    }
+}
+
+/// The units of one request.
+#[derive(Clone, Debug)]
+pub struct Units {
+    volume: u16,
+    next: u64,
+    end: u64,
+    op: Op,
+}
+
+impl Iterator for Units {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        let block = self.next;
+        (block < self.end).then(|| {
+            self.next += 1;
+            Request::new(BlockKey::new(self.volume, block), self.op)
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.end.saturating_sub(self.next)).unwrap_or(usize::MAX);
+        (left, Some(left))
     }
 }
 

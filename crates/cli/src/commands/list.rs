@@ -2,8 +2,14 @@
 
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
+use nandscape_cache::admission::ADMISSIONS;
+use nandscape_cache::cleaning::{CAPS, CLEANINGS};
+use nandscape_cache::eviction::EVICTIONS;
+use nandscape_cache::metadata;
 use nandscape_cache::presets::{PRESETS, Preset};
+use nandscape_cache::simulate::BELADY;
 use nandscape_core::Info;
+use nandscape_disk::registry::DiskPreset;
 use nandscape_stack::{
     config, directives, faults, file_system, host, journal, partition, presets, reproduce,
 };
@@ -17,6 +23,11 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         Listing::Victims,
         Listing::Policies,
         Listing::Caches,
+        Listing::Evictions,
+        Listing::Admissions,
+        Listing::Cleanings,
+        Listing::Metadata,
+        Listing::Disks,
         Listing::Workloads,
         Listing::Formats,
         Listing::Keys,
@@ -42,8 +53,11 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
         if wanted.len() > 1 {
             let _ = writeln!(text, "{}{}:", if i > 0 { "\n" } else { "" }, title(*what));
         }
-        let settings: &Settings =
-            if args.detail && *what == Listing::Caches { &settings_of_cache } else { &|_| Vec::new() };
+        let settings: &Settings = match what {
+            Listing::Caches if args.detail => &settings_of_cache,
+            Listing::Disks if args.detail => &settings_of_disk,
+            _ => &|_| Vec::new(),
+        };
         render(&mut text, &infos(*what), args.detail || *what == Listing::Keys, settings);
     }
     console.result(&text)
@@ -56,6 +70,11 @@ const fn title(what: Listing) -> &'static str {
         Listing::Victims => "victims",
         Listing::Policies => "policies",
         Listing::Caches => "caches",
+        Listing::Evictions => "evictions",
+        Listing::Admissions => "admissions",
+        Listing::Cleanings => "cleanings",
+        Listing::Metadata => "metadata",
+        Listing::Disks => "disks",
         Listing::Workloads => "workloads",
         Listing::Formats => "formats",
         Listing::Keys => "keys",
@@ -70,6 +89,11 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
         Listing::Policies => host::infos(),
         Listing::Caches => PRESETS.iter().map(|preset| preset.info).collect(),
+        Listing::Evictions => EVICTIONS.iter().chain([&BELADY]).copied().collect(),
+        Listing::Admissions => ADMISSIONS.iter().map(|entry| entry.info).collect(),
+        Listing::Cleanings => CLEANINGS.iter().map(|entry| entry.info).collect(),
+        Listing::Metadata => metadata::KINDS.iter().map(|kind| kind.info).collect(),
+        Listing::Disks => disks(),
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
         Listing::Keys => {
@@ -84,6 +108,8 @@ fn infos(what: Listing) -> Vec<Info> {
                 file_system::FS,
                 faults::FAULTS,
                 config::WORKLOAD,
+                // Taken by every cleaning policy.
+                CAPS,
             ]
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
@@ -95,6 +121,31 @@ type Settings = dyn Fn(&str) -> Vec<(String, String)>;
 
 fn settings_of_cache(name: &str) -> Vec<(String, String)> {
     nandscape_cache::presets::find(name).map(Preset::settings).unwrap_or_default()
+}
+
+/// Kinds of stores, then presets of them.
+fn disks() -> Vec<Info> {
+    let preset =
+        |preset: &DiskPreset| Info { name: preset.name, summary: preset.summary, source: "", params: &[] };
+    let kinds = nandscape_disk::registry::DISKS.iter().map(|entry| entry.info);
+    kinds.chain(nandscape_disk::registry::PRESETS.iter().map(preset)).collect()
+}
+
+fn settings_of_disk(name: &str) -> Vec<(String, String)> {
+    let Some(preset) = nandscape_disk::registry::PRESETS.iter().find(|preset| preset.name == name) else {
+        return Vec::new();
+    };
+    let mut settings = vec![("kind".to_owned(), preset.kind.to_owned())];
+    settings.extend(preset.values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    if let Some([read, write, random_read, random_write]) = preset.published_mb_per_s {
+        settings.push((
+            "published MB/s".to_owned(),
+            format!(
+                "{read} and {write} read and written in order, {random_read} and {random_write} at random"
+            ),
+        ));
+    }
+    settings
 }
 
 fn render(text: &mut String, infos: &[Info], with_params: bool, settings: &Settings) {

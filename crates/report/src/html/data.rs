@@ -50,6 +50,7 @@ pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
     json!({
         "groups": groups,
         "runs": runs.into_iter().map(|(_, run)| run).collect::<Vec<_>>(),
+        "caches": super::caches::charts(&context.advice),
         "workloads": super::stats::charts(&context.workload_stats),
     })
 }

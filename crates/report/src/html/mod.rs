@@ -4,6 +4,7 @@
 //! wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that `data.rs` puts into the page.
 
 mod bars;
+mod caches;
 mod config;
 mod data;
 mod escape;
@@ -123,6 +124,9 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("streams", "Streams and placement handles", placement_html(runs)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));
+    }
+    if !context.advice.is_empty() {
+        parts.push(("caches", "Misses by size of the cache", caches::caches(&context.advice)));
     }
     if !context.workload_stats.is_empty() {
         parts.push(("workload", "Workload", stats::workloads(&context.workload_stats)));

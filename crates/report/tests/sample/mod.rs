@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use nandscape_cache::simulate::Counts;
+use nandscape_cache::simulate::advice::{Advice, advise};
+use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
@@ -337,6 +340,31 @@ pub fn workload_stats() -> TraceStats {
         .collect();
     let options = StatsOptions::default();
     TraceStats::of(Records(records.into_iter()), options).expect("the records are fine")
+}
+
+/// Advice on a made-up load, and its LRU curve at twice as many sizes.
+pub fn advice(name: &str) -> (Advice, Vec<Point>) {
+    let counts = |bend: f64, size: u64| {
+        let misses = (1000.0 / (1.0 + size as f64 / bend)) as u64 + 200;
+        let hits = 1200 - misses;
+        Counts {
+            read_hits: hits / 2,
+            read_misses: misses / 3,
+            write_hits: hits - hits / 2,
+            write_misses: misses - misses / 3,
+            ..Counts::default()
+        }
+    };
+    let points = |bend: f64, step: usize| -> Vec<Point> {
+        (2..14u32).step_by(step).map(|i| Point::new(1 << i, 4096, &counts(bend, 1 << i))).collect()
+    };
+    let all = Counts { read_misses: 400, write_misses: 800, ..Counts::default() };
+    let mut base = Advice::of_counts(name, 4096, &all);
+    base.curves = [("lru", 900.0), ("s3-fifo", 700.0), (name, 800.0), ("belady", 300.0)]
+        .map(|(name, bend)| Curve { eviction: name.to_owned(), points: points(bend, 2), knee: None })
+        .into();
+    let lru = points(900.0, 1);
+    (advise(base, &lru), lru)
 }
 
 struct Records(std::vec::IntoIter<Result<IoRecord, TraceError>>);

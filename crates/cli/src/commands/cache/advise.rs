@@ -1,0 +1,54 @@
+//! `nandscape cache advise`.
+
+use super::unit::{BLOCK_BYTES, block, open, slots};
+use crate::args::AdviseArgs;
+use crate::commands::command_line;
+use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use nandscape_core::units;
+use nandscape_report::{ReportContext, render_advice_csv, render_advice_text, render_html, write_atomically};
+use nandscape_stack::miss_ratio::{AdviseCase, AdviseOptions, advise};
+
+/// Finds the curves and what follows from them.
+pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
+    let unit = if args.unit.objects { None } else { Some(block(&args.unit)?.unwrap_or(BLOCK_BYTES)) };
+    let sample = args.sample.as_deref().map(units::parse_share).transpose();
+    let rate = sample.map_err(|error| Failure::usage(format!("--sample {error}")))?;
+    let case = AdviseCase {
+        evictions: args.eviction.clone(),
+        block_bytes: unit,
+        sizes: args.size.iter().map(|size| slots(size, unit)).collect::<Result<_, _>>()?,
+        rate: rate.unwrap_or(1.0),
+    };
+    let reader = open(&args.workload, &args.unit)?;
+    stop_on_ctrl_c()?;
+    let bar = console.progress("advise");
+    let options = AdviseOptions {
+        seed: args.unit.seed,
+        jobs: args.jobs.map(usize::from),
+        stop: Some(&STOP),
+        progress: &|progress| bar.show(progress),
+    };
+    let advised = advise(&args.workload, reader, &case, &options);
+    bar.finish();
+    let advised = advised?;
+    if let Some(path) = &args.csv {
+        let csv = render_advice_csv(&advised.advice, &advised.lru);
+        write_atomically(path, csv.as_bytes()).map_err(Failure::run)?;
+    }
+    if args.json {
+        console.result(&serde_json::to_string_pretty(&advised.advice).expect("plain data"))?;
+    } else {
+        console.result(&render_advice_text(&advised.advice))?;
+    }
+    if let Some(path) = &args.report {
+        let context = ReportContext {
+            title: format!("A cache for {}", args.workload),
+            command: command_line(),
+            advice: vec![(advised.advice, advised.lru)],
+            ..ReportContext::default()
+        };
+        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
+        console.note(&format!("report: {}", path.display()));
+    }
+    Ok(())
+}

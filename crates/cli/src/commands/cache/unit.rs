@@ -1,0 +1,106 @@
+//! What simulations and advice have in common: the workload, the block, sizes.
+
+use crate::args::{Remap, UnitArgs};
+use crate::console::Failure;
+use nandscape_core::units;
+use nandscape_trace::{BoxReader, OpenOptions, Target};
+use std::path::Path;
+
+/// Block where neither the user nor a design says one.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+/// Most blocks of a simulated cache.
+const BLOCKS_MAX: u64 = 1 << 30;
+
+/// The block that was asked for, if any.
+pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>, Failure> {
+    let Some(text) = &args.block else { return Ok(None) };
+    match units::parse_size(text).map_err(|error| Failure::usage(format!("--block {error}")))? {
+        bytes if bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes) => Ok(Some(bytes)),
+        bytes => {
+            Err(Failure::usage(format!("--block {bytes}: expected a power of two from 512 bytes to 1 GiB")))
+        }
+    }
+}
+
+/// Opens the workload once.
+pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure> {
+    if Path::new(workload).extension().is_some_and(|e| e == "fio") {
+        return Err(Failure::usage(format!(
+            "workload '{workload}': which requests a job file makes depends on the device; expected a trace or a generator"
+        )));
+    }
+    let capacity =
+        units::parse_size(&args.capacity).map_err(|error| Failure::usage(format!("--capacity {error}")))?;
+    let reading = &args.reading;
+    let limit = reading.limit.as_deref().map(units::parse_count).transpose();
+    let volumes = reading.volumes.as_deref();
+    let options = OpenOptions {
+        format: reading.format.clone(),
+        columns: reading.columns.clone(),
+        volumes: volumes
+            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
+            .unwrap_or_default(),
+        remap_dense: reading.remap == Some(Remap::Dense),
+        repeat: reading.repeat.unwrap_or(1),
+        time_scale: reading.time_scale.unwrap_or(1.0),
+        limit: limit.map_err(Failure::usage)?,
+        seed: args.seed,
+        ..OpenOptions::default()
+    };
+    let target = Target { capacity_bytes: capacity, page_bytes: BLOCK_BYTES };
+    Ok(nandscape_trace::open(workload, &options, target)?)
+}
+
+/// Blocks of a size in bytes (`64MiB`) or in blocks (`10000b`); `block` is `None` where every request is one object.
+pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32, Failure> {
+    let wrong = |expected: &str| Failure::usage(format!("--size '{}': expected {expected}", text.trim()));
+    let in_blocks = text.trim().strip_suffix('b').filter(|n| n.bytes().all(|c| c.is_ascii_digit()));
+    let blocks = match (in_blocks, block) {
+        (Some(count), _) => count.parse().unwrap_or(u64::MAX),
+        (None, None) => {
+            return Err(wrong("a count of objects such as 10000b, since with --objects none has a size"));
+        }
+        (None, Some(block)) => {
+            let bytes =
+                units::parse_size(text).map_err(|_| wrong("bytes such as 64MiB or blocks such as 10000b"))?;
+            if !bytes.is_multiple_of(block) {
+                return Err(wrong(&format!(
+                    "a multiple of the block of {}, or a number of blocks such as {}b",
+                    units::format_bytes(block),
+                    bytes.div_ceil(block).max(1)
+                )));
+            }
+            bytes / block
+        }
+    };
+    match u32::try_from(blocks) {
+        Ok(slots) if slots > 0 && blocks <= BLOCKS_MAX => Ok(slots),
+        _ => Err(wrong(&format!("1 to {BLOCKS_MAX} blocks"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_bytes_or_blocks() {
+        assert_eq!(slots("64MiB", Some(4096)).unwrap(), 16_384);
+        assert_eq!(slots(" 10000b", Some(4096)).unwrap(), 10_000);
+        assert_eq!(slots("7b", None).unwrap(), 7);
+        for (text, block, expected) in [
+            ("10000", Some(4096), "a multiple of the block of 4 KiB, or a number of blocks such as 3b"),
+            ("0", Some(4096), "1 to 1073741824 blocks"),
+            ("0b", Some(4096), "1 to"),
+            ("99999999999999999999999b", Some(4096), "1 to"),
+            ("b", Some(4096), "1 to"),
+            ("10TiB", Some(4096), "1 to"),
+            ("1MiB", None, "a count of objects"),
+            ("-4k", Some(4096), "bytes such as 64MiB"),
+            ("", Some(4096), "bytes such as 64MiB"),
+        ] {
+            let Err(Failure::Usage(message)) = slots(text, block) else { panic!("'{text}' is accepted") };
+            assert!(message.contains(expected), "'{text}': {message}");
+        }
+    }
+}

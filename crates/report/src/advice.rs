@@ -1,0 +1,147 @@
+//! Advice on a cache for a terminal and for spreadsheets (`cache advise`).
+
+use crate::csv::line;
+use crate::number::{grouped, printable};
+use crate::table::{Head, Table};
+use nandscape_cache::simulate::advice::{Advice, Suggestion};
+use nandscape_cache::simulate::curve::{Knee, Point};
+use nandscape_core::units::format_bytes;
+use std::fmt::Write as _;
+
+/// `131,072 blocks (512 MiB)`.
+pub(crate) fn size(blocks: u64, bytes: u64) -> String {
+    if bytes == 0 {
+        format!("{} objects", grouped(blocks))
+    } else {
+        format!("{} ({} blocks)", format_bytes(bytes), grouped(blocks))
+    }
+}
+
+/// What was asked for, in one line.
+pub(crate) fn asked(advice: &Advice) -> String {
+    let what = if advice.block_bytes == 0 {
+        "objects".to_owned()
+    } else {
+        format!("blocks of {}", format_bytes(advice.block_bytes))
+    };
+    let mut out = format!(
+        "{} requests for {what}, {} read and {} written; {} different",
+        grouped(advice.requests),
+        grouped(advice.reads),
+        grouped(advice.writes),
+        grouped(advice.blocks)
+    );
+    if advice.block_bytes > 0 {
+        let _ = write!(out, " ({})", format_bytes(advice.blocks * advice.block_bytes));
+    }
+    if let Some(sample) = &advice.sample {
+        let _ = write!(
+            out,
+            "; estimated from a sample of {} of the blocks: {} requests for {}",
+            sample.rate,
+            grouped(sample.requests),
+            grouped(sample.blocks)
+        );
+    }
+    out
+}
+
+/// What follows from the curves: a word and a sentence each.
+pub(crate) fn findings(advice: &Advice) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    let of = |s: &Suggestion| format!("{}, {}", size(s.size_blocks, s.size_bytes), printable(&s.eviction));
+    let knee = match &advice.knee {
+        Some(knee) => format!(
+            "{}: {:.4} of the requests miss; up to there a block of cache saves more misses than on average, beyond it less",
+            of(knee),
+            knee.miss_ratio
+        ),
+        None => "none: misses fall evenly as the cache grows, or only when it is large".to_owned(),
+    };
+    out.push(("knee", knee));
+    let lru: Option<&Knee> =
+        advice.curves.iter().find(|c| c.eviction == "lru").and_then(|curve| curve.knee.as_ref());
+    if let Some(knee) = lru {
+        let at = size(knee.size_blocks, knee.size_bytes);
+        out.push(("knee of lru", format!("{at}: {:.4} miss", knee.miss_ratio)));
+    }
+    if let Some(enough) = &advice.enough {
+        let text = format!(
+            "{}: {:.4} miss, within 0.01 of the least at any size here",
+            of(enough),
+            enough.miss_ratio
+        );
+        out.push(("enough", text));
+    }
+    if let Some(first) = advice.ranking.first() {
+        let mut text = format!(
+            "{} over all sizes: misses {:.4} more than the best of each size on average, {:.4} at worst",
+            printable(&first.eviction),
+            first.excess_mean,
+            first.excess_max
+        );
+        for (at, other) in advice.ranking.iter().skip(1).take(2).enumerate() {
+            let joint = if at == 0 { "; then" } else { "," };
+            let _ = write!(text, "{joint} {} ({:.4})", printable(&other.eviction), other.excess_mean);
+        }
+        out.push(("policy", text));
+    }
+    let floor = advice.first_misses as f64 / advice.requests.max(1) as f64;
+    out.push(("floor", format!("{floor:.4} miss in any cache: the first request for each")));
+    out
+}
+
+/// Miss ratios by size and policy, the best of each size marked, and what follows from them.
+pub fn render_advice_text(advice: &Advice) -> String {
+    let mut out = format!("workload {}: {}\n\n", printable(&advice.workload), asked(advice));
+    if advice.requests == 0 {
+        out.push_str("nothing is read or written\n");
+        return out;
+    }
+    let mut table = Table::new();
+    let head = |group: &str, name: &str| Head {
+        group: group.to_owned(),
+        name: printable(name),
+        unit: String::new(),
+        is_left: false,
+    };
+    if advice.block_bytes > 0 {
+        table
+            .column(head("", "size"), advice.best.iter().map(|best| format_bytes(best.size_bytes)).collect());
+    }
+    table.column(head("", "blocks"), advice.best.iter().map(|best| grouped(best.size_blocks)).collect());
+    for curve in &advice.curves {
+        let cells = curve.points.iter().zip(&advice.best).map(|(point, best)| {
+            let mark = if best.eviction == curve.eviction { "*" } else { "" };
+            format!("{mark}{:.4}", point.miss_ratio)
+        });
+        table.column(head("miss ratio, * the least", &curve.eviction), cells.collect());
+    }
+    out.push_str(&table.render());
+    out.push('\n');
+    for (name, text) in findings(advice) {
+        let _ = writeln!(out, "{name:12} {text}");
+    }
+    out
+}
+
+/// Every point as a line; the LRU curve has all of its steps.
+pub fn render_advice_csv(advice: &Advice, lru: &[Point]) -> String {
+    let mut out = String::from(
+        "eviction,size_blocks,size_bytes,hits,misses,miss_ratio,read_hits,read_misses,write_hits,write_misses\n",
+    );
+    for curve in &advice.curves {
+        let points = if curve.eviction == "lru" { lru } else { &curve.points };
+        for p in points {
+            let numbers = [p.size_blocks, p.size_bytes, p.hits, p.misses].map(|n| n.to_string()).into_iter();
+            let sides = [p.read_hits, p.read_misses, p.write_hits, p.write_misses].map(|n| n.to_string());
+            let cells: Vec<String> = std::iter::once(curve.eviction.clone())
+                .chain(numbers)
+                .chain([p.miss_ratio.to_string()])
+                .chain(sides)
+                .collect();
+            line(&mut out, cells.iter().map(String::as_str));
+        }
+    }
+    out
+}

@@ -1,0 +1,140 @@
+//! Miss-ratio curves and what follows from them.
+
+use super::data::number;
+use super::escape::text;
+use super::tables::frame;
+use crate::advice::{asked, findings};
+use crate::number::grouped;
+use nandscape_cache::simulate::advice::Advice;
+use nandscape_cache::simulate::curve::{Curve, Point};
+use nandscape_core::units::format_bytes;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Points of the LRU curve in the page, for each doubling of the size.
+const POINTS_PER_DOUBLING: f64 = 32.0;
+
+/// One part for each workload.
+pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
+    let mut out = String::new();
+    for (at, (advice, _)) in advice.iter().enumerate() {
+        let _ = writeln!(out, "<p class=\"lead\">{}</p>", text(&asked(advice)));
+        let _ = write!(
+            out,
+            "<figure class=\"card chart\" data-chart=\"misses\" data-cache=\"{at}\" aria-labelledby=\"t-misses-{at}\">\n\
+             <div class=\"chart-head\"><div><h4 id=\"t-misses-{at}\">Miss ratio</h4>\
+             <p class=\"about\">misses over requests, by size of the cache; lru at every size, the others at the sizes of the \
+             table</p></div><div class=\"controls\"><div class=\"tabs\" role=\"group\" aria-label=\"View\">"
+        );
+        for (view, name) in ["all", "reads", "writes"].into_iter().enumerate() {
+            let _ = write!(
+                out,
+                "<button type=\"button\" data-view=\"{view}\" aria-pressed=\"{}\">{name}</button>",
+                view == 0
+            );
+        }
+        out.push_str(
+            "</div></div></div>\n<div class=\"plot\"></div>\n\
+             <noscript><p class=\"about\">Drawn by a script; the table does without.</p></noscript></figure>\n",
+        );
+        out.push_str("<h3>What follows</h3>\n<ul class=\"notes\">\n");
+        for (name, finding) in findings(advice) {
+            let _ = writeln!(out, "<li><strong>{name}</strong>: {}</li>", text(&finding));
+        }
+        out.push_str("</ul>\n<h3>Miss ratios</h3>\n");
+        out.push_str(&table(advice));
+    }
+    out
+}
+
+fn table(advice: &Advice) -> String {
+    let mut head =
+        String::from("<tr><th scope=\"col\" class=\"left\">size</th><th scope=\"col\">blocks</th>");
+    for curve in &advice.curves {
+        let _ = write!(head, "<th scope=\"col\">{}</th>", text(&curve.eviction));
+    }
+    head.push_str("</tr>");
+    let mut body = String::new();
+    for (at, best) in advice.best.iter().enumerate() {
+        let size = if best.size_bytes == 0 { String::new() } else { format_bytes(best.size_bytes) };
+        let _ = write!(
+            body,
+            "<tr><th scope=\"row\" class=\"left\">{size}</th><td>{}</td>",
+            grouped(best.size_blocks)
+        );
+        for curve in &advice.curves {
+            let ratio = curve.points[at].miss_ratio;
+            let _ = if best.eviction == curve.eviction {
+                write!(body, "<td><strong>{ratio:.4}</strong></td>")
+            } else {
+                write!(body, "<td>{ratio:.4}</td>")
+            };
+        }
+        body.push_str("</tr>\n");
+    }
+    frame(
+        "Miss ratios",
+        "Misses over requests; the least of each size, Belady's apart, in bold.",
+        &head,
+        &body,
+    )
+}
+
+/// Data of their charts.
+pub(super) fn charts(advice: &[(Advice, Vec<Point>)]) -> Value {
+    advice.iter().map(|(advice, lru)| chart(advice, lru)).collect()
+}
+
+fn chart(advice: &Advice, lru: &[Point]) -> Value {
+    // The best first, so that it has the first colour.
+    let place = |curve: &&Curve| advice.ranking.iter().position(|s| s.eviction == curve.eviction);
+    let mut curves: Vec<&Curve> = advice.curves.iter().collect();
+    curves.sort_by_key(|curve| place(curve).unwrap_or(usize::MAX));
+    let lines: Vec<Value> = curves
+        .into_iter()
+        .map(|curve| {
+            let points = if curve.eviction == "lru" && !lru.is_empty() {
+                with_grid(lru, &curve.points)
+            } else {
+                curve.points.clone()
+            };
+            json!({
+                "label": crate::number::printable(&curve.eviction),
+                "is_bound": place(&curve).is_none(),
+                "x": points.iter().map(|p| number((p.size_blocks * advice.block_bytes.max(1)) as f64)).collect::<Vec<_>>(),
+                "values": [
+                    points.iter().map(|p| number(p.miss_ratio)).collect::<Vec<_>>(),
+                    points.iter().map(|p| share(p.read_misses, p.read_hits)).collect::<Vec<_>>(),
+                    points.iter().map(|p| share(p.write_misses, p.write_hits)).collect::<Vec<_>>(),
+                ],
+            })
+        })
+        .collect();
+    let knee = advice.knee.as_ref().map(|knee| {
+        json!([number((knee.size_blocks * advice.block_bytes.max(1)) as f64), number(knee.miss_ratio)])
+    });
+    json!({ "in_bytes": advice.block_bytes > 0, "lines": lines, "knee": knee })
+}
+
+fn share(misses: u64, hits: u64) -> Value {
+    if misses + hits == 0 { Value::Null } else { number(misses as f64 / (misses + hits) as f64) }
+}
+
+/// Steps within the sizes of the table, so many for each doubling at most.
+fn with_grid(lru: &[Point], grid: &[Point]) -> Vec<Point> {
+    let (Some(first), Some(last)) = (grid.first(), grid.last()) else { return Vec::new() };
+    let bucket = |p: &Point| ((p.size_blocks as f64).log2() * POINTS_PER_DOUBLING) as u64;
+    let inside = lru.iter().filter(|p| (first.size_blocks..=last.size_blocks).contains(&p.size_blocks));
+    let mut points: Vec<Point> = grid.to_vec();
+    points.extend(inside);
+    points.sort_by_key(|p| p.size_blocks);
+    points.dedup_by_key(|p| p.size_blocks);
+    let is_grid = |p: &Point| grid.iter().any(|g| g.size_blocks == p.size_blocks);
+    let mut kept: Vec<Point> = Vec::new();
+    for point in points {
+        if is_grid(&point) || kept.last().is_none_or(|last| bucket(last) != bucket(&point)) {
+            kept.push(point);
+        }
+    }
+    kept
+}

@@ -1,0 +1,238 @@
+//! Miss-ratio curves of many policies over one reading of a workload.
+
+use super::feed::Feed;
+use super::simulate::Replacement;
+use crate::run::RunError;
+use nandscape_cache::Map;
+use nandscape_cache::eviction::EVICTIONS;
+use nandscape_cache::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
+use nandscape_cache::simulate::curve::{Curve, Point};
+use nandscape_cache::simulate::{BELADY, Counts, NextUses, Request, Sampler, StackDistances, simulation};
+use nandscape_core::ParamError;
+use nandscape_sim::Progress;
+use nandscape_trace::BoxReader;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Blocks of a simulated cache over a sample below which an estimate says little.
+const SAMPLE_SLOTS_MIN: f64 = 64.0;
+
+/// What to find out.
+#[derive(Clone, Debug)]
+pub struct AdviseCase {
+    /// Policies by name, with parameters where wanted; empty for all that there are.
+    pub evictions: Vec<String>,
+    /// Bytes of a block, a power of two; `None` counts every request as one object.
+    pub block_bytes: Option<u64>,
+    /// Sizes in blocks; empty for a choice that fits the workload.
+    pub sizes: Vec<u32>,
+    /// Share of the blocks that is looked at; 1 for exact counts.
+    pub rate: f64,
+}
+
+/// How to go about it. Nothing here but the seed changes what is found.
+#[derive(Clone, Copy)]
+pub struct AdviseOptions<'a> {
+    /// Seed of samples and of policies that draw.
+    pub seed: u64,
+    /// Simulations at the same time; `None` for one per core.
+    pub jobs: Option<usize>,
+    /// Set from outside to stop without a result.
+    pub stop: Option<&'a AtomicBool>,
+    /// Called now and then.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Advised {
+    /// The document.
+    pub advice: Advice,
+    /// The LRU curve at every size at which it falls.
+    pub lru: Vec<Point>,
+}
+
+/// The stream, or the sample of it, and its LRU curve.
+struct Stream {
+    requests: Vec<Request>,
+    distances: StackDistances,
+    all: Counts,
+}
+
+/// Reads the workload, then simulates every policy at every size. Memory: 8 B a request of the sample, 16 B with Belady's policy.
+pub fn advise(
+    workload: &str,
+    reader: BoxReader,
+    case: &AdviseCase,
+    options: &AdviseOptions<'_>,
+) -> Result<Advised, RunError> {
+    let start = Instant::now();
+    let names: Vec<String> = if case.evictions.is_empty() {
+        EVICTIONS.iter().chain([&BELADY]).map(|info| info.name.to_owned()).collect()
+    } else {
+        case.evictions.iter().map(|name| name.trim().to_owned()).collect()
+    };
+    let bad = |error: ParamError| RunError::Config(error.into());
+    let policies: Vec<Replacement> =
+        names.iter().map(|name| Replacement::parse(name)).collect::<Result<_, _>>().map_err(bad)?;
+    let sampler = Sampler::new(case.rate, options.seed).map_err(|expected| {
+        bad(ParamError::BadValue { key: "sample".to_owned(), value: case.rate.to_string(), expected })
+    })?;
+    let jobs = options.jobs.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|error| RunError::Threads { jobs, message: error.to_string() })?;
+    let stream = read(workload, reader, case, sampler, options)?;
+    let block = case.block_bytes.unwrap_or(0);
+    let lru_size = (stream.distances.size_max() as f64 / case.rate).round() as u64;
+    let sizes: Vec<u64> = if case.sizes.is_empty() {
+        let smallest = if case.rate < 1.0 { (SAMPLE_SLOTS_MIN / case.rate) as u64 } else { 1 };
+        default_sizes(lru_size.min(1 << 30), smallest)
+    } else {
+        let mut sizes: Vec<u64> = case.sizes.iter().map(|size| u64::from(*size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    };
+    let curves = pool.install(|| curves(&stream, &names, &policies, &sizes, sampler, block, options))?;
+    let mut base = Advice::of_counts(workload, block, &stream.all);
+    let up = |n: u64| (n as f64 / case.rate).round() as u64;
+    base.blocks = up(stream.distances.blocks());
+    base.first_misses = up(stream.distances.first_uses());
+    base.sample = (case.rate < 1.0).then(|| Sample {
+        rate: case.rate,
+        seed: options.seed,
+        requests: stream.requests.len() as u64,
+        blocks: stream.distances.blocks(),
+    });
+    base.curves = curves;
+    let lru = lru_steps(&stream, sampler, block);
+    let mut advice = suggest(base, &lru);
+    advice.wall_s = start.elapsed().as_secs_f64();
+    Ok(Advised { advice, lru })
+}
+
+fn read(
+    workload: &str,
+    reader: BoxReader,
+    case: &AdviseCase,
+    sampler: Sampler,
+    options: &AdviseOptions<'_>,
+) -> Result<Stream, RunError> {
+    let mut feed = Feed::new(reader, workload, &[case.block_bytes]);
+    let mut stream =
+        Stream { requests: Vec::new(), distances: StackDistances::new(), all: Counts::default() };
+    let mut chunk = vec![Vec::new()];
+    loop {
+        feed.fill(&mut chunk).map_err(RunError::Trace)?;
+        if chunk[0].is_empty() {
+            return Ok(stream);
+        }
+        for request in &chunk[0] {
+            stream.all.miss(*request);
+        }
+        chunk[0].retain(|request| sampler.takes(*request));
+        stream.distances.feed(&chunk[0]);
+        stream.requests.extend_from_slice(&chunk[0]);
+        (options.progress)(Progress {
+            preconditioning: false,
+            requests: feed.records(),
+            expected: feed.expected(),
+        });
+        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(RunError::Interrupted);
+        }
+    }
+}
+
+impl Stream {
+    /// Counts of a cache over the sample, as those of one over all.
+    fn corrected(&self, counts: &Counts, sampler: Sampler) -> Counts {
+        let (reads, writes) = (self.all.read_misses, self.all.write_misses);
+        if sampler.rate() < 1.0 { sampler.corrected(counts, reads, writes) } else { *counts }
+    }
+}
+
+fn curves(
+    stream: &Stream,
+    names: &[String],
+    policies: &[Replacement],
+    sizes: &[u64],
+    sampler: Sampler,
+    block: u64,
+    options: &AdviseOptions<'_>,
+) -> Result<Vec<Curve>, RunError> {
+    let scaled: Vec<u32> = sizes
+        .iter()
+        .map(|size| {
+            sampler.scaled(*size).ok_or_else(|| {
+                RunError::Config(
+                    ParamError::BadValue {
+                        key: "size".to_owned(),
+                        value: size.to_string(),
+                        expected: format!(
+                            "at least {} blocks with a sample of {}",
+                            (1.0 / sampler.rate()).ceil(),
+                            sampler.rate()
+                        ),
+                    }
+                    .into(),
+                )
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let next = policies
+        .iter()
+        .any(|policy| matches!(policy, Replacement::Belady))
+        .then(|| NextUses::of(&stream.requests));
+    let lru = stream.distances.at(&scaled.iter().map(|slots| u64::from(*slots)).collect::<Vec<_>>());
+    let tasks: Vec<(usize, usize)> =
+        (0..policies.len()).flat_map(|policy| (0..sizes.len()).map(move |size| (policy, size))).collect();
+    let done = AtomicU64::new(0);
+    let run = |&(policy, size): &(usize, usize)| -> Result<Point, RunError> {
+        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(RunError::Interrupted);
+        }
+        let counts = match &policies[policy] {
+            Replacement::Belady => next.as_ref().expect("made for it").belady(&stream.requests, scaled[size]),
+            Replacement::Policy(spec) if spec.info().name == "lru" => lru[size],
+            Replacement::Policy(spec) => {
+                let mut cache =
+                    simulation(spec, scaled[size], Map::Full, options.seed).map_err(|expected| {
+                        let value = scaled[size].to_string();
+                        RunError::Config(
+                            ParamError::BadValue { key: "size".to_owned(), value, expected }.into(),
+                        )
+                    })?;
+                cache.feed(&stream.requests);
+                cache.counts()
+            }
+        };
+        let all = tasks.len() as u64 * stream.requests.len() as u64;
+        let requests = (done.fetch_add(1, Ordering::Relaxed) + 1) * stream.requests.len() as u64;
+        (options.progress)(Progress { preconditioning: false, requests, expected: Some(all) });
+        Ok(Point::new(sizes[size], block, &stream.corrected(&counts, sampler)))
+    };
+    let points: Vec<Point> = tasks.par_iter().map(run).collect::<Result<_, _>>()?;
+    let curve = |(name, points): (&String, &[Point])| Curve {
+        eviction: name.clone(),
+        points: points.to_vec(),
+        knee: None,
+    };
+    Ok(names.iter().zip(points.chunks(sizes.len())).map(curve).collect())
+}
+
+/// The LRU curve at every size at which it falls; of a sample, at the sizes that its steps stand for.
+fn lru_steps(stream: &Stream, sampler: Sampler, block: u64) -> Vec<Point> {
+    let steps = stream.distances.steps();
+    let size = |step: u64| (step as f64 / sampler.rate()).round() as u64;
+    stream
+        .distances
+        .at(&steps)
+        .iter()
+        .zip(&steps)
+        .map(|(counts, step)| Point::new(size(*step), block, &stream.corrected(counts, sampler)))
+        .collect()
+}
