@@ -100,6 +100,32 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(())
     }
 
+    /// A host page found no room in its stream, though there are free pages enough, in partly written blocks of other streams: losses of power can
+    /// leave many of those. Collects until the stream has room. Any block goes whose pages find room with their like.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room_after(
+        &mut self,
+        error: FtlError,
+        domain: usize,
+        log: usize,
+        at: SimTime,
+    ) -> Result<(), FtlError> {
+        let FtlError::DeviceFull { reason, needed_pages, .. } = error else { return Err(error) };
+        if self.domains[domain].pieces.is_none() {
+            return Err(self.full(reason, needed_pages));
+        }
+        self.finish_in_hand(domain, at)?;
+        while self.domains[domain].room(log, true) == 0 {
+            if let Some(victim) = self.domains[domain].emptiest_that_fits(&self.blocks.infos) {
+                self.collect(domain, victim, Cause::Gc, at)?;
+            } else if !self.domains[domain].close_leftover(&mut self.blocks.infos, self.seq) {
+                return Err(self.full("no block can be collected for the stream", 1));
+            }
+        }
+        Ok(())
+    }
+
     /// The next victim, if collecting can gain anything and there is room for what the victim holds.
     fn choose(&mut self, domain: usize, without_gain: &mut u64) -> Option<u32> {
         let this = &mut self.domains[domain];
@@ -341,6 +367,7 @@ impl<D: FlashDevice> PageMap<D> {
         let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
         self.failed.push((domain, block));
         self.attention = true;
+        self.has_lost_blocks = true;
     }
 
     fn has_room_for(&self, domain: usize, block: u32) -> bool {
@@ -351,6 +378,7 @@ impl<D: FlashDevice> PageMap<D> {
     fn retire(&mut self, domain: usize, block: u32) {
         let count = self.device.erase_count(BlockId(block));
         self.device.mark_bad(BlockId(block));
+        self.has_lost_blocks = true;
         let this = &mut self.domains[domain];
         this.retire(block, count, &mut self.blocks.infos);
         if this.good_blocks < this.needed_blocks {
@@ -407,7 +435,13 @@ impl<D: FlashDevice> PageMap<D> {
         self.domains.iter().any(|domain| domain.good_blocks < domain.needed_blocks)
     }
 
-    pub(super) fn full(&self, reason: &'static str, needed_pages: u64) -> FtlError {
+    /// There is no room. Where blocks have failed that is why, and it stays so.
+    #[cold]
+    pub(super) fn full(&mut self, reason: &'static str, needed_pages: u64) -> FtlError {
+        if self.has_lost_blocks { self.stop(TOO_FEW_BLOCKS) } else { self.device_full(reason, needed_pages) }
+    }
+
+    pub(super) fn device_full(&self, reason: &'static str, needed_pages: u64) -> FtlError {
         let good: u64 = self.domains.iter().map(|domain| u64::from(domain.good_blocks)).sum();
         FtlError::DeviceFull {
             reason,

@@ -579,6 +579,25 @@ impl Domain {
             .min_by_key(|block| infos[*block as usize].valid)
     }
 
+    /// As [`Self::emptiest`] of those whose pages find room and that gain something.
+    pub fn emptiest_that_fits(&self, infos: &[BlockInfo]) -> Option<u32> {
+        let valid = |block: &u32| infos[*block as usize].valid;
+        let fits = |block: &u32| {
+            infos[*block as usize].state == BlockState::Sealed
+                && valid(block) < self.pages_per_block
+                && u64::from(valid(block)) <= self.room(self.target(*block, false), false)
+        };
+        (self.base..self.base + self.blocks).filter(fits).min_by_key(valid)
+    }
+
+    /// Gives up what is unwritten of a block that waits to be written on; whether there was one.
+    pub fn close_leftover(&mut self, infos: &mut [BlockInfo], now: u64) -> bool {
+        let Some(Leftover { block, next, .. }) = self.leftovers.pop() else { return false };
+        self.free_pages -= u64::from(self.pages_per_block - next);
+        self.seal(block, infos, now);
+        true
+    }
+
     /// Open blocks when every log in use has all of its own.
     fn open_slots(&self) -> u32 {
         self.logs.iter().filter(|log| log.active).map(|log| log.shape.slots).sum()

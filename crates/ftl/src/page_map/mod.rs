@@ -73,6 +73,8 @@ pub struct PageMap<D> {
     rmw: bool,
     /// Something is wrong: see [`PageMap::attend`].
     attention: bool,
+    /// Blocks have failed since the device was new.
+    has_lost_blocks: bool,
     /// Why nothing is written any more.
     stopped: Option<&'static str>,
     /// Blocks that failed a program and still hold data.
@@ -128,6 +130,7 @@ impl<D: FlashDevice> PageMap<D> {
             deferred: false,
             rmw: config.rmw,
             attention: false,
+            has_lost_blocks: (0..geometry.blocks()).any(|block| device.is_grown_bad(BlockId(block))),
             stopped: None,
             failed: Vec::new(),
             moves: Vec::with_capacity(geometry.pages_per_block as usize),
@@ -183,7 +186,13 @@ impl<D: FlashDevice> PageMap<D> {
         let issue = Issue::new(at, Cause::Host);
         // The map entry is likely to be a cache miss. Asked for now, it arrives while the program is submitted.
         let old = self.map.get(span.lpn);
-        let (page, done) = self.append(domain, log, span.lpn, None, self.page_bytes, data, issue)?;
+        let (page, done) = match self.append(domain, log, span.lpn, None, self.page_bytes, data, issue) {
+            Ok(written) => written,
+            Err(error) => {
+                self.make_room_after(error, domain, log, at)?;
+                self.append_after(domain, log, span.lpn, data, issue)?
+            }
+        };
         self.sectors.set(span.lpn, self.sectors.whole());
         self.remap(domain, span.lpn, page, old);
         Ok(done)
@@ -236,7 +245,7 @@ impl<D: FlashDevice> PageMap<D> {
             } else {
                 let is_host = issue.cause == Cause::Host;
                 let Some(with_room) = this.find_frontier(log, is_host, &mut self.blocks.infos) else {
-                    return Err(self.full("no block that the log may write has room", 1));
+                    return Err(self.device_full("no block that the log may write has room", 1));
                 };
                 log = with_room;
                 // The block may have been free before erases that a loss of power would undo.
@@ -262,6 +271,20 @@ impl<D: FlashDevice> PageMap<D> {
                 Err(error) => return Err(self.refused(error)),
             }
         }
+    }
+
+    /// As [`Self::append`] of a whole host page, out of line.
+    #[cold]
+    #[inline(never)]
+    fn append_after(
+        &mut self,
+        domain: usize,
+        log: usize,
+        lpn: Lpn,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<(Ppn, Token), FtlError> {
+        self.append(domain, log, lpn, None, self.page_bytes, data, issue)
     }
 
     /// Unmaps pages. Unmapped stretches are skipped a chunk at a time.

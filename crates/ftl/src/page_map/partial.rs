@@ -58,10 +58,17 @@ impl<D: FlashDevice> PageMap<D> {
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<Token, FtlError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.write_merged(domain, span, log, data, &mut buffer, at);
-        self.buffer = buffer;
-        result
+        let merge = |this: &mut Self| {
+            let mut buffer = std::mem::take(&mut this.buffer);
+            let result = this.write_merged(domain, span, log, data, &mut buffer, at);
+            this.buffer = buffer;
+            result
+        };
+        merge(self).or_else(|error| {
+            // Collection needs the buffer as well.
+            self.make_room_after(error, domain, log, at)?;
+            merge(self)
+        })
     }
 
     fn write_merged(
