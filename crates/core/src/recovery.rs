@@ -2,6 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What a start began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoverySource {
+    /// The newest checkpoint.
+    #[default]
+    Checkpoint,
+    /// The one before, since the newest is damaged.
+    OlderCheckpoint,
+    /// The OOB of every page, since no checkpoint is whole.
+    Scan,
+}
+
 /// How a device with a journal was opened. Counts are of this start alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryReport {
@@ -23,19 +36,28 @@ pub struct RecoveryReport {
     pub live_pages: u64,
     /// Flash pages read of the journal and checkpoint.
     pub metadata_pages: u64,
+    /// What the start began with.
+    #[serde(default)]
+    pub source: RecoverySource,
+    /// Why that is not the newest checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 impl RecoveryReport {
     /// What was found and done, in one line for people.
     pub fn summary(&self) -> String {
         let n = |count: u64| thousands(count);
-        if self.checkpoint == 0 {
-            return "a new device".to_owned();
-        }
+        let from = match self.source {
+            RecoverySource::Checkpoint if self.checkpoint == 0 => return "a new device".to_owned(),
+            RecoverySource::Checkpoint => format!("checkpoint {}", n(self.checkpoint)),
+            RecoverySource::OlderCheckpoint => format!("the older checkpoint {}", n(self.checkpoint)),
+            RecoverySource::Scan => "no checkpoint, all pages".to_owned(),
+        };
+        let damage = self.damage.as_ref().map_or_else(String::new, |damage| format!(" ({damage})"));
         format!(
-            "{}: checkpoint {}, {} map entries, {} blocks / {} pages scanned, {} torn, {} drop records; {} pages hold data",
+            "{}: {from}{damage}, {} map entries, {} blocks / {} pages scanned, {} torn, {} drop records; {} pages hold data",
             if self.was_clean { "clean" } else { "not shut down" },
-            n(self.checkpoint),
             n(self.map_entries),
             n(self.scanned_blocks),
             n(self.scanned_pages),
@@ -80,6 +102,20 @@ mod tests {
             report.summary(),
             "not shut down: checkpoint 7, 1,012,345 map entries, 801 blocks / 200,123 pages scanned, 3 torn, \
              17 drop records; 1,000 pages hold data"
+        );
+        let report = RecoveryReport {
+            source: RecoverySource::OlderCheckpoint,
+            damage: Some("page 5 is damaged".to_owned()),
+            ..report
+        };
+        assert!(
+            report
+                .summary()
+                .starts_with("not shut down: the older checkpoint 7 (page 5 is damaged), 1,012,345 map")
+        );
+        let report = RecoveryReport { source: RecoverySource::Scan, checkpoint: 0, ..report };
+        assert!(
+            report.summary().starts_with("not shut down: no checkpoint, all pages (page 5 is damaged), ")
         );
     }
 }

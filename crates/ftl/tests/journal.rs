@@ -196,9 +196,9 @@ fn an_erase_waits_for_every_program_before_it() {
 fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
     for has_free_order in [false, true] {
         let nand = flash(has_free_order, &[]).medium().clone();
-        // Three programs make the first checkpoint; the fourth of the host fails.
+        // Seven programs make the first checkpoint; the fifth of the host fails.
         let plan =
-            FaultPlan { script: vec![Scripted { at: 7, fault: Fault::Program }], ..FaultPlan::default() };
+            FaultPlan { script: vec![Scripted { at: 11, fault: Fault::Program }], ..FaultPlan::default() };
         let device = Timed::new(Faults::new(nand, plan).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
         let options = JournalOptions { interval: Some(6), ..JournalOptions::default() };
         let mut device = Journal::open(device, options).unwrap();

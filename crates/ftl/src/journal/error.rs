@@ -90,11 +90,19 @@ pub enum Sabotage {
     IgnoreScan,
     /// A new checkpoint does not repeat the records made since it began.
     ForgetRepeats,
+    /// A checkpoint does not tell which of the journal's own blocks have failed.
+    ForgetFailed,
+    /// Pages of records are written once.
+    RecordsOnce,
+    /// A start that cannot use the newest checkpoint does not look at what it says was dropped.
+    IgnoreHeld,
+    /// A start that cannot use the newest checkpoint does not look at the records after it.
+    IgnoreLater,
 }
 
 impl Sabotage {
-    /// Every way to break it.
-    pub const ALL: [Self; 8] = [
+    /// Ways to break it that a loss of power shows.
+    pub const BY_CUTS: [Self; 8] = [
         Self::IgnoreDrops,
         Self::EraseWithoutWait,
         Self::EraseBeforeJournal,
@@ -104,4 +112,7 @@ impl Sabotage {
         Self::IgnoreScan,
         Self::ForgetRepeats,
     ];
+
+    /// Ways to break it that damaged pages of the journal show.
+    pub const BY_DAMAGE: [Self; 3] = [Self::RecordsOnce, Self::IgnoreHeld, Self::IgnoreLater];
 }

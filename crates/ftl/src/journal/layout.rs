@@ -1,6 +1,9 @@
 //! How many blocks the journal needs, and which it takes.
 
-use super::format::{HEADER_BYTES, Header, RECORD_BYTES, Table};
+use super::format::HEADER_BYTES;
+use super::held;
+use super::records::RECORD_BYTES;
+use super::shape::{Header, Table};
 use nandscape_core::{BlockId, FlashDevice, Geometry, UnitId};
 
 /// Sizes that follow from the shape of a device.
@@ -12,7 +15,7 @@ pub(super) struct Layout {
     pub has_bits: bool,
     /// Map entries of a page.
     pub slice: u32,
-    /// Pages of a checkpoint with a full map, its first and its last page included.
+    /// Pages of a checkpoint with a full map, its first and its last page included, and what is there twice.
     pub checkpoint_pages: u32,
     /// Pages for records in each region.
     pub record_pages: u32,
@@ -23,11 +26,11 @@ pub(super) struct Layout {
 }
 
 /// Pages for records below which a checkpoint would follow the other.
-const LEAST_RECORD_PAGES: u32 = 3;
+const LEAST_RECORD_PAGES: u32 = 4;
 
 impl Layout {
-    /// `record_pages`: as asked for; by default as many as a checkpoint has, so that records that force a checkpoint at most double what
-    /// is written.
+    /// `record_pages`: as asked for; by default as many as header, table and map have, so that records that force a checkpoint at most double
+    /// what is written.
     pub fn new(geometry: &Geometry, has_bits: bool, record_pages: Option<u32>) -> Self {
         let payload = geometry.page_bytes as usize - HEADER_BYTES;
         let parts = |bytes: usize| bytes.div_ceil(payload) as u32;
@@ -35,11 +38,12 @@ impl Layout {
             parts(Table::record_bytes(geometry.pages_per_block, has_bits) * geometry.blocks() as usize);
         let slice = payload as u32 / 4;
         let map = geometry.pages().div_ceil(slice);
+        let held = geometry.pages().div_ceil(held::pages_of(payload));
         let mut pool_blocks = 3;
         loop {
             let header = parts(Header::bytes(pool_blocks as usize));
-            let checkpoint_pages = header + table + map + 1;
-            let record_pages = record_pages.unwrap_or(checkpoint_pages).max(LEAST_RECORD_PAGES);
+            let checkpoint_pages = 2 * (header + held + 1) + table + map;
+            let record_pages = record_pages.unwrap_or(header + table + map + 1).max(LEAST_RECORD_PAGES);
             let region_blocks = (checkpoint_pages + record_pages).div_ceil(geometry.pages_per_block);
             let needed = 2 * region_blocks + (region_blocks / 8).max(1);
             if needed <= pool_blocks {
@@ -108,7 +112,7 @@ mod tests {
         }
         // 64 GiB: 16 blocks of 16384.
         let layout = Layout::new(&geometry(8, 2048, 256, 16384), false, None);
-        assert!(layout.pool_blocks < 40 && layout.checkpoint_pages < 1050, "{layout:?}");
+        assert!(layout.pool_blocks < 40 && layout.checkpoint_pages < 1110, "{layout:?}");
     }
 
     #[test]

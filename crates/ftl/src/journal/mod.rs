@@ -13,29 +13,38 @@
 //! * a block that still holds the newest version of a logical page is not erased: that would be a bug of the layer;
 //! * pages of the journal are programmed one after the other, so that a durable one implies those before it. The last page of a
 //!   checkpoint also waits for every program and erase before it, of which its map and its table tell; a checkpoint without its last page does not exist;
-//! * blocks of a checkpoint are erased only when the next one is complete.
+//! * blocks of a checkpoint are erased only when the next one is complete;
+//! * what no other page tells is written twice: records, the pages that hold something, the last page of a checkpoint. So whatever page of the
+//!   journal is lost, an older checkpoint or the OOB of all pages gives the rest.
 //!
 //! Byte layout: `docs/formats/journal.md`.
 
+mod checkpoint;
 mod error;
 mod format;
+mod held;
 mod layout;
+mod load;
 mod newest;
+mod open;
+mod pool;
+mod records;
 mod recover;
 mod scan;
+mod shape;
 mod writer;
 
 pub use error::{JournalError, JournalOptions, Sabotage};
 
-use format::Record;
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
     BlockId, Capabilities, Cause, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Lpn,
     MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 use newest::Newest;
-use recover::read_oob;
-use writer::Meta;
+use pool::Meta;
+use records::Record;
+use scan::read_oob;
 
 /// Sequence numbers of host writes and drops go in steps of this; in between a number counts how often the data was copied, so that the
 /// copy made last is the newest one.

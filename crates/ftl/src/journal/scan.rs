@@ -1,12 +1,26 @@
 //! What happened since a checkpoint: pages programmed, pages dropped.
 
 use super::error::Sabotage;
-use super::format::{Record, Table};
 use super::newest::Newest;
-use super::recover::read_oob;
+use super::records::Record;
+use super::shape::Table;
 use nandscape_core::recovery::RecoveryReport;
-use nandscape_core::{BlockId, FlashDevice, FlashError, Lpn, Ppn};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
 use std::collections::BTreeMap;
+
+/// What a page read during a start gives: its OOB, or `None` if it is torn.
+pub(super) fn read_oob<D: FlashDevice>(
+    device: &mut D,
+    page: Ppn,
+    data: Option<&mut [u8]>,
+) -> Result<Option<Oob>, FlashError> {
+    let transfer = data.as_ref().map_or(0, |data| data.len() as u32);
+    match device.read(page, transfer, data, Issue::new(SimTime::ZERO, Cause::Meta)) {
+        Ok(read) => Ok(Some(read.oob)),
+        Err(FlashError::Uncorrectable { .. } | FlashError::BadBlock { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// A version of a logical page. Ordered by age; of equal copies the one that was read last counts as the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +38,6 @@ pub(super) struct Scan {
     versions: Vec<Version>,
     places: Vec<Ppn>,
     drops: Dropped,
-    drop_records: u64,
     last_seq: u64,
 }
 
@@ -36,7 +49,6 @@ impl Scan {
             versions: Vec::new(),
             places: Vec::new(),
             drops: Dropped::default(),
-            drop_records: 0,
             last_seq: 0,
         }
     }
@@ -46,7 +58,6 @@ impl Scan {
         match *record {
             Record::Drop { first, count, seq } => {
                 self.last_seq = self.last_seq.max(seq);
-                self.drop_records += 1;
                 if self.sabotage != Sabotage::IgnoreDrops {
                     self.drops.add(first, first.saturating_add(count), seq);
                 }
@@ -54,10 +65,6 @@ impl Scan {
             Record::Place { page } => self.places.push(Ppn(page)),
             Record::Retire { .. } => {}
         }
-    }
-
-    pub const fn drops(&self) -> u64 {
-        self.drop_records
     }
 
     fn read<D: FlashDevice>(

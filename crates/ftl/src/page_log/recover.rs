@@ -10,7 +10,7 @@ use crate::error::FtlBuildError;
 use crate::parts::base::Base;
 use crate::parts::order;
 use crate::parts::page_table::PageTable;
-use nandscape_core::{BlockId, FlashDevice, FtlError, Geometry, Info, Params};
+use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token};
 
 /// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid page.
 const LEAST_RESERVE: u32 = 2;
@@ -62,7 +62,14 @@ pub(super) fn open<D: FlashDevice>(
             (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
         }
     };
-    let erased = spares::restore(&mut base, &mut found, &sets).map_err(|error| refused(info, &error))?;
+    let erased = match spares::restore(&mut base, &mut found, &sets) {
+        // Nothing can be written any more; what is there can be read.
+        Err(FtlError::Flash(FlashError::ReadOnly { reason })) => {
+            base.read_only = Some(reason);
+            Token::NONE
+        }
+        restored => restored.map_err(|error| refused(info, &error))?,
+    };
     space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
     match collection {
         Collection::Blocks => form_blocks(&base, &found, &mut space),

@@ -223,12 +223,12 @@ mod tests {
     use nandscape_core::{Capabilities, Extent, Ftl as _, Geometry, Issue, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
 
-    /// The journal keeps blocks 9, 10, 11, 22 and 23: a row of each of blocks 0 to 8, and block 21 belongs to none.
+    /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to none.
     const GEOMETRY: Geometry = Geometry {
         channels: 2,
         dies_per_channel: 1,
         planes_per_die: 1,
-        blocks_per_plane: 12,
+        blocks_per_plane: 13,
         pages_per_block: 4,
         page_bytes: 512,
         sector_bytes: 512,
@@ -270,14 +270,14 @@ mod tests {
     /// Writes logical pages from this one on, something to every block that is still erased, and pads what is left of the rows.
     fn fill(flash: &mut Flash, mut lpn: u32) -> u32 {
         for _ in 0..4 {
-            for block in (2..9).chain(14..21) {
+            for block in (2..9).chain(15..22) {
                 if lpn < 14 * 4 {
                     write(flash, block, lpn);
                     lpn += 1;
                 }
             }
         }
-        for block in (0..9).chain(12..21) {
+        for block in (0..9).chain(13..22) {
             while flash.write_pointer(BlockId(block)) < 4 {
                 put(flash, block, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, Cause::Gc);
             }
@@ -293,15 +293,15 @@ mod tests {
         PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap()
     }
 
-    /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 12 or block 13, but the original of the page in block 12
+    /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 13 or block 14, but the original of the page in block 13
     /// is in block 0.
     #[test]
     fn a_dead_block_that_one_unit_needs_is_not_brought_back_for_another() {
         let mut flash = flash(new_nand());
         let original = write(&mut flash, 0, 0);
-        copy(&mut flash, original, 12, mark(12, 0));
+        copy(&mut flash, original, 13, mark(13, 0));
         let original = write(&mut flash, 1, 1);
-        copy(&mut flash, original, 13, mark(1, 0));
+        copy(&mut flash, original, 14, mark(1, 0));
         for lpn in 2..5 {
             write(&mut flash, 1, lpn);
         }
@@ -310,7 +310,7 @@ mod tests {
         log.check_invariants();
         assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
         let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
-        assert!(is_erased(0) && is_erased(13) && !is_erased(12));
+        assert!(is_erased(0) && is_erased(14) && !is_erased(13));
         for lpn in 0..lpn {
             let mut data = [0; 512];
             log.read(Extent::new(u64::from(lpn) * 512, 512), Some(&mut data), SimTime::ZERO).unwrap();
@@ -322,17 +322,17 @@ mod tests {
     #[test]
     fn what_was_filled_together_is_thrown_away_together() {
         let mut flash = flash(new_nand());
-        let originals = [write(&mut flash, 0, 0), write(&mut flash, 12, 1)];
-        copy(&mut flash, originals[0], 13, mark(1, 0));
+        let originals = [write(&mut flash, 0, 0), write(&mut flash, 13, 1)];
+        copy(&mut flash, originals[0], 14, mark(1, 0));
         copy(&mut flash, originals[1], 1, mark(1, 0));
         write(&mut flash, 0, 2);
-        write(&mut flash, 12, 3);
+        write(&mut flash, 13, 3);
         fill(&mut flash, 4);
         let log = start(&flash);
         log.check_invariants();
         assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
         let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
-        assert!(is_erased(1) && is_erased(13));
+        assert!(is_erased(1) && is_erased(14));
     }
 
     #[test]

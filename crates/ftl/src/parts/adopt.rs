@@ -95,8 +95,18 @@ impl<D: FlashDevice> Adoption<'_, D> {
         if holders.is_empty() {
             return Ok(NOWHERE);
         }
-        if holders.len() > 1 && self.throw_away(logical, &holders)? {
-            holders = self.holders(logical);
+        if holders.len() > 1 {
+            match self.throw_away(logical, &holders) {
+                Err(FtlError::Flash(FlashError::ReadOnly { .. })) => {
+                    self.strand(logical, &holders);
+                    return Ok(NOWHERE);
+                }
+                thrown => {
+                    if thrown? {
+                        holders = self.holders(logical);
+                    }
+                }
+            }
         }
         if let Some(place) = self.as_it_is(logical, &holders)? {
             self.logs -= u32::from(place.log != NONE);
@@ -228,6 +238,11 @@ impl<D: FlashDevice> Adoption<'_, D> {
                 Err(FtlError::Flash(FlashError::ProgramFailed { page })) => {
                     self.pool.note_failure(self.base, page);
                     self.pool.abandon(target);
+                }
+                Err(FtlError::Flash(FlashError::ReadOnly { .. })) => {
+                    self.pool.abandon(target);
+                    self.strand(logical, holders);
+                    return Ok(NONE);
                 }
                 Err(error) => return Err(error),
             }

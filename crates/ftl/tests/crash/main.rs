@@ -3,12 +3,16 @@
 //!
 //! `CRASH_POINTS` sets how many cuts the tests try together; `make crash` tries millions. A failure prints the command that repeats it.
 
+mod damage;
 mod journal;
 mod setups;
 
+use nandscape_core::recovery::RecoverySource;
 use nandscape_ftl::JournalOptions;
 use nandscape_ftl::journal::Sabotage;
-use nandscape_testkit::crash::{Tally, campaign, finds, points_from_environment};
+use nandscape_testkit::crash::{Setup, Tally, campaign, finds, points_from_environment};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// Cuts that all tests of this file try together.
 const POINTS: u64 = 110_000;
@@ -93,9 +97,76 @@ fn the_journal_survives_every_cut() {
     assert!(tally.erases > 0 && tally.rows > 0, "{tally}");
 }
 
+/// Tries a layer whose journal is damaged while the power is off.
+fn survives_damage(layer: &'static str, test: &str) {
+    let points = points_from_environment(POINTS, 2);
+    let command = format!("cargo test -p nandscape-ftl --test crash {test} -- --exact --nocapture");
+    let setup =
+        Setup { name: format!("{layer} damaged"), damage: Some(damage::damage), ..setups::quick(layer) };
+    campaign(&format!("{layer} damaged"), &[setup], points, &command);
+}
+
+#[test]
+fn page_map_survives_damage_of_its_journal() {
+    survives_damage("page-map", "page_map_survives_damage_of_its_journal");
+}
+
+#[test]
+fn pm_gcl_survives_damage_of_its_journal() {
+    survives_damage("pm-gcl", "pm_gcl_survives_damage_of_its_journal");
+}
+
+#[test]
+fn pm_gcc_survives_damage_of_its_journal() {
+    survives_damage("pm-gcc", "pm_gcc_survives_damage_of_its_journal");
+}
+
+#[test]
+fn sbm_gcl_survives_damage_of_its_journal() {
+    survives_damage("sbm-gcl", "sbm_gcl_survives_damage_of_its_journal");
+}
+
+#[test]
+fn hsbm_gcl_survives_damage_of_its_journal() {
+    survives_damage("hsbm-gcl", "hsbm_gcl_survives_damage_of_its_journal");
+}
+
+fn damaged(sabotage: Sabotage) -> Setup<'static> {
+    let options = JournalOptions { interval: Some(40), sabotage, ..JournalOptions::default() };
+    Setup { damage: Some(damage::damage), ..journal::setup("damaged journal", options) }
+}
+
+#[test]
+fn a_damaged_journal_loses_nothing_and_says_what_it_used() {
+    let points = points_from_environment(POINTS, 5);
+    let command = "cargo test -p nandscape-ftl --test crash a_damaged_journal_loses_nothing_and_says_what_it_used -- --exact --nocapture";
+    let sources = Mutex::new(BTreeMap::new());
+    let plain = damaged(Sabotage::None);
+    let open = |device| {
+        let layer = (plain.open)(device)?;
+        let report = layer.device().recovery().ok_or("no report")?;
+        assert_eq!(report.damage.is_some(), report.source != RecoverySource::Checkpoint, "{report:?}");
+        *sources.lock().expect("no panic").entry(format!("{:?}", report.source)).or_insert(0u64) += 1;
+        Ok(layer)
+    };
+    let setup = Setup { open: Box::new(open), ..damaged(Sabotage::None) };
+    campaign("damaged journal", &[setup], points, command);
+    let sources = sources.into_inner().expect("no panic");
+    let is_limited = std::env::var("CRASH_CASE").is_ok();
+    assert!(is_limited || (sources.len() == 3 && sources.values().all(|count| *count > 100)), "{sources:?}");
+}
+
+#[test]
+fn every_sabotage_of_a_damaged_journal_is_found() {
+    for sabotage in Sabotage::BY_DAMAGE {
+        let (failure, tally) = finds(&damaged(sabotage), 40);
+        assert!(failure.is_some(), "{sabotage:?} went unnoticed in {tally}");
+    }
+}
+
 #[test]
 fn every_sabotage_of_the_journal_is_found() {
-    for sabotage in Sabotage::ALL {
+    for sabotage in Sabotage::BY_CUTS {
         let options = JournalOptions { interval: Some(40), sabotage, ..JournalOptions::default() };
         let (failure, tally) = finds(&journal::setup("sabotaged journal", options), 40);
         assert!(failure.is_some(), "{sabotage:?} went unnoticed in {tally}");

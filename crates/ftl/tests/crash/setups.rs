@@ -37,6 +37,7 @@ pub fn setup(
         nand: nand(shape, out_of_order),
         open: Box::new(open),
         plan: FaultPlan::default(),
+        damage: None,
         effort: Effort::default(),
     }
 }
@@ -73,15 +74,19 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
     list.iter().map(|(name, typed, shape)| setup(layer, name, typed, *shape, quick)).collect()
 }
 
-/// The layer while programs and erases fail besides, so that the device may end read-only.
-pub fn failing(layer: &'static str) -> Setup<'static> {
+/// A layer with a journal that writes checkpoints often.
+pub fn quick(layer: &'static str) -> Setup<'static> {
     let quick = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let typed: Typed = match layer {
         "page-map" => &[("op", "0.5")],
         "hsbm-gcl" => &[("logs", "2")],
         _ => &[],
     };
-    let mut failing = setup(layer, &format!("{layer} failing"), typed, TINY, quick);
-    failing.plan = FaultPlan { program: 0.004, erase: 0.03, ..FaultPlan::default() };
-    failing
+    setup(layer, layer, typed, TINY, quick)
+}
+
+/// The layer while programs and erases fail besides, so that the device may end read-only.
+pub fn failing(layer: &'static str) -> Setup<'static> {
+    let plan = FaultPlan { program: 0.004, erase: 0.03, ..FaultPlan::default() };
+    Setup { name: format!("{layer} failing"), plan, ..quick(layer) }
 }

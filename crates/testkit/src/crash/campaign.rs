@@ -19,9 +19,14 @@ pub struct Setup<'a> {
     pub open: Box<dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a>,
     /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end read-only.
     pub plan: FaultPlan,
+    /// What happens to the flash while the power is off.
+    pub damage: Option<Damage>,
     /// How much is tried.
     pub effort: Effort,
 }
+
+/// Damages pages; the number decides which.
+pub type Damage = fn(&mut Nand, u64);
 
 /// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and bytes of a page in sectors of
 /// 512 bytes.
@@ -73,6 +78,7 @@ pub fn campaign(label: &str, setups: &[Setup<'_>], points: u64, command: &str) -
                     plan: &setup.plan,
                     seed,
                     open: &*setup.open,
+                    damage: setup.damage,
                     effort: setup.effort,
                     only: only_cut.as_deref(),
                 };
@@ -114,6 +120,7 @@ pub fn finds(setup: &Setup<'_>, seeds: u64) -> (Option<Failure>, Tally) {
                 plan: &setup.plan,
                 seed,
                 open: &*setup.open,
+                damage: setup.damage,
                 effort: setup.effort,
                 only: None,
             };

@@ -93,6 +93,8 @@ pub struct Case<'a> {
     pub seed: u64,
     /// The layer.
     pub open: &'a Open<'a>,
+    /// What happens to the flash while the power is off, after a cut of the first run.
+    pub damage: Option<super::campaign::Damage>,
     /// How much is tried.
     pub effort: Effort,
     /// Only this cut of the first run, such as `317t`.
@@ -224,7 +226,10 @@ impl Walk<'_> {
                         run.operations.get(cut).map_or_else(|| "the end".to_owned(), ToString::to_string);
                     Failure { cut: name.clone(), message: format!("cut at operation {cut}, {at}: {message}") }
                 };
-                let nand = states.state(kind, &mut rng);
+                let mut nand = states.state(kind, &mut rng);
+                if let Some(damage) = self.case.damage {
+                    damage(&mut nand, mix(self.case.seed, 4, cut, kind));
+                }
                 let promises = run.promises.after_cut(cut);
                 let is_only = self.case.only.is_some();
                 let mut one_of = |every: u64| is_only || (every > 0 && below(&mut rng, every) == 0);

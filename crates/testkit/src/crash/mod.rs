@@ -21,7 +21,7 @@ mod promise;
 pub mod reference;
 mod states;
 
-pub use campaign::{Setup, campaign, finds, nand, points_from_environment};
+pub use campaign::{Damage, Setup, campaign, finds, nand, points_from_environment};
 pub use device::{Buffer, CrashDevice, Handle};
 pub use explore::{Case, Effort, Failure, Tally};
 pub use host::Layer;

@@ -487,6 +487,7 @@ mod tests {
                 Err(error) => Err(error.to_string()),
             }),
             plan: nandscape_media::faults::FaultPlan::default(),
+            damage: None,
             effort: Effort::default(),
         }
     }

@@ -1,0 +1,226 @@
+//! Checkpoints, written page by page among the programs of the layer, or without pause.
+
+use super::error::Sabotage;
+use super::format::Kind;
+use super::held;
+use super::pool::{Place, Region};
+use super::records::Record;
+use super::shape::{Header, Table};
+use super::{Journal, RETIRED, SEQ_STEP};
+use nandscape_core::{BlockId, FlashDevice, FlashError, SimTime, Token};
+
+/// A checkpoint under way.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub region: Region,
+    header: Vec<u8>,
+    /// The first sequence number after it began.
+    start_seq: u64,
+    table: Table,
+    stage: Stage,
+    /// Pages of the map so far.
+    slices: u32,
+    /// Records since it began that are already in the region before.
+    pub repeats: Vec<Record>,
+    /// Programs between two of its pages.
+    stride: u64,
+}
+
+/// The next page of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// A part of the header.
+    Header(u32),
+    /// A part of the table.
+    Table(u32),
+    /// A part of what tells which logical pages hold something.
+    Held(u32),
+    /// The first slice from here that is not empty.
+    Map(u32),
+}
+
+impl<D: FlashDevice> Journal<D> {
+    /// After a program: the next page of the checkpoint under way, or the beginning of one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tick(&mut self, at: SimTime) {
+        if self.stopped.is_some() {
+            self.due = u64::MAX;
+            return;
+        }
+        let result =
+            if self.meta.draft.is_some() { self.step(at).map(|_| ()) } else { self.begin_in_steps(at) };
+        match result {
+            // The program that brought us here has succeeded; the next one will be refused.
+            Err(error) => self.stop(error),
+            Ok(()) => self.set_due(),
+        }
+    }
+
+    fn set_due(&mut self) {
+        let next = match &self.meta.draft {
+            Some(draft) => self.programs + draft.stride,
+            None => self.meta.begun_at + self.meta.interval,
+        };
+        self.due = next.max(self.programs + 1);
+    }
+
+    fn begin_in_steps(&mut self, at: SimTime) -> Result<(), FlashError> {
+        let before = self.meta.current.generation;
+        self.write_records(at)?;
+        if self.meta.current.generation == before {
+            self.begin();
+        }
+        Ok(())
+    }
+
+    /// Begins a checkpoint. Everything so far will be in its map, so records that are not written yet need not be.
+    fn begin(&mut self) {
+        // Drops from now on are told from those before.
+        self.seq += SEQ_STEP;
+        let geometry = *self.device.geometry();
+        let layout = self.meta.layout;
+        let mut table = Table::new(&geometry, layout.has_bits);
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let forgets = self.options.sabotage == Sabotage::ForgetFailed;
+            let is_retired = self.flags[block.index()] & RETIRED != 0
+                || (self.is_reserved(block) && self.meta.has_failed(block) && !forgets);
+            let device = &self.device;
+            let doubtful = self.doubtful.iter().filter(|page| geometry.block_of(**page) == block);
+            let first_doubtful = doubtful.map(|page| geometry.page_in_block(*page)).min();
+            // Where order is free the bits say it page by page. What was programmed before a doubtful page is as certain as ever, and must not be
+            // taken for new: records of drops before the checkpoint are gone.
+            let known = match first_doubtful.filter(|_| !layout.has_bits) {
+                Some(first) => first.min(device.write_pointer(block)),
+                None => device.write_pointer(block),
+            };
+            table.push(device.erase_count(block), known, is_retired, |index| {
+                let page = geometry.page(block, index);
+                device.is_programmed(page) && !self.doubtful.contains(&page)
+            });
+        }
+        let header = Header::new(&geometry, layout.has_bits, self.seq, &self.meta.pool);
+        let header = header.to_bytes();
+        let generation = self.meta.next_generation;
+        self.meta.next_generation += 1;
+        let slices = self.newest.end().div_ceil(layout.slice) as usize;
+        let parts = header.len() + table.as_bytes().len();
+        let held = geometry.pages().div_ceil(held::pages_of(layout.payload)) as usize;
+        let pages = (parts.div_ceil(layout.payload) + held + slices + 3) as u64;
+        self.meta.begun_at = self.programs;
+        self.meta.draft = Some(Draft {
+            region: Region { generation, ..Region::default() },
+            header,
+            table,
+            stage: Stage::Header(0),
+            slices: 0,
+            start_seq: self.seq,
+            repeats: Vec::new(),
+            stride: (self.meta.interval / 8 / pages).max(1),
+        });
+    }
+
+    /// Writes a whole checkpoint without pause, or the rest of the one under way.
+    pub(super) fn checkpoint_now(&mut self, at: SimTime) -> Result<(), FlashError> {
+        let layout = self.meta.layout;
+        let most = (layout.record_pages as usize / 4).max(1) * layout.records();
+        let repeats = self.meta.draft.as_ref().map(|draft| draft.repeats.len() + self.meta.records.len());
+        if repeats.is_none_or(|repeats| repeats > most) {
+            self.meta.records.clear();
+            self.begin();
+        }
+        while !self.step(at)? {}
+        self.set_due();
+        Ok(())
+    }
+
+    /// Writes the next page of the checkpoint under way; at the end all that completes it. Gives whether it is complete.
+    fn step(&mut self, at: SimTime) -> Result<bool, FlashError> {
+        let meta = &mut self.meta;
+        let Some(draft) = &mut meta.draft else { return Ok(true) };
+        let payload = meta.layout.payload;
+        let chunk = |bytes: &[u8], part: u32, out: &mut Vec<u8>| {
+            let first = part as usize * payload;
+            let end = bytes.len().min(first + payload);
+            out.clear();
+            out.extend_from_slice(&bytes[first..end]);
+            end < bytes.len()
+        };
+        let what = match draft.stage {
+            Stage::Header(part) => {
+                let has_more = chunk(&draft.header, part, &mut meta.payload);
+                draft.stage = if has_more { Stage::Header(part + 1) } else { Stage::Table(0) };
+                (Kind::Header, part)
+            }
+            Stage::Table(part) => {
+                let has_more = chunk(draft.table.as_bytes(), part, &mut meta.payload);
+                draft.stage = if has_more { Stage::Table(part + 1) } else { Stage::Held(0) };
+                (Kind::Table, part)
+            }
+            Stage::Held(part) => {
+                held::write(&self.newest, part, draft.start_seq, payload, &mut meta.payload);
+                let is_last = (part + 1) * held::pages_of(payload) >= self.device.geometry().pages();
+                draft.stage = if is_last { Stage::Map(0) } else { Stage::Held(part + 1) };
+                (Kind::Held, part)
+            }
+            Stage::Map(from) => {
+                let size = meta.layout.slice;
+                let slices = self.newest.end().div_ceil(size);
+                let used =
+                    |slice: &u32| self.newest.slice(slice * size, size).iter().any(|entry| *entry != 0);
+                let Some(slice) = (from..slices).find(used) else {
+                    self.complete(at)?;
+                    return Ok(true);
+                };
+                draft.stage = Stage::Map(slice + 1);
+                draft.slices += 1;
+                meta.payload.clear();
+                let entries = self.newest.slice(slice * size, size);
+                meta.payload.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
+                (Kind::Map, slice)
+            }
+        };
+        if matches!(what.0, Kind::Header | Kind::Held) {
+            meta.put_twice(&mut self.device, Place::Draft, what, self.seq, Token::NONE, at)?;
+        } else {
+            meta.put(&mut self.device, Place::Draft, what, self.seq, Token::NONE, at)?;
+        }
+        Ok(false)
+    }
+
+    /// The records since the checkpoint began, and its last page.
+    fn complete(&mut self, at: SimTime) -> Result<(), FlashError> {
+        let meta = &mut self.meta;
+        let Some(draft) = &mut meta.draft else { return Ok(()) };
+        let mut records = std::mem::take(&mut draft.repeats);
+        if self.options.sabotage == Sabotage::ForgetRepeats {
+            records.clear();
+        }
+        records.append(&mut meta.records);
+        meta.records = records;
+        while self.meta.has_records() {
+            self.write_record_page(Place::Draft, at)?;
+        }
+        let mut after = Token::NONE;
+        if self.options.sabotage != Sabotage::EndWithoutWait {
+            let durable = self.device.barrier(at)?;
+            let programmed = self.device.join(durable, self.programmed);
+            after = self.device.join(programmed, self.erased);
+        }
+        let meta = &mut self.meta;
+        meta.payload.clear();
+        let Some(draft) = &meta.draft else { return Ok(()) };
+        for count in [draft.slices, draft.region.parts] {
+            meta.payload.extend_from_slice(&count.to_le_bytes());
+        }
+        meta.put_twice(&mut self.device, Place::Draft, (Kind::End, 0), self.seq, after, at)?;
+        // Where even the journal's own pages are buffered, a chain of answers is no chain of programs.
+        let durable = self.device.barrier(at)?;
+        meta.chain = self.device.join(meta.chain, durable);
+        meta.records_done = meta.chain;
+        if let Some(draft) = meta.draft.take() {
+            meta.current = draft.region;
+        }
+        Ok(())
+    }
+}
