@@ -4,6 +4,7 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
+use nandscape_ftl::journal::Sabotage;
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
 use nandscape_media::faults::{Fault, FaultPlan, Faults, Scripted};
 use nandscape_media::{BadBlocks, Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
@@ -230,19 +231,19 @@ fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
     }
 }
 
-/// A journal over flash whose operations of these numbers fail, with a host that writes over and over.
-fn failing_at(at: u64) -> (Journal<Timed<Faults<Nand>, Fifo>>, JournalOptions) {
+/// A journal over flash whose operation of this number fails.
+fn failing_at(at: u64, sabotage: Sabotage) -> (Journal<Timed<Faults<Nand>, Fifo>>, JournalOptions) {
     let nand = flash(false, &[]).medium().clone();
     let plan = FaultPlan { script: vec![Scripted { at, fault: Fault::Program }], ..FaultPlan::default() };
     let device = Timed::new(Faults::new(nand, plan).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
-    let options = JournalOptions { interval: Some(6), ..JournalOptions::default() };
+    let options = JournalOptions { interval: Some(6), sabotage, ..JournalOptions::default() };
     (Journal::open(device, options).unwrap(), options)
 }
 
-#[test]
-fn a_block_of_the_journal_that_failed_is_left_alone_after_a_start() {
+/// Whether the journal programs a block that failed once more, after starts that come by every one of its blocks; in which of them.
+fn tries_a_failed_block_again(sabotage: Sabotage) -> Option<u32> {
     // The second page of the first checkpoint.
-    let (mut device, options) = failing_at(1);
+    let (mut device, options) = failing_at(1, sabotage);
     for start in 0..4 {
         // As many checkpoints as it takes to come by every block of the journal.
         for _ in 0..40 {
@@ -258,9 +259,23 @@ fn a_block_of_the_journal_that_failed_is_left_alone_after_a_start() {
         device.checkpoint(SimTime::ZERO).unwrap();
         assert!(device.report().checkpoint > 0 || start == 0);
         let counts = device.inner().medium().counts();
-        assert_eq!((counts.programs, counts.erases), (1, 0), "after start {start}");
+        if (counts.programs, counts.erases) != (1, 0) {
+            return Some(start);
+        }
         device = Journal::open(device.into_inner(), options).unwrap();
     }
+    None
+}
+
+#[test]
+fn a_block_of_the_journal_that_failed_is_left_alone_after_a_start() {
+    assert_eq!(tries_a_failed_block_again(Sabotage::None), None);
+}
+
+#[test]
+fn a_journal_that_forgets_its_failed_blocks_is_found() {
+    let found = tries_a_failed_block_again(Sabotage::ForgetFailed);
+    assert!(found.is_some_and(|start| start > 0), "{found:?}");
 }
 
 #[test]

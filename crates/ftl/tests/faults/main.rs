@@ -167,6 +167,30 @@ fn rot_is_an_error_of_the_rotten_pages_alone() {
 }
 
 #[test]
+fn a_rotten_oob_is_an_error_of_its_page_alone() {
+    fn scenario(layer: &str, seed: u64) -> Result<Seen, String> {
+        let mut rng = seeded(seed ^ 0x00B);
+        let held = medium(layer, seed, FaultPlan::default());
+        let geometry = *nandscape_media::Medium::geometry(&held);
+        // Logical page, stream and sequence number are 14 bytes after those of the page.
+        let rot = |rng: &mut _| Scripted {
+            at: below(rng, 700),
+            fault: Fault::Rot {
+                page: Ppn(below(rng, u64::from(geometry.pages())) as u32),
+                bit: 8 * u64::from(geometry.page_bytes) + below(rng, 8 * 14),
+            },
+        };
+        let script = (0..30 * (1 + seed % 4)).map(|_| rot(&mut rng)).collect();
+        through_a_start(layer, seed, FaultPlan { seed, script, ..FaultPlan::default() })
+    }
+    let seen = run("a_rotten_oob_is_an_error_of_its_page_alone", scenario);
+    if is_whole() {
+        assert!(seen.lost_at_end > 100 && seen.healed > 100 && seen.checksum_errors > 1000, "{seen:?}");
+        assert!(seen.restarts > 100 && seen.collections > 1000, "{seen:?}");
+    }
+}
+
+#[test]
 fn an_unreadable_page_stays_one_through_collections_and_starts_until_it_is_written() {
     fn scenario(layer: &str, seed: u64) -> Result<Seen, String> {
         let plan = FaultPlan { seed, unreadable: 0.003 * (1 + seed % 10) as f64, ..FaultPlan::default() };

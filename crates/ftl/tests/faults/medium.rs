@@ -16,6 +16,8 @@ pub struct Held {
 
 pub struct State {
     medium: Faults<Nand>,
+    /// Logical page of each page that was programmed well.
+    owners: Vec<Option<Lpn>>,
     seen: FaultCounts,
     has_stuck: bool,
     /// Programmed pages whose data cannot be had, of those that were whole once.
@@ -47,6 +49,7 @@ impl Held {
         let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
         let state = State {
             medium: Faults::new(nand, plan).expect("a plan for this device"),
+            owners: vec![None; geometry.pages() as usize],
             seen: FaultCounts::default(),
             has_stuck: false,
             bad: BTreeSet::new(),
@@ -97,9 +100,9 @@ impl State {
         self.bad.iter().all(|page| self.owner(*page) != Some(Lpn::META))
     }
 
-    /// The owner of a programmed page, whatever is wrong with the page but a program or an erase cut short.
+    /// The owner of a page that was programmed well, whatever is wrong with it now.
     fn owner(&self, page: Ppn) -> Option<Lpn> {
-        self.medium.medium().clone().read(page, None).ok().map(|oob| oob.lpn)
+        self.owners[page.index()]
     }
 
     fn note(&mut self) {
@@ -115,22 +118,23 @@ impl State {
         self.seen = self.medium.counts();
         self.has_stuck = self.medium.has_stuck_die();
         let mut aside = self.medium.clone();
-        let mut whole = aside.medium().clone();
         let geometry = *aside.geometry();
         let mut data = vec![0; geometry.page_bytes as usize];
         for page in (0..geometry.pages()).map(Ppn) {
-            let Some(oob) = whole.read(page, None).ok() else { continue };
+            let Some(lpn) = self.owner(page) else { continue };
             let is_bad = aside.read(page, Some(&mut data)).is_err();
             if is_bad && self.bad.insert(page) {
-                self.hits.push(oob.lpn);
+                self.hits.push(lpn);
             } else if !is_bad && self.bad.remove(&page) {
-                self.healed.push(oob.lpn);
+                self.healed.push(lpn);
             }
         }
     }
 
     fn forget(&mut self, geometry: &Geometry, block: BlockId) {
         self.bad.retain(|page| geometry.block_of(*page) != block);
+        let first = geometry.page(block, 0).index();
+        self.owners[first..first + geometry.pages_per_block as usize].fill(None);
     }
 
     /// What a read gave, judged.
@@ -183,6 +187,9 @@ impl Medium for Held {
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
         let mut state = self.state();
         let result = state.medium.program(page, oob, data);
+        if result.is_ok() {
+            state.owners[page.index()] = Some(oob.lpn);
+        }
         state.note();
         result
     }

@@ -180,7 +180,7 @@ fn rules_of_the_medium_come_before_faults() {
 fn a_plan_that_the_device_cannot_follow_is_refused() {
     for (line, what) in [
         ("5 stuck die=2", "die 2 at operation 5: expected less than 2"),
-        ("5 rot page=1 bit=4096", "bit 4096 at operation 5: expected less than 4096"),
+        ("5 rot page=1 bit=4208", "bit 4208 at operation 5: expected less than 4208"),
         ("7 unreadable page=32", "page 32 at operation 7: expected less than 32"),
     ] {
         let mut plan = FaultPlan::default();
