@@ -15,21 +15,21 @@ const HELD: u16 = 6;
 
 /// A page of the journal.
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct Meta {
     generation: u64,
     kind: u16,
     part: u32,
     page: Ppn,
 }
 
-fn pages(nand: &mut Nand) -> Vec<Page> {
+fn pages(nand: &mut Nand) -> Vec<Meta> {
     let mut data = vec![0; nand.geometry().page_bytes as usize];
     let mut found = Vec::new();
     for page in (0..nand.geometry().pages()).map(Ppn) {
         let Ok(oob) = nand.read(page, Some(&mut data)) else { continue };
         if oob.lpn == Lpn::META {
             let part = u32::from_le_bytes(data[28..32].try_into().expect("four bytes"));
-            found.push(Page { generation: oob.seq >> 32, kind: oob.stream, part, page });
+            found.push(Meta { generation: oob.seq >> 32, kind: oob.stream, part, page });
         }
     }
     found
@@ -43,7 +43,7 @@ fn spoil(nand: &mut Nand, page: Ppn, rng: &mut Xoshiro256PlusPlus) {
     assert!(nand.rot(page, bit), "bit {bit} of page {}", page.0);
 }
 
-fn spoil_one(nand: &mut Nand, pages: &[Page], rng: &mut Xoshiro256PlusPlus) {
+fn spoil_one(nand: &mut Nand, pages: &[Meta], rng: &mut Xoshiro256PlusPlus) {
     if !pages.is_empty() {
         spoil(nand, pages[below(rng, pages.len() as u64) as usize].page, rng);
     }
@@ -55,8 +55,8 @@ pub fn damage(nand: &mut Nand, number: u64) {
     let all = pages(nand);
     let complete: Vec<u64> = all.iter().filter(|page| page.kind == END).map(|page| page.generation).collect();
     let Some(newest) = complete.iter().max().copied() else { return };
-    let of = |generation: u64, kinds: &[u16]| -> Vec<Page> {
-        let is_one = |page: &&Page| page.generation == generation && kinds.contains(&page.kind);
+    let of = |generation: u64, kinds: &[u16]| -> Vec<Meta> {
+        let is_one = |page: &&Meta| page.generation == generation && kinds.contains(&page.kind);
         all.iter().filter(is_one).copied().collect()
     };
     let spoil_all = |nand: &mut Nand, rng: &mut Xoshiro256PlusPlus| {
@@ -75,7 +75,7 @@ pub fn damage(nand: &mut Nand, number: u64) {
         3 => spoil_one(nand, &of(newest, &[RECORDS]), &mut rng),
         4 => spoil_all(nand, &mut rng),
         way => {
-            let mut twins: BTreeMap<(u16, u32), Vec<Page>> = BTreeMap::new();
+            let mut twins: BTreeMap<(u16, u32), Vec<Meta>> = BTreeMap::new();
             for page in of(newest, &[HEADER, END, RECORDS, HELD]) {
                 twins.entry((page.kind, page.part)).or_default().push(page);
             }
