@@ -39,7 +39,7 @@ impl Build for Lirs {
     const INFO: Info = Info {
         name: "lirs",
         summary: "blocks asked for again after few others stay; the others pass through a short queue",
-        source: "Jiang and Zhang, SIGMETRICS '02; names bounded",
+        source: "Jiang and Zhang, SIGMETRICS '02; names bounded, as in libCacheSim to one a slot",
         params: &[
             Param {
                 name: "high",
@@ -51,7 +51,7 @@ impl Build for Lirs {
                 name: "names",
                 summary: "blocks remembered that have left, for each slot",
                 kind: ParamKind::Int { min: 1, max: 16 },
-                default: "2",
+                default: "1",
             },
         ],
     };

@@ -19,6 +19,10 @@ pub struct WTinyLfu {
     window_max: u32,
     main_max: u32,
     protected_max: u32,
+    /// Every request is counted, as published. libCacheSim passes over those that hit in the window, and counts a block that leaves it after the
+    /// contest, so that popular blocks that come back soon weigh less: on the public trace of the tests at 10,000 blocks 0.68 of the requests
+    /// miss instead of 0.73, and at 500 blocks 0.845 instead of 0.832. A textbook program without a sketch tells the same of both ways to count.
+    counts_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,7 @@ impl Build for WTinyLfu {
     const INFO: Info = Info {
         name: "w-tinylfu",
         summary: "a window by recency before a main part that a block enters if it was asked for more often than the one that leaves",
-        source: "Einziger, Friedman and Manes, TOS 2017; not compared with another implementation yet",
+        source: "Einziger, Friedman and Manes, TOS 2017; libCacheSim differs from the paper and is as count=main",
         params: &[
             Param {
                 name: "window",
@@ -45,6 +49,12 @@ impl Build for WTinyLfu {
                 summary: "share of the main part for blocks asked for again there",
                 kind: ParamKind::Share,
                 default: "80%",
+            },
+            Param {
+                name: "count",
+                summary: "what is counted: every request, or those for the main part, and a block when it leaves the window",
+                kind: ParamKind::Choice { of: &["all", "main"] },
+                default: "all",
             },
         ],
     };
@@ -63,6 +73,7 @@ impl Build for WTinyLfu {
             window_max,
             main_max,
             protected_max: part(main_max, params.share("protected")),
+            counts_all: params.text("count") == "all",
         }
     }
 }
@@ -95,6 +106,13 @@ impl WTinyLfu {
         list.push_young(&mut self.links, slot);
     }
 
+    /// A block leaves the window, for the main part or for good.
+    fn count_leaving(&mut self, slot: u32) {
+        if !self.counts_all {
+            self.sketch.count(self.keys[slot as usize]);
+        }
+    }
+
     fn times(&self, slot: u32) -> u8 {
         self.sketch.times(self.keys[slot as usize])
     }
@@ -103,8 +121,11 @@ impl WTinyLfu {
 impl Eviction for WTinyLfu {
     #[inline]
     fn hit(&mut self, slot: u32) {
-        self.sketch.count(self.keys[slot as usize]);
-        match self.part[slot as usize] {
+        let part = self.part[slot as usize];
+        if self.counts_all || part != Part::Window {
+            self.sketch.count(self.keys[slot as usize]);
+        }
+        match part {
             Part::Window => self.window.make_youngest(&mut self.links, slot),
             Part::Protected => self.protected.make_youngest(&mut self.links, slot),
             Part::Probation if self.protected_max == 0 => {
@@ -124,7 +145,9 @@ impl Eviction for WTinyLfu {
 
     #[inline]
     fn miss(&mut self, key: BlockKey) {
-        self.sketch.count(key.0);
+        if self.counts_all {
+            self.sketch.count(key.0);
+        }
     }
 
     fn evict(&mut self, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -135,7 +158,9 @@ impl Eviction for WTinyLfu {
         let is_contest = self.window.len() >= self.window_max;
         let slot = match (candidate, main) {
             (Some(candidate), Some(main)) if is_contest => {
-                if self.times(candidate) > self.times(main) {
+                let is_stronger = self.times(candidate) > self.times(main);
+                self.count_leaving(candidate);
+                if is_stronger {
                     self.unlink(candidate);
                     self.push(candidate, Part::Probation);
                     main
@@ -159,6 +184,7 @@ impl Eviction for WTinyLfu {
             && self.probation.len() + self.protected.len() < self.main_max
         {
             let oldest = self.window.oldest();
+            self.count_leaving(oldest);
             self.unlink(oldest);
             self.push(oldest, Part::Probation);
         }
