@@ -1,8 +1,9 @@
 //! What an image holds, and whether all of it can be read.
 
 use crate::error::ImageError;
+use crate::flash::Flash;
 use crate::layout::Layout;
-use crate::medium::{Flash, ImageMedium};
+use crate::medium::ImageMedium;
 use crate::record::{Entry, Kind, Record};
 use crate::store::Store;
 use nandscape_core::{BlockId, Ppn};

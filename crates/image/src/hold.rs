@@ -68,7 +68,7 @@ pub(crate) fn copy_range(source: &File, target: &File, offset: u64, len: u64) ->
     while done < len {
         let chunk = &mut buffer[..(len - done).min(CHUNK_BYTES as u64) as usize];
         source.read_exact_at(chunk, offset + done)?;
-        if !crate::medium::is_zero(chunk) {
+        if !crate::flash::is_zero(chunk) {
             target.write_all_at(chunk, offset + done)?;
         }
         done += chunk.len() as u64;

@@ -10,6 +10,7 @@
 mod check;
 mod error;
 mod file;
+mod flash;
 mod header;
 mod hold;
 mod layout;

@@ -1,8 +1,8 @@
 //! Failures of the machine, on a store in memory: whatever was not synced is there or not, sector by sector, in any order.
 
+use crate::flash::Flash;
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::medium::Flash;
 use crate::start::{format, head, load};
 use crate::store::Store;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};

@@ -2,9 +2,9 @@
 
 use crate::error::ImageError;
 use crate::file::FileStore;
+use crate::flash::{Block, Flash};
 use crate::header::Header;
 use crate::layout::{CONFIG, CONFIG_BYTES, Layout, STATE};
-use crate::medium::{Block, Flash};
 use crate::record::{BlockWord, Entry, Kind};
 use crate::state::{self, State, boot_id};
 use crate::store::Store;

@@ -1,0 +1,316 @@
+//! The medium: rules as in [`nandscape_media::Nand`], state and bytes in a [`Store`].
+
+mod read;
+mod sync;
+mod write;
+
+use crate::header::Header;
+use crate::layout::Layout;
+use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, Record};
+use crate::state::State;
+use crate::store::Store;
+use nandscape_core::{
+    BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
+};
+use nandscape_media::Medium;
+use std::collections::VecDeque;
+
+/// Space of erased blocks that is kept for the blocks that are programmed next, in bytes.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// What a write that the file system has no room for gives.
+const FULL: &str = "the file system that holds the image is full";
+/// What a failed write or sync gives, for ever: what became of the data is not known.
+const FAILED: &str = "the image could not be written";
+/// Flash in a store.
+#[derive(Debug)]
+pub(crate) struct Flash<S: Store> {
+    pub store: S,
+    pub layout: Layout,
+    pub header: Header,
+    pub state: State,
+    pub blocks: Vec<Block>,
+    pages_per_block: Divider,
+    endurance: u32,
+    /// Blocks whose erase is not settled.
+    pub unsettled: Vec<BlockId>,
+    /// Erased blocks whose space is still taken, and their erases then, first erased first.
+    vacant: VecDeque<(BlockId, u32)>,
+    /// Something changed since the last sync.
+    pub is_dirty: bool,
+    failed: Option<&'static str>,
+    totals: OpCounts,
+    pub health: MediumHealth,
+    /// The last process closed the image.
+    pub was_clean: bool,
+    pub program_counts: Option<Vec<u32>>,
+    sums: Vec<u32>,
+    buffer: Vec<u8>,
+}
+
+/// The state of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub erases: u32,
+    /// One past the highest programmed page.
+    pub write_pointer: u32,
+    pub is_bad: bool,
+    /// Its records are cleared and some page is programmed.
+    pub is_open: bool,
+    /// The erase may not have happened after a failure of the machine.
+    pub is_unsettled: bool,
+}
+
+impl Block {
+    fn word(self, pages_per_block: u32) -> BlockWord {
+        BlockWord {
+            erases: self.erases,
+            is_full: self.write_pointer == pages_per_block,
+            is_open: self.is_open,
+            is_bad: self.is_bad,
+        }
+    }
+}
+
+impl<S: Store> Flash<S> {
+    /// A medium over a store that holds `header`, with the state of each block.
+    pub fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
+        let geometry = header.geometry;
+        let layout = Layout::new(&geometry);
+        let bad_blocks = blocks.iter().filter(|block| block.is_bad).count() as u64;
+        let unsettled = (0..geometry.blocks()).map(BlockId);
+        Self {
+            unsettled: unsettled.filter(|block| blocks[block.index()].is_unsettled).collect(),
+            blocks,
+            pages_per_block: Divider::new(geometry.pages_per_block),
+            endurance: header.endurance.unwrap_or(u32::MAX).min(MOST_ERASES),
+            vacant: VecDeque::new(),
+            is_dirty: true,
+            failed: None,
+            totals: OpCounts::default(),
+            health: MediumHealth { bad_blocks, ..MediumHealth::default() },
+            was_clean: true,
+            program_counts: None,
+            sums: vec![0; layout.units.count as usize],
+            buffer: vec![0; geometry.page_bytes as usize],
+            store,
+            layout,
+            header,
+            state,
+        }
+    }
+
+    /// The block of a page, which is good, and the page's number in it.
+    #[inline]
+    fn locate(&self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
+        let (block, index) = self.pages_per_block.split(page.0);
+        let block = BlockId(block);
+        match self.blocks.get(block.index()) {
+            Some(state) if !state.is_bad => Ok((block, index)),
+            Some(_) => Err(FlashError::BadBlock { block }),
+            None => {
+                let limit = u64::from(self.layout.geometry.pages());
+                Err(FlashError::OutOfRange { address: u64::from(page.0), limit })
+            }
+        }
+    }
+
+    /// The bytes of a page's record.
+    #[inline]
+    pub fn record(&self, page: Ppn) -> &[u8] {
+        let at = self.layout.record(page) as usize;
+        &self.store.tables()[at..at + self.layout.record_bytes as usize]
+    }
+
+    /// What a page holds, as its record says.
+    pub fn entry(&self, page: Ppn, generation: u32) -> Entry {
+        match Record::decode(self.record(page), page) {
+            // What was programmed before the last erase.
+            Entry::Record(record) if record.generation < generation => Entry::Empty,
+            Entry::Record(record) if record.generation > generation => Entry::Broken,
+            entry => entry,
+        }
+    }
+}
+
+impl<S: Store> Medium for Flash<S> {
+    fn geometry(&self) -> &Geometry {
+        &self.layout.geometry
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.header.capabilities
+    }
+
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+        self.read_any(page, 0, data)
+    }
+
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+        self.read_any(page, start, Some(data))
+    }
+
+    fn note_unmapped_read(&mut self) {
+        self.totals.reads += 1;
+    }
+
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+        assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
+        let place = self.begin_program(page)?;
+        let kind = match data {
+            Some(data) if !is_zero(data) => {
+                assert_eq!(
+                    data.len(),
+                    self.layout.geometry.page_bytes as usize,
+                    "a page is programmed whole"
+                );
+                self.write_bytes(page, data)?;
+                Kind::Data
+            }
+            _ => Kind::Blank,
+        };
+        self.put_record(page, place, oob, kind);
+        self.totals.programs += 1;
+        if let Some(counts) = &mut self.program_counts {
+            counts[page.index()] += 1;
+        }
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+        let limit = self.blocks.len() as u64;
+        let Some(state) = self.blocks.get_mut(block.index()) else {
+            return Err(FlashError::OutOfRange { address: u64::from(block.0), limit });
+        };
+        if state.is_bad {
+            return Err(FlashError::BadBlock { block });
+        }
+        if let Some(reason) = self.failed {
+            return Err(FlashError::ReadOnly { reason });
+        }
+        if state.erases >= self.endurance {
+            return Err(FlashError::WornOut { block, endurance: self.endurance });
+        }
+        let was_open = state.is_open;
+        let was_unsettled = std::mem::replace(&mut state.is_unsettled, true);
+        *state = Block { erases: state.erases + 1, write_pointer: 0, is_open: false, ..*state };
+        let erases = state.erases;
+        self.put_word(block);
+        if !was_unsettled {
+            self.unsettled.push(block);
+        }
+        if was_open {
+            self.vacant.push_back((block, erases));
+        }
+        self.totals.erases += 1;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), FlashError> {
+        self.sync_all()
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        if std::mem::replace(&mut state.is_bad, true) {
+            return;
+        }
+        self.health.bad_blocks += 1;
+        self.put_word(block);
+        // With the next sync it is bad whatever happens. An erase that waits is settled by then, since what was copied is synced first.
+        if !std::mem::replace(&mut self.blocks[block.index()].is_unsettled, true) {
+            self.unsettled.push(block);
+        }
+    }
+
+    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+        let place = self.begin_program(page)?;
+        self.put_record(page, place, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, Kind::Torn);
+        self.totals.programs += 1;
+        Ok(())
+    }
+
+    fn tear_erase(&mut self, block: BlockId) {
+        let torn = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
+        self.blocks[block.index()].is_open = true;
+        for index in 0..self.layout.geometry.pages_per_block {
+            let page = self.layout.geometry.page(block, index);
+            self.put_record(page, (block, index), torn, Kind::Torn);
+        }
+        self.put_word(block);
+    }
+
+    fn rot(&mut self, page: Ppn, bit: u64) -> bool {
+        let (byte, mask) = (bit / 8, 1 << (bit % 8));
+        let page_bytes = u64::from(self.layout.geometry.page_bytes);
+        let (block, index) = self.pages_per_block.split(page.0);
+        let state = self.blocks[block as usize];
+        let Entry::Record(record) = self.entry(page, state.erases) else { return false };
+        if index >= state.write_pointer || byte < page_bytes && record.kind != Kind::Data {
+            return false;
+        }
+        if byte < page_bytes {
+            let offset = self.layout.page(page) + byte;
+            let mut bytes = [0];
+            if self.store.read_at(offset, &mut bytes).is_err() {
+                return false;
+            }
+            bytes[0] ^= mask;
+            return self.store.write_at(offset, &bytes).is_ok();
+        }
+        // The OOB as it stands in the record: logical page and stream, two bytes of other things, the sequence number.
+        let at = match byte - page_bytes {
+            byte @ 0..6 => byte,
+            byte @ 6..14 => byte + 2,
+            _ => return false,
+        };
+        let offset = self.layout.record(page) + at;
+        self.store.tables_mut()[offset as usize] ^= mask;
+        true
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.health
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        let (block, index) = self.pages_per_block.split(page.0);
+        let state = self.blocks[block as usize];
+        index < state.write_pointer
+            && (!self.header.capabilities.out_of_order_program
+                || self.entry(page, state.erases) != Entry::Empty)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].write_pointer
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].is_bad
+    }
+
+    fn totals(&self) -> OpCounts {
+        self.totals
+    }
+
+    fn reset_totals(&mut self) {
+        self.totals = OpCounts::default();
+        if let Some(counts) = &mut self.program_counts {
+            counts.fill(0);
+        }
+    }
+
+    fn program_counts(&self) -> Option<&[u32]> {
+        self.program_counts.as_deref()
+    }
+}
+
+/// Whether all bytes are 0; most pages say no in their first bytes.
+pub(crate) fn is_zero(data: &[u8]) -> bool {
+    let (head, rest) = data.split_at(data.len().min(64));
+    head.iter().all(|byte| *byte == 0) && rest.chunks(64).all(|chunk| chunk.iter().all(|byte| *byte == 0))
+}

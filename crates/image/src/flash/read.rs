@@ -1,0 +1,86 @@
+//! Pages as they are read and verified.
+
+use super::Flash;
+use crate::record::{Entry, Kind, Record};
+use crate::store::Store;
+use nandscape_core::{FlashError, Oob, Ppn};
+use nandscape_media::checksum::sum;
+
+impl<S: Store> Flash<S> {
+    /// The OOB of a page and bytes of it.
+    pub(super) fn read_any(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: Option<&mut [u8]>,
+    ) -> Result<Oob, FlashError> {
+        let (block, index) = self.locate(page)?;
+        let state = self.blocks[block.index()];
+        if index >= state.write_pointer {
+            return Err(FlashError::Erased { page });
+        }
+        let record = match self.entry(page, state.erases) {
+            Entry::Record(record) => record,
+            Entry::Empty if self.header.capabilities.out_of_order_program => {
+                return Err(FlashError::Erased { page });
+            }
+            Entry::Empty => return Err(self.refuse_torn(page)),
+            Entry::Broken => return Err(self.refuse(page)),
+        };
+        if record.kind == Kind::Torn {
+            return Err(self.refuse_torn(page));
+        }
+        self.totals.reads += 1;
+        let is_good = match data {
+            None => true,
+            Some(data) if record.kind == Kind::Blank => {
+                data.fill(0);
+                true
+            }
+            Some(data) => self.read_bytes(page, start, data),
+        };
+        if !is_good {
+            self.health.checksum_errors += 1;
+            return Err(FlashError::Uncorrectable { page });
+        }
+        Ok(record.oob)
+    }
+
+    #[cold]
+    pub(super) fn refuse(&mut self, page: Ppn) -> FlashError {
+        self.totals.reads += 1;
+        self.health.checksum_errors += 1;
+        FlashError::Uncorrectable { page }
+    }
+
+    #[cold]
+    pub(super) fn refuse_torn(&mut self, page: Ppn) -> FlashError {
+        self.totals.reads += 1;
+        self.health.torn_pages += 1;
+        FlashError::Uncorrectable { page }
+    }
+
+    /// Reads bytes of a page and verifies the units that they lie in; `false` where one is wrong or cannot be read.
+    pub fn read_bytes(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> bool {
+        let units = self.layout.units.covering(start, data.len() as u32);
+        let (first, end) = (units.start * self.layout.units.bytes, units.end * self.layout.units.bytes);
+        let offset = self.layout.page(page) + u64::from(first);
+        if first == start && (end - first) as usize == data.len() {
+            return self.store.read_at(offset, data).is_ok() && self.verify(page, units.start, data);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let whole = &mut buffer[..(end - first) as usize];
+        let is_good = self.store.read_at(offset, whole).is_ok() && self.verify(page, units.start, whole);
+        data.copy_from_slice(&whole[(start - first) as usize..][..data.len()]);
+        self.buffer = buffer;
+        is_good
+    }
+
+    pub(super) fn verify(&self, page: Ppn, first: u32, bytes: &[u8]) -> bool {
+        let record = self.record(page);
+        bytes
+            .chunks_exact(self.layout.units.bytes as usize)
+            .zip(first..)
+            .all(|(unit, index)| sum(unit) == Record::unit_sum(record, index))
+    }
+}

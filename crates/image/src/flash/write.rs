@@ -1,0 +1,110 @@
+//! Programs, words of blocks and records of pages as they are written.
+
+use super::{FAILED, FULL, Flash};
+use crate::layout::STATE;
+use crate::record::{BlockWord, Entry, Kind, Record};
+use crate::store::Store;
+use nandscape_core::{BlockId, FlashError, Oob, Ppn};
+use nandscape_media::checksum::sum;
+
+impl<S: Store> Flash<S> {
+    /// Checks the rules, and makes the block ready for its first page.
+    pub(super) fn begin_program(&mut self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
+        let (block, index) = self.locate(page)?;
+        if let Some(reason) = self.failed {
+            return Err(FlashError::ReadOnly { reason });
+        }
+        let state = self.blocks[block.index()];
+        if index != state.write_pointer {
+            let expected = state.write_pointer;
+            if index < expected && self.entry(page, state.erases) != Entry::Empty {
+                return Err(FlashError::NotErased { page });
+            }
+            if !self.header.capabilities.out_of_order_program {
+                // A page that a failure of the machine passed over is as good as torn.
+                return Err(if index < expected {
+                    FlashError::NotErased { page }
+                } else {
+                    FlashError::OutOfOrder { page, expected }
+                });
+            }
+        }
+        if !state.is_open {
+            self.open_block(block)?;
+        }
+        Ok((block, index))
+    }
+
+    /// Clears the records of an erased block. What it held before goes for good, so the erase must be settled first.
+    pub(super) fn open_block(&mut self, block: BlockId) -> Result<(), FlashError> {
+        if self.blocks[block.index()].is_unsettled {
+            self.sync_all()?;
+        }
+        self.store.before_overwrite(block, &self.layout);
+        let pages = self.layout.geometry.pages_per_block;
+        let first = self.layout.record(self.layout.geometry.page(block, 0)) as usize;
+        let len = pages as usize * self.layout.record_bytes as usize;
+        self.store.tables_mut()[first..first + len].fill(0);
+        self.blocks[block.index()].is_open = true;
+        self.put_word(block);
+        Ok(())
+    }
+
+    /// Writes the word that holds what is true now.
+    pub fn put_word(&mut self, block: BlockId) {
+        let word = self.blocks[block.index()].word(self.layout.geometry.pages_per_block);
+        self.put(self.layout.block(block) + 8, &word.encode(block, 1));
+    }
+
+    /// Writes the word that holds what is true after a failure of the machine.
+    pub fn settle(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.index()];
+        state.is_unsettled = false;
+        let word = BlockWord { erases: state.erases, is_bad: state.is_bad, ..BlockWord::default() };
+        self.put(self.layout.block(block), &word.encode(block, 0));
+    }
+
+    pub fn put_state(&mut self) {
+        let state = self.state.encode();
+        self.put(STATE, &state);
+    }
+
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        self.is_dirty = true;
+        self.store.tables_mut()[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The record, after its bytes, and with it the page is programmed.
+    pub fn put_record(&mut self, page: Ppn, (block, index): (BlockId, u32), oob: Oob, kind: Kind) {
+        let state = &mut self.blocks[block.index()];
+        let record = Record { oob, kind, generation: state.erases, epoch: self.state.epoch };
+        let is_last = index + 1 == self.layout.geometry.pages_per_block && state.write_pointer <= index;
+        state.write_pointer = state.write_pointer.max(index + 1);
+        let at = self.layout.record(page) as usize;
+        let place = &mut self.store.tables_mut()[at..at + self.layout.record_bytes as usize];
+        record.encode(page, if kind == Kind::Data { &self.sums } else { &[] }, place);
+        self.is_dirty = true;
+        if is_last {
+            self.put_word(block);
+        }
+    }
+
+    pub(super) fn write_bytes(&mut self, page: Ppn, data: &[u8]) -> Result<(), FlashError> {
+        for (sum_of_unit, unit) in
+            self.sums.iter_mut().zip(data.chunks_exact(self.layout.units.bytes as usize))
+        {
+            *sum_of_unit = sum(unit);
+        }
+        self.store.write_at(self.layout.page(page), data).map_err(|error| self.write_failed(&error))
+    }
+
+    #[cold]
+    pub(super) fn write_failed(&mut self, error: &std::io::Error) -> FlashError {
+        // Room may come back; the page is still erased.
+        if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+            return FlashError::ReadOnly { reason: FULL };
+        }
+        self.failed = Some(FAILED);
+        FlashError::ReadOnly { reason: FAILED }
+    }
+}
