@@ -4,6 +4,7 @@
 //! dies and buses is one of those that these sets allow, so what holds for all of them holds under every scheduler.
 
 use super::order::{Change, OpSet, Operation};
+use super::recorder::Recorder;
 use nandscape_core::{
     BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, MediumHealth,
     Oob, OpCounts, PageRead, Ppn, SimTime, Token,
@@ -66,18 +67,6 @@ struct Core {
     recorder: Option<Recorder>,
 }
 
-/// What is recorded of a run that is going to be cut.
-#[derive(Debug, Default)]
-struct Recorder {
-    operations: Vec<Operation>,
-    /// The last operation of each block.
-    last: Vec<Option<usize>>,
-    /// All programs so far, with what they need.
-    programs: OpSet,
-    /// What is on the flash, and when, once token `i + 1` completes.
-    tokens: Vec<(OpSet, u64)>,
-}
-
 impl CrashDevice {
     /// A device with this state, and the handle to it. A recording one notes each operation with what it stands on; that it can do of
     /// failed programs and erases, but not of pages that become unreadable.
@@ -137,45 +126,6 @@ impl Handle {
             Some(recorder) => recorder.set(token).clone(),
             None => OpSet::default(),
         }
-    }
-}
-
-impl Recorder {
-    fn set(&self, token: Token) -> &OpSet {
-        static NONE: std::sync::LazyLock<OpSet> = std::sync::LazyLock::new(OpSet::default);
-        if token == Token::NONE { &NONE } else { &self.tokens[token.0 as usize - 1].0 }
-    }
-
-    fn time(&self, token: Token) -> u64 {
-        if token == Token::NONE { 0 } else { self.tokens[token.0 as usize - 1].1 }
-    }
-
-    fn token(&mut self, set: OpSet, at: u64) -> Token {
-        self.tokens.push((set, at));
-        Token(self.tokens.len() as u64)
-    }
-
-    /// What the block's last operation stands on, itself included.
-    fn before(&self, block: BlockId) -> OpSet {
-        let Some(last) = self.last[block.index()] else { return OpSet::default() };
-        let mut set = self.operations[last].needs.clone();
-        set.insert(last);
-        set
-    }
-
-    /// Notes an operation on a block; gives what is on the flash once it is.
-    fn push(&mut self, change: Change, block: BlockId, after: &OpSet) -> OpSet {
-        let mut needs = self.before(block);
-        needs.unite(after);
-        let number = self.operations.len();
-        let mut done = needs.clone();
-        done.insert(number);
-        if matches!(change, Change::Program { .. }) {
-            self.programs.unite(&done);
-        }
-        self.operations.push(Operation { change, needs });
-        self.last[block.index()] = Some(number);
-        done
     }
 }
 

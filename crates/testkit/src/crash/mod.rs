@@ -18,6 +18,7 @@ mod host;
 mod load;
 mod order;
 mod promise;
+mod recorder;
 pub mod reference;
 mod states;
 

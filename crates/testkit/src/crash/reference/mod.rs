@@ -7,9 +7,11 @@
 //!
 //! Over a device with a journal ([`Log::over_journal`]) all of that is the journal's business, which is tested so without any other layer.
 
+mod ftl;
+mod start;
+
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Oob,
-    Ppn, SimTime, Token,
+    BlockId, Cause, Extent, FlashDevice, FlashError, FtlError, FtlStats, Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,73 +122,6 @@ impl<D: FlashDevice> Log<D> {
         };
         log.recover()?;
         Ok(log)
-    }
-
-    fn recover(&mut self) -> Result<(), FlashError> {
-        let geometry = *self.device.geometry();
-        let mut drops: BTreeMap<u32, u64> = BTreeMap::new();
-        for block in 0..geometry.blocks() {
-            if self.device.is_bad(BlockId(block)) {
-                continue;
-            }
-            let pointer = self.device.write_pointer(BlockId(block));
-            match pointer {
-                0 => {
-                    self.free.insert(block);
-                }
-                _ if pointer < geometry.pages_per_block && self.sabotage == Sabotage::LeaksBlocks => {
-                    self.leaked.insert(block);
-                }
-                // One goes on; of more than one, the others wait for collection.
-                _ if pointer < geometry.pages_per_block && self.open.is_none() => {
-                    self.open = Some(BlockId(block));
-                }
-                _ => {}
-            }
-            for index in 0..if self.has_journal { 0 } else { pointer } {
-                self.recover_page(geometry.page(BlockId(block), index), &mut drops)?;
-            }
-        }
-        if self.has_journal {
-            for lpn in 0..self.map.len() {
-                self.map[lpn] = self.device.newest(Lpn(lpn as u32)).map(|page| Place { page, seq: 0 });
-            }
-        }
-        for (lpn, seq) in drops {
-            self.seq = self.seq.max(seq + 1);
-            let place = &mut self.map[lpn as usize];
-            if place.is_none_or(|place| place.seq < seq) && self.sabotage != Sabotage::ForgetsDrops {
-                *place = None;
-                self.dropped.insert(lpn, seq);
-            }
-        }
-        Ok(())
-    }
-
-    fn recover_page(&mut self, page: Ppn, drops: &mut BTreeMap<u32, u64>) -> Result<(), FlashError> {
-        let mut data = vec![0; self.device.geometry().page_bytes as usize];
-        let oob = match self.device.read(page, 0, Some(&mut data), Issue::new(SimTime::ZERO, Cause::Meta)) {
-            Ok(read) => read.oob,
-            Err(FlashError::Uncorrectable { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        self.seq = self.seq.max(oob.seq + 1);
-        if oob.lpn == Lpn::META {
-            self.records.push(page);
-            for record in data.chunks_exact(RECORD_BYTES).take_while(|record| record[0] == 1) {
-                let (lpn, seq) = record_of(record);
-                let newest = drops.entry(lpn).or_default();
-                *newest = seq.max(*newest);
-            }
-            return Ok(());
-        }
-        let place = &mut self.map[oob.lpn.index()];
-        let is_newer =
-            place.is_none_or(|place| (place.seq < oob.seq) != (self.sabotage == Sabotage::OldestWins));
-        if is_newer {
-            *place = Some(Place { page, seq: oob.seq });
-        }
-        Ok(())
     }
 
     /// Programs the next page of the log.
@@ -350,127 +285,6 @@ fn record_bytes(lpn: u32, seq: u64) -> [u8; RECORD_BYTES] {
 fn record_of(bytes: &[u8]) -> (u32, u64) {
     let lpn = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]);
     (lpn, u64::from_le_bytes(bytes[4..].try_into().expect("eight bytes")))
-}
-
-impl<D: FlashDevice> Ftl for Log<D> {
-    fn logical_pages(&self) -> u64 {
-        self.map.len() as u64
-    }
-
-    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
-        self.check_range(extent)?;
-        let mut done = Token::NONE;
-        let mut page = vec![0; self.page_bytes() as usize];
-        let Some(data) = data else { return Ok(done) };
-        for span in extent.pages(self.page_bytes()) {
-            page.fill(0);
-            if let Some(place) = self.map[span.lpn.index()] {
-                let read = self.device.read(place.page, 0, Some(&mut page), Issue::new(at, Cause::Host))?;
-                done = self.device.join(done, read.done);
-            }
-            let (start, len) = (span.start as usize, span.len as usize);
-            data[span.at as usize..][..len].copy_from_slice(&page[start..start + len]);
-        }
-        Ok(done)
-    }
-
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        self.check_range(extent)?;
-        let data = data.expect("the reference layer stores bytes");
-        let mut done = Token::NONE;
-        for span in extent.pages(self.page_bytes()) {
-            let bytes = &data[span.at as usize..][..span.len as usize];
-            let token = self.write_page(span.lpn, span.start, bytes, at)?;
-            done = self.device.join(done, token);
-        }
-        Ok(done)
-    }
-
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.check_range(extent)?;
-        let (first, count) = extent.whole_pages(self.page_bytes());
-        for lpn in first..first + count {
-            self.drop_one(lpn as u32, at)?;
-        }
-        Ok(Token::NONE)
-    }
-
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.check_range(extent)?;
-        let mut done = Token::NONE;
-        for span in extent.pages(self.page_bytes()) {
-            if span.is_whole(self.page_bytes()) {
-                self.drop_one(span.lpn.0, at)?;
-            } else if self.map[span.lpn.index()].is_some() {
-                let token = self.write_page(span.lpn, span.start, &vec![0; span.len as usize], at)?;
-                done = self.device.join(done, token);
-            }
-        }
-        Ok(done)
-    }
-
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        if self.has_new_drops {
-            self.collect(at)?;
-            self.write_records(at)?;
-        }
-        if self.sabotage == Sabotage::NoBarrier {
-            return Ok(self.all);
-        }
-        let barrier = self.device.barrier(at)?;
-        Ok(self.device.join(self.all, barrier))
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.flush(at)?;
-        let written = self.device.checkpoint(at)?;
-        Ok(self.device.join(flushed, written))
-    }
-
-    fn idle(&mut self, _: SimTime, _: SimTime) -> Result<(), FtlError> {
-        Ok(())
-    }
-
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        self.map[lpn.index()].map(|place| place.page)
-    }
-
-    fn stats(&self) -> FtlStats {
-        FtlStats { live_pages: self.map.iter().flatten().count() as u64, ..self.stats }
-    }
-
-    fn reset_stats(&mut self) {
-        self.stats = FtlStats::default();
-    }
-
-    fn cost(&self) -> Cost {
-        Cost { logical_pages: self.map.len() as u64, ..Cost::default() }
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.device
-    }
-
-    fn check_invariants(&self) {
-        for (lpn, place) in self.map.iter().enumerate() {
-            if let Some(place) = place {
-                assert!(
-                    self.device.is_programmed(place.page),
-                    "logical page {lpn} is at {place:?}, which is erased"
-                );
-            }
-        }
-    }
 }
 
 #[cfg(test)]

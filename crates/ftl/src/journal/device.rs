@@ -1,0 +1,261 @@
+//! What a layer above sees: a flash device whose erases wait, and that knows where the newest data is.
+
+use super::error::Sabotage;
+use super::records::Record;
+use super::scan::read_oob;
+use super::{Journal, RETIRED, SEQ_STEP};
+use nandscape_core::recovery::RecoveryReport;
+use nandscape_core::{
+    BlockId, Capabilities, Cause, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Lpn,
+    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+};
+
+impl<D: FlashDevice> FlashDevice for Journal<D> {
+    fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    #[inline]
+    fn read(
+        &mut self,
+        page: Ppn,
+        transfer: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        self.device.read(page, transfer, data, issue)
+    }
+
+    #[inline]
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        self.device.read_part(page, start, data, issue)
+    }
+
+    #[inline]
+    fn program(
+        &mut self,
+        page: Ppn,
+        mut oob: Oob,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError> {
+        let is_mapped = self.check_program(page, oob.lpn, issue.cause)?;
+        if issue.cause == Cause::Host {
+            oob.seq = self.seq;
+        } else if oob.seq % SEQ_STEP < SEQ_STEP - 1 {
+            oob.seq += 1;
+        }
+        let after = self.device.join(issue.after, self.born);
+        let done = match self.device.program(page, oob, transfer, data, issue.after(after)) {
+            Ok(done) => done,
+            Err(error) => return Err(self.failed(page, error)),
+        };
+        if issue.cause == Cause::Host {
+            self.seq += SEQ_STEP;
+        }
+        if is_mapped {
+            self.newest.set(oob.lpn, page);
+        }
+        self.programmed = self.device.join(self.programmed, done);
+        self.is_touched = true;
+        self.programs += 1;
+        if self.programs >= self.due {
+            self.tick(issue.at);
+        }
+        Ok(done)
+    }
+
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+        self.refuse_if_stopped()?;
+        if self.is_reserved(block) {
+            return Err(FlashError::BadBlock { block });
+        }
+        if block.index() < self.flags.len() && !self.allows_loss {
+            let pages = self.newest.in_block(block.0);
+            if pages > 0 {
+                return Err(FlashError::HoldsData { block, pages });
+            }
+        }
+        if self.options.sabotage != Sabotage::EraseBeforeJournal {
+            self.write_records(issue.at).inspect_err(|error| self.stop(*error))?;
+        }
+        let mut after = issue.after;
+        if self.options.sabotage != Sabotage::EraseWithoutWait {
+            let durable = self.device.order(issue.at)?;
+            for token in [durable, self.programmed, self.meta.records_done] {
+                after = self.device.join(after, token);
+            }
+        }
+        self.is_touched = true;
+        let done = self.device.erase(block, issue.after(after))?;
+        if !self.doubtful.is_empty() {
+            let geometry = *self.device.geometry();
+            self.doubtful.retain(|page| geometry.block_of(*page) != block);
+        }
+        self.erased = self.device.join(self.erased, done);
+        Ok(done)
+    }
+
+    #[inline]
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.device.join(a, b)
+    }
+
+    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        if self.options.sabotage != Sabotage::FlushWithoutJournal && self.meta.has_records() {
+            self.refuse_if_stopped()?;
+            self.write_records(at).inspect_err(|error| self.stop(*error))?;
+        }
+        let durable = self.device.barrier(at)?;
+        Ok(self.device.join(durable, self.meta.records_done))
+    }
+
+    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError> {
+        self.refuse_if_stopped()?;
+        let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
+        self.is_touched = true;
+        self.meta.note_drop(first, end, &mut self.seq);
+        if self.meta.fills_page() {
+            self.write_records(at).inspect_err(|error| self.stop(*error))?;
+        }
+        Ok(())
+    }
+
+    fn newest(&self, lpn: Lpn) -> Option<Ppn> {
+        self.newest.get(lpn)
+    }
+
+    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
+        self.refuse_if_stopped()?;
+        let no_copy = FlashError::NoCopy { lpn, page };
+        let known = self.newest.get(lpn).ok_or(no_copy)?;
+        if known == page {
+            return Ok(());
+        }
+        let mut version = |page| match read_oob(&mut self.device, page, None) {
+            Ok(Some(oob)) if oob.lpn == lpn => Some(oob.seq / SEQ_STEP),
+            _ => None,
+        };
+        if version(page).is_none_or(|found| version(known).is_some_and(|known| known != found)) {
+            return Err(no_copy);
+        }
+        self.newest.set(lpn, page);
+        self.is_touched = true;
+        self.meta.note(Record::Place { page: page.0 });
+        Ok(())
+    }
+
+    fn allow_loss(&mut self) {
+        self.allows_loss = true;
+    }
+
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        Some(&self.report)
+    }
+
+    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
+        self.refuse_if_stopped()?;
+        if self.is_touched {
+            // One under way tells of the time when it began.
+            self.meta.abandon_draft();
+            // Nothing is under way at a shutdown.
+            self.doubtful.clear();
+            self.checkpoint_now(at).inspect_err(|error| self.stop(*error))?;
+            self.is_touched = false;
+        }
+        self.barrier(at)
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
+        // The device itself hears of it at the next start: until then the copies of what the block held may not be durable, and a bad block
+        // cannot be read.
+        self.flags[block.index()] |= RETIRED;
+        self.is_touched = true;
+        self.meta.note(Record::Retire { block: block.0 });
+    }
+
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+        self.device.read_unmapped(page, transfer, issue)
+    }
+
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.device.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.device.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.device.erase_count(block)
+    }
+
+    /// The journal's own blocks are bad for the layer above.
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.flags[block.index()] != 0 || self.device.is_bad(block)
+    }
+
+    fn is_grown_bad(&self, block: BlockId) -> bool {
+        self.flags[block.index()] & RETIRED != 0 || self.device.is_grown_bad(block)
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.device.completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.device.watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.device.advance(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.device.next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.device.idle_from()
+    }
+
+    fn health(&self) -> MediumHealth {
+        self.device.health()
+    }
+
+    fn counters(&self) -> &CauseTable {
+        self.device.counters()
+    }
+
+    fn medium_totals(&self) -> OpCounts {
+        self.device.medium_totals()
+    }
+
+    fn reset_counters(&mut self) {
+        self.device.reset_counters();
+    }
+
+    fn reset_time(&mut self, at: SimTime) {
+        self.device.reset_time(at);
+        self.programmed = Token::NONE;
+        self.born = Token::NONE;
+        self.erased = Token::NONE;
+        self.meta.forget_time();
+    }
+
+    fn program_counts(&self) -> Option<&[u32]> {
+        self.device.program_counts()
+    }
+}
