@@ -53,6 +53,8 @@ pub(crate) struct Tap {
     commands: u64,
     left_out: u64,
     stalled: Duration,
+    /// The time of the last command.
+    last: Duration,
 }
 
 /// What the writing thread tells.
@@ -89,10 +91,12 @@ impl Tap {
             commands: 0,
             left_out: 0,
             stalled: Duration::ZERO,
+            last: Duration::ZERO,
         })
     }
 
-    /// A command was executed that arrived so long after the start of the engine.
+    /// A command was executed that arrived so long after the start of the engine. Of batches that wait for the stack any may be next: a command that
+    /// was overtaken has the time of what overtook it, so that times never go back.
     #[inline]
     pub fn saw(&mut self, request: &Request<'_>, arrival: Duration) {
         if request.outcome.is_err() {
@@ -100,7 +104,8 @@ impl Tap {
             self.left_out += 1;
             return;
         }
-        let at = SimTime(arrival.as_nanos() as u64);
+        self.last = self.last.max(arrival);
+        let at = SimTime(self.last.as_nanos() as u64);
         let (op, extent) = (request.op, request.extent);
         let record = IoRecord {
             at,

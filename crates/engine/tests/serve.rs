@@ -7,6 +7,7 @@ use nandscape_engine::{Clock, DEFAULT_DEPTH, Engine, Latencies, Request, Stat};
 use nandscape_report::Run;
 use nandscape_stack::{RunOptions, StackConfig, Typed, build_storing, build_subsystem, replay};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PAGE: u64 = 4096;
 /// Pages that the load covers.
@@ -308,6 +309,53 @@ fn a_reset_starts_every_counter_anew_but_wear() {
     );
     serve(&engine, &load(8, 1000, true), 64, None);
     assert_eq!(engine.stat().latency_ns.write.count, engine.stat().host.writes);
+}
+
+#[test]
+fn times_of_a_recording_never_go_back_however_many_clients_there_are() {
+    let engine = storing(&[], Clock::free());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.csv");
+    engine.start_recording(&path).unwrap();
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let engine = &engine;
+            scope.spawn(move || serve(engine, &load(seed, 3000, false), 3, None));
+        }
+    });
+    assert!(engine.stop_recording().unwrap().commands >= 12_000);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut last = 0.0;
+    for (number, line) in (1..).zip(text.lines()).skip(1) {
+        let at: f64 = line.split(',').next().unwrap().parse().unwrap();
+        assert!(at >= last, "line {number}: {at} after {last}");
+        last = at;
+    }
+}
+
+#[test]
+fn a_stat_document_is_of_one_moment_while_requests_run() {
+    let engine = storing(&[], Clock::free());
+    let is_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let load = load(10, 20_000, false);
+            for asks in load.chunks(5).cycle().take_while(|_| !is_ended.load(Ordering::Relaxed)) {
+                serve(&engine, asks, 5, None);
+            }
+        });
+        let mut last = 0;
+        while last < 20_000 {
+            let stat = engine.stat();
+            let measured = [stat.latency_ns.read.count, stat.latency_ns.write.count];
+            assert_eq!(measured, [stat.host.reads, stat.host.writes]);
+            assert_eq!(stat.interval.latency_ns.write.count, stat.interval.host.writes);
+            let programs: u64 = stat.flash.by_cause.values().map(|counts| counts.programs).sum();
+            assert_eq!(stat.flash.programs, programs);
+            last = stat.host.writes;
+        }
+        is_ended.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Gathers a stat document.
 
 use super::document::{ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, Stat};
-use super::totals::Sample;
+use super::totals::{Sample, Totals};
 use crate::Engine;
 use crate::clock::Clock;
 use crate::meter::Meter;
 use crate::pace::{LATE, Pace};
+use crate::stack::Stack;
 use nandscape_core::{BlockId, OpCounts};
 use nandscape_sim::result::{CostResult, RunResult, ThroughputResult, TimeResult, WearResult, ratio};
 use nandscape_sim::sums;
@@ -15,11 +16,11 @@ use std::time::Instant;
 const CHUNK_BLOCKS: u32 = 8192;
 
 impl Engine {
-    /// Everything that is counted and measured, now. Requests wait only while the counters are copied.
+    /// Everything that is counted and measured, of one moment but for wear and erased blocks, which are looked at after it. Requests wait
+    /// only while the counters are copied.
     pub fn stat(&self) -> Stat {
         let mut totals = self.lock_totals();
-        let now = self.take_meter(&mut totals);
-        let mut stat = self.lock().counters();
+        let (now, mut stat) = self.take_meter(&mut totals, Stack::counters);
         let (recent_start, recent) = totals.recent();
         stat.interval = interval(&recent_start, &now, &recent);
         let wall_s = (now.at - totals.first.at).as_secs_f64();
@@ -55,7 +56,7 @@ impl Engine {
     /// Takes what was measured since the last time, so that intervals have edges. [`crate::Background`] does so each second.
     pub(crate) fn sample(&self) {
         let mut totals = self.lock_totals();
-        self.take_meter(&mut totals);
+        self.take_meter(&mut totals, |_| ());
     }
 
     pub(crate) fn pace_stat(&self) -> PaceStat {
@@ -68,13 +69,15 @@ impl Engine {
         }
     }
 
-    fn take_meter(&self, totals: &mut super::Totals) -> Sample {
+    /// Adds to the totals what was measured since it was last taken, and takes something else of the same moment.
+    fn take_meter<R>(&self, totals: &mut Totals, take: impl FnOnce(&mut Stack) -> R) -> (Sample, R) {
         let mut stack = self.lock();
         stack.swap_meter(&mut totals.empty);
         let now = stack.sample(Instant::now());
+        let taken = take(&mut stack);
         drop(stack);
         totals.add_taken(now);
-        now
+        (now, taken)
     }
 
     /// Wear and free blocks, a part at a time, so that no request waits for a big device.
@@ -100,7 +103,7 @@ impl Engine {
     }
 }
 
-impl crate::stack::Stack {
+impl Stack {
     /// The part of the document that comes from the stack's own counters.
     fn counters(&mut self) -> Stat {
         let recording = self.tap().as_ref().map(crate::record::Tap::stat);
