@@ -190,7 +190,7 @@ pub struct ServeNbdArgs {
     #[arg(long, value_name = "ADDR[:PORT]")]
     pub listen: Option<String>,
     /// TLS on --listen: the server's certificate, with those between it and its authority (PEM).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["listen", "tls_key"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
@@ -198,6 +198,9 @@ pub struct ServeNbdArgs {
     /// Take only clients with a certificate signed by one of these authorities (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+    /// TLS on the socket file, too.
+    #[arg(long, requires = "tls_cert")]
+    pub tls_socket: bool,
     /// Listen on an address that other machines can reach without TLS: whoever can connect reads and writes the device.
     #[arg(long, requires = "listen")]
     pub insecure_listen: bool,

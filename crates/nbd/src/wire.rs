@@ -147,6 +147,8 @@ pub mod chunk {
     pub const NONE: u16 = 0;
     /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
+    /// A range without data, which reads as zeroes.
+    pub const OFFSET_HOLE: u16 = 2;
     /// Extents of one kind of block status.
     pub const BLOCK_STATUS: u16 = 5;
     /// An error with words.

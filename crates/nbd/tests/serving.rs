@@ -63,6 +63,77 @@ fn trimmed_and_zeroed_ranges_read_as_zeroes_and_only_whole_pages_become_holes() 
 }
 
 #[test]
+fn ranges_without_data_are_told_by_their_length_in_structured_reads() {
+    let served = Served::new(ServerOptions::default());
+    let (mut client, mut plain) = (served.client("ns1", true), served.client("ns1", false));
+    let data = pattern(9, 4096);
+    for page in [0, 2, 3, 7] {
+        client.write(page * PAGE, &data);
+    }
+    // Zeroes that were written are data, whatever they read as.
+    client.write(5 * PAGE, &[0; 4096]);
+    let whole = client.ask(command::READ, 0, 0, 10 * PAGE as u32, &[]);
+    let at = |chunks: &[(u16, u64)]| -> Vec<(u16, u64)> {
+        chunks.iter().map(|(kind, page)| (*kind, page * PAGE)).collect()
+    };
+    assert_eq!(whole.chunks, at(&[(1, 0), (2, 1), (1, 2), (2, 4), (1, 5), (2, 6), (1, 7), (2, 8)]));
+    assert_eq!(whole.data, plain.read(0, 10 * PAGE as u32));
+    let one = client.ask(command::READ, command_flag::DF, 0, 10 * PAGE as u32, &[]);
+    assert_eq!((one.chunks, &one.data), (vec![(1, 0)], &whole.data), "one chunk was asked for");
+    let hole = client.ask(command::READ, command_flag::DF, 20 * PAGE + 5, 3_000_000, &[]);
+    assert_eq!((hole.chunks, hole.data.len()), (vec![(2, 20 * PAGE + 5)], 3_000_000));
+    // Odd ends; a piece of a page alone is not worth a chunk.
+    let odd = client.ask(command::READ, 0, PAGE - 10, 2 * PAGE as u32 + 20, &[]);
+    assert_eq!(odd.chunks, [(1, PAGE - 10), (2, PAGE), (1, 2 * PAGE)]);
+    assert_eq!(odd.data, plain.read(PAGE - 10, 2 * PAGE as u32 + 20));
+    assert_eq!(client.ask(command::READ, 0, PAGE + 10, 4000, &[]).chunks, [(1, PAGE + 10)]);
+    assert_eq!(client.ask(command::TRIM, 0, 2 * PAGE, 2 * PAGE as u32, &[]).errno, 0);
+    let trimmed = client.ask(command::READ, 0, 0, 5 * PAGE as u32, &[]);
+    assert_eq!(trimmed.chunks, at(&[(1, 0), (2, 1)]));
+    assert_eq!(trimmed.data, [&data[..], &[0; 4 * 4096]].concat());
+}
+
+#[test]
+fn reads_of_holes_stand_in_their_place_among_other_replies() {
+    let served = Served::new(ServerOptions::default());
+    let mut client = served.client("ns1", true);
+    let (mut bytes, mut kept) = (Vec::new(), vec![0; 64 * 4096]);
+    for i in 0..600u64 {
+        let (page, len) = (i * 37 % 60, (i % 4 + 1) as usize * 4096);
+        let range = page as usize * 4096..page as usize * 4096 + len;
+        let offset = page * PAGE;
+        match i % 3 {
+            0 => {
+                kept[range.clone()].copy_from_slice(&pattern(i as u8 | 1, len));
+                bytes.extend(request(command::WRITE, 0, i, offset, len as u32, &kept[range]));
+            }
+            1 => {
+                kept[range].fill(0);
+                bytes.extend(request(command::TRIM, 0, i, offset, len as u32, &[]));
+            }
+            _ => bytes.extend(request(command::FLUSH, 0, i, 0, 0, &[])),
+        }
+        bytes.extend(request(command::READ, 0, 1000 + i, 0, 64 * 4096, &[]));
+    }
+    // What each read must give, in the order of the requests.
+    let mut reader = Client { stream: client.stream.try_clone().unwrap(), is_structured: true };
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.send(&bytes));
+        let mut holes = 0;
+        for i in 0..600u64 {
+            assert_eq!(reader.answer(0).cookie, i);
+            let answer = reader.answer(0);
+            assert_eq!((answer.cookie, answer.errno, answer.data.len()), (1000 + i, 0, 64 * 4096));
+            holes += answer.chunks.iter().filter(|(kind, _)| *kind == 2).count();
+            if i == 599 {
+                assert!(answer.data == kept, "the last read gives what all writes and trims left");
+            }
+        }
+        assert!(holes > 600, "{holes} holes");
+    });
+}
+
+#[test]
 fn every_bad_request_has_its_error_and_the_connection_goes_on() {
     let served = Served::new(ServerOptions::default());
     for is_structured in [false, true] {

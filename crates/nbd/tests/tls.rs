@@ -10,7 +10,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,11 +89,11 @@ fn connect(address: SocketAddr) -> Client<TcpStream> {
 }
 
 /// The same client under TLS.
-fn secure(
-    client: Client<TcpStream>,
+fn secure<S: Read + Write>(
+    client: Client<S>,
     trusted: &Path,
     identity: Option<Identity>,
-) -> Client<StreamOwned<ClientConnection, TcpStream>> {
+) -> Client<StreamOwned<ClientConnection, S>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(trusted).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -120,6 +122,35 @@ fn data_goes_both_ways_under_tls_and_nothing_without_it() {
         let data: Vec<u8> = (0..3_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         client.write(12345, &data);
         assert_eq!(client.read(12345, data.len() as u32), data);
+    });
+}
+
+#[test]
+fn a_socket_file_may_have_tls_too_and_its_address_says_so() {
+    let authority = Authority::new();
+    let engine = engine(Clock::free());
+    let mut server = Server::new(engine.clone(), exports(&engine), ServerOptions::default(), |_| {}).unwrap();
+    let path = authority.file("socket");
+    server.listen_unix(&path, Some(authority.config(None))).unwrap();
+    assert!(server.uris()[0].starts_with("nbds+unix:///ns1?socket="), "{:?}", server.uris());
+    let stopper = server.stopper();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| server.run());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let stream = UnixStream::connect(&path).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let mut client = Client { stream, is_structured: true };
+            client.greet();
+            assert_eq!(client.option(option::GO, &[0; 6]), 1 << 31 | 5, "nothing is served without TLS");
+            assert_eq!(client.option(option::STARTTLS, &[]), 1);
+            let mut client = secure(client, &authority.file("ca.pem"), None);
+            client.choose("ns1");
+            client.write(4000, &[7; 10_000]);
+            assert_eq!(client.read(4000, 10_000), [7; 10_000]);
+        }));
+        stopper.stop();
+        running.join().unwrap().unwrap();
+        outcome.unwrap();
     });
 }
 

@@ -67,6 +67,7 @@ pub(super) enum Listener {
         path: PathBuf,
         /// Device and inode of the file, so that it is removed only while it is ours.
         identity: Option<(u64, u64)>,
+        tls: Option<TlsConfig>,
     },
     Tcp {
         listener: TcpListener,
@@ -77,7 +78,7 @@ pub(super) enum Listener {
 
 impl Listener {
     /// Listens on a socket file. One that nobody listens on any more is replaced.
-    pub fn unix(path: &Path) -> Result<Self, ListenError> {
+    pub fn unix(path: &Path, tls: Option<TlsConfig>) -> Result<Self, ListenError> {
         if path.as_os_str().len() > MAX_PATH_BYTES {
             return Err(ListenError::TooLong { path: path.to_owned() });
         }
@@ -88,7 +89,7 @@ impl Listener {
             // Absolute, so that the file is found again wherever the process goes.
             let path = std::path::absolute(path)?;
             let identity = identity(&path);
-            Ok(Self::Unix { listener, path, identity })
+            Ok(Self::Unix { listener, path, identity, tls })
         };
         listen().map_err(|error| ListenError::io(&path.display(), error))
     }
@@ -124,8 +125,7 @@ impl Listener {
     /// TLS that clients must begin.
     pub const fn tls(&self) -> Option<&TlsConfig> {
         match self {
-            Self::Unix { .. } => None,
-            Self::Tcp { tls, .. } => tls.as_ref(),
+            Self::Unix { tls, .. } | Self::Tcp { tls, .. } => tls.as_ref(),
         }
     }
 
@@ -205,16 +205,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a socket");
         std::fs::write(&path, "precious").unwrap();
-        assert!(matches!(Listener::unix(&path), Err(ListenError::Foreign { .. })));
+        assert!(matches!(Listener::unix(&path, None), Err(ListenError::Foreign { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
         std::fs::remove_file(&path).unwrap();
 
         // What a server that was killed leaves.
         drop(UnixListener::bind(&path).unwrap());
-        let first = Listener::unix(&path).unwrap();
+        let first = Listener::unix(&path, None).unwrap();
         assert!(first.uri("ns 1").starts_with("nbd+unix:///ns%201?socket=/"));
         assert!(first.uri("ns1").ends_with("/a%20socket"));
-        assert!(matches!(Listener::unix(&path), Err(ListenError::InUse { .. })));
+        assert!(matches!(Listener::unix(&path, None), Err(ListenError::InUse { .. })));
         drop(first);
         assert!(!path.exists(), "a socket file outlived its listener");
     }
@@ -223,9 +223,9 @@ mod tests {
     fn a_listener_leaves_the_file_of_another_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
-        let first = Listener::unix(&path).unwrap();
+        let first = Listener::unix(&path, None).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let second = Listener::unix(&path).unwrap();
+        let second = Listener::unix(&path, None).unwrap();
         drop(first);
         assert!(path.exists(), "the second listener's file is gone");
         drop(second);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_name_too_long_for_a_socket_is_refused_with_its_length() {
-        let error = Listener::unix(Path::new(&"x".repeat(108))).unwrap_err();
+        let error = Listener::unix(Path::new(&"x".repeat(108)), None).unwrap_err();
         assert!(error.to_string().contains("108 bytes"), "{error}");
     }
 }

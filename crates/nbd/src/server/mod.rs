@@ -123,9 +123,9 @@ impl Server {
     }
 
     /// Listens on a socket file. A file left behind by a server that has gone is replaced; any other file is an error. It is
-    /// removed when the server is dropped.
-    pub fn listen_unix(&mut self, path: &Path) -> Result<(), ListenError> {
-        self.listeners.push(Listener::unix(path)?);
+    /// removed when the server is dropped. With TLS, clients must begin it.
+    pub fn listen_unix(&mut self, path: &Path, tls: Option<TlsConfig>) -> Result<(), ListenError> {
+        self.listeners.push(Listener::unix(path, tls)?);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //!
 //! Replies come in the order of the requests.
 
+mod holes;
 mod plan;
 mod replies;
 mod worker;

@@ -8,7 +8,10 @@ use std::time::Instant;
 pub(super) const SIMPLE_BYTES: usize = 16;
 
 /// Bytes of a chunk in front of what it holds.
-const CHUNK_BYTES: usize = 20;
+pub(super) const CHUNK_BYTES: usize = 20;
+
+/// Bytes of a chunk that tells of a hole.
+pub(super) const HOLE_BYTES: usize = CHUNK_BYTES + size_of::<u64>() + size_of::<u32>();
 
 /// The most words of an error that are sent.
 const MESSAGE_BYTES: usize = 400;
@@ -49,6 +52,16 @@ impl Replies {
         &mut self.room[..bytes]
     }
 
+    /// All of it, to move replies together and then say with [`Replies::cut`] where they end.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.room[..self.len]
+    }
+
+    /// Ends the replies after so many bytes.
+    pub(super) fn cut(&mut self, bytes: usize) {
+        self.len = self.len.min(bytes);
+    }
+
     /// Puts other bytes in place of what is there.
     pub(super) fn replace(&mut self, bytes: Vec<u8>) {
         self.len = bytes.len();
@@ -76,16 +89,30 @@ pub(super) fn write_read_header(at: &mut [u8], is_structured: bool, cookie: u64,
     if !is_structured {
         return write_simple(at, cookie);
     }
-    let header = chunk_header(chunk::OFFSET_DATA, cookie, len + size_of::<u64>() as u32);
+    write_data_header(at, true, cookie, offset, len);
+}
+
+/// Fills in what stands in front of a chunk of data.
+pub(super) fn write_data_header(at: &mut [u8], is_last: bool, cookie: u64, offset: u64, len: u32) {
+    let header = chunk_header(chunk::OFFSET_DATA, is_last, cookie, len + size_of::<u64>() as u32);
     at[..CHUNK_BYTES].copy_from_slice(&header);
     at[CHUNK_BYTES..][..8].copy_from_slice(&offset.to_be_bytes());
 }
 
-/// The last, and here the only, chunk of a reply.
-fn chunk_header(kind: u16, cookie: u64, len: u32) -> [u8; CHUNK_BYTES] {
+/// Fills in a chunk that tells of a hole.
+pub(super) fn write_hole(at: &mut [u8], is_last: bool, cookie: u64, offset: u64, len: u32) {
+    let content = (HOLE_BYTES - CHUNK_BYTES) as u32;
+    at[..CHUNK_BYTES].copy_from_slice(&chunk_header(chunk::OFFSET_HOLE, is_last, cookie, content));
+    at[CHUNK_BYTES..][..8].copy_from_slice(&offset.to_be_bytes());
+    at[CHUNK_BYTES + 8..][..4].copy_from_slice(&len.to_be_bytes());
+}
+
+/// What stands in front of every chunk of a reply.
+fn chunk_header(kind: u16, is_last: bool, cookie: u64, len: u32) -> [u8; CHUNK_BYTES] {
+    let flags = if is_last { chunk::FLAG_DONE } else { 0 };
     let mut header = [0; CHUNK_BYTES];
     header[..4].copy_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
-    header[4..6].copy_from_slice(&chunk::FLAG_DONE.to_be_bytes());
+    header[4..6].copy_from_slice(&flags.to_be_bytes());
     header[6..8].copy_from_slice(&kind.to_be_bytes());
     header[8..16].copy_from_slice(&cookie.to_be_bytes());
     header[16..].copy_from_slice(&len.to_be_bytes());
@@ -105,7 +132,7 @@ pub(super) fn put_error(out: &mut Vec<u8>, is_structured: bool, cookie: u64, ref
         end -= 1;
     }
     let message = &refusal.message.as_bytes()[..end];
-    out.put(&chunk_header(chunk::ERROR, cookie, 6 + message.len() as u32));
+    out.put(&chunk_header(chunk::ERROR, true, cookie, 6 + message.len() as u32));
     out.put_u32(refusal.errno as u32);
     out.put_u16(message.len() as u16);
     out.put(message);
@@ -113,7 +140,7 @@ pub(super) fn put_error(out: &mut Vec<u8>, is_structured: bool, cookie: u64, ref
 
 /// Appends the extents of a block status: length and flags of each.
 pub(super) fn put_status(out: &mut Vec<u8>, cookie: u64, context: u32, extents: &[(u32, u32)]) {
-    out.put(&chunk_header(chunk::BLOCK_STATUS, cookie, 4 + 8 * extents.len() as u32));
+    out.put(&chunk_header(chunk::BLOCK_STATUS, true, cookie, 4 + 8 * extents.len() as u32));
     out.put_u32(context);
     for (len, flags) in extents {
         out.put_u32(*len);

@@ -1,5 +1,6 @@
 //! Runs planned requests on the engine.
 
+use super::holes;
 use super::replies::{put_error, put_status, read_header_bytes, write_read_header, write_simple};
 use super::{Action, BadMagic, BatchLimits, Entry, Plan, Replies, STATUS_CONTEXT, Session, Stop};
 use crate::errno::Refusal;
@@ -112,11 +113,52 @@ impl Worker {
         if self.outcomes.iter().any(Result::is_err) {
             return self.finish_with_errors(replies);
         }
+        if self.session.is_structured && self.may_have_holes(replies.bytes()) {
+            self.leave_out_holes(replies);
+        }
         let mut end = 0;
         for (entry, outcome) in self.plan.entries.iter().zip(&self.outcomes) {
             end += entry.reply_bytes;
             replies.due.push((end, outcome.as_ref().ok().and_then(|served| self.engine.due(served))));
         }
+    }
+
+    /// Whether some read gave zeroes where a page begins.
+    fn may_have_holes(&self, replies: &[u8]) -> bool {
+        let mut at = 0;
+        self.plan.entries.iter().any(|entry| {
+            let reply = &replies[at..at + entry.reply_bytes];
+            at += entry.reply_bytes;
+            matches!(entry.action, Ok(Action::Read))
+                && holes::may_be_in(entry.header.offset, &reply[read_header_bytes(true)..])
+        })
+    }
+
+    /// Moves the replies of a batch together, reads without what holds no data.
+    #[cold]
+    fn leave_out_holes(&mut self, replies: &mut Replies) {
+        let namespace = self.session.export.namespace;
+        let (mut from, mut to) = (0, 0);
+        let mut parts = Vec::new();
+        for entry in &mut self.plan.entries {
+            let next = from + entry.reply_bytes;
+            let data = &replies.bytes()[from..next];
+            let data = data.get(read_header_bytes(true)..).unwrap_or_default();
+            parts.clear();
+            if matches!(entry.action, Ok(Action::Read)) && holes::may_be_in(entry.header.offset, data) {
+                self.engine
+                    .look(|stack| holes::parts(stack, namespace, entry.header.offset, data, &mut parts));
+            }
+            let end = if holes::can_be_cut(entry, &parts) {
+                holes::write(replies.bytes_mut(), from, to, entry, &parts)
+            } else {
+                replies.bytes_mut().copy_within(from..next, to);
+                to + entry.reply_bytes
+            };
+            entry.reply_bytes = end - to;
+            (from, to) = (next, end);
+        }
+        replies.cut(to);
     }
 
     #[cold]

@@ -56,7 +56,7 @@ impl Served {
         let engine = engine(clock);
         let dir = tempfile::tempdir().unwrap();
         let mut server = Server::new(engine.clone(), exports(&engine), options, |_| {}).unwrap();
-        server.listen_unix(&dir.path().join("socket")).unwrap();
+        server.listen_unix(&dir.path().join("socket"), None).unwrap();
         let stopper = server.stopper();
         let thread = Some(std::thread::spawn(move || server.run()));
         Self { dir, stopper, engine, thread }
@@ -109,6 +109,8 @@ pub struct Answer {
     pub errno: u32,
     /// Of a read that went well; what stands behind the header of a chunk otherwise.
     pub data: Vec<u8>,
+    /// Of a structured read: kinds of the chunks, 1 for data and 2 for a hole, and where each begins.
+    pub chunks: Vec<(u16, u64)>,
 }
 
 /// A request on the wire.
@@ -205,24 +207,49 @@ impl<S: Read + Write> Client<S> {
         match self.u32() {
             SIMPLE_REPLY_MAGIC => {
                 let (errno, cookie) = (self.u32(), self.u64());
-                Answer { cookie, errno, data: self.take(if errno == 0 { len } else { 0 }) }
+                Answer {
+                    cookie,
+                    errno,
+                    data: self.take(if errno == 0 { len } else { 0 }),
+                    chunks: Vec::new(),
+                }
             }
             STRUCTURED_REPLY_MAGIC => {
-                let (flags, kind) = (u16::from_be_bytes(self.bytes()), u16::from_be_bytes(self.bytes()));
-                assert_eq!(flags, 1, "replies have one chunk");
-                let (cookie, len) = (self.u64(), self.u32());
-                let data = self.take(len as usize);
-                match kind {
-                    1 => Answer { cookie, errno: 0, data: data[8..].to_vec() },
-                    5 => Answer { cookie, errno: 0, data: data[4..].to_vec() },
-                    _ => {
-                        let errno = u32::from_be_bytes(data[..4].try_into().unwrap());
-                        Answer { cookie, errno, data: data[6..].to_vec() }
-                    }
+                let mut answer = Answer { cookie: 0, errno: 0, data: Vec::new(), chunks: Vec::new() };
+                while !self.chunk(&mut answer) {
+                    assert_eq!(self.u32(), STRUCTURED_REPLY_MAGIC);
                 }
+                answer
             }
             magic => panic!("a reply begins with {magic:#x}"),
         }
+    }
+
+    /// A chunk of a structured reply without its magic, added to what came before. Whether it is the last one.
+    fn chunk(&mut self, answer: &mut Answer) -> bool {
+        let (flags, kind) = (u16::from_be_bytes(self.bytes()), u16::from_be_bytes(self.bytes()));
+        let (cookie, len) = (self.u64(), self.u32());
+        assert!(flags <= 1 && (answer.chunks.is_empty() || answer.cookie == cookie), "{flags:#x} {cookie}");
+        answer.cookie = cookie;
+        let content = self.take(len as usize);
+        let number = |at: usize| u32::from_be_bytes(content[at..at + 4].try_into().unwrap());
+        match kind {
+            1 => answer.data.extend(&content[8..]),
+            2 => {
+                assert_eq!(len, 12, "a hole is an offset and a length");
+                answer.data.resize(answer.data.len() + number(8) as usize, 0);
+            }
+            5 => answer.data.extend(&content[4..]),
+            _ => {
+                answer.errno = number(0);
+                answer.data = content[6..].to_vec();
+            }
+        }
+        if kind <= 2 {
+            let offset = u64::from_be_bytes(content[..8].try_into().unwrap());
+            answer.chunks.push((kind, offset));
+        }
+        flags == 1
     }
 
     /// A request and its answer.

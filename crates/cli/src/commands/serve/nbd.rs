@@ -25,6 +25,11 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         }
         _ => None,
     };
+    if tls.is_some() && address.is_none() && !args.tls_socket {
+        return Err(Failure::usage(
+            "--tls-cert: expected --listen, or --tls-socket for TLS on the socket file",
+        ));
+    }
     let session = Session::start(&args.stack, console)?;
     let exports = exports(args, session.engine().namespaces())?;
     let options = ServerOptions { connections: usize::from(args.connections) };
@@ -32,7 +37,7 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))
             .map_err(Failure::run)?;
     if let Some(address) = address {
-        server.listen_tcp(address, tls, args.insecure_listen).map_err(|error| match error {
+        server.listen_tcp(address, tls.clone(), args.insecure_listen).map_err(|error| match error {
             ListenError::Exposed { .. } => Failure::usage(format!(
                 "--listen {error}; set up TLS (--tls-cert), or allow it with --insecure-listen"
             )),
@@ -40,9 +45,8 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         })?;
     }
     if args.socket.is_some() || address.is_none() {
-        server
-            .listen_unix(args.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)))
-            .map_err(Failure::run)?;
+        let path = args.socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET));
+        server.listen_unix(path, tls.filter(|_| args.tls_socket)).map_err(Failure::run)?;
     }
     let places: Vec<String> = server.uris().iter().map(|uri| format!("listening on {uri}")).collect();
     let stopper = server.stopper();
