@@ -145,6 +145,7 @@ impl Classified {
         }
     }
 
+    /// Tells the sink of a command that was done. One that was refused is not for a replay, which ends with the first that fails.
     fn note(&mut self, namespace: u32, command: Command) {
         let Some(sink) = &mut self.sink else { return };
         if command.op != Op::Write {
@@ -167,12 +168,13 @@ impl Classified {
     ) -> Result<Token, NamespaceError> {
         let extent = command.extent;
         self.classify(namespace, extent, &payload, at);
-        self.note(namespace, command);
         let page = u64::from(self.inner.namespaces()[namespace as usize].page_bytes);
         self.cut(extent, page);
         if let [(_, stream)] = self.pieces[..] {
             let hint = stream.map_or(command.hint, Hint);
-            return self.inner.submit(namespace, Command { hint, ..command }, payload, at);
+            let token = self.inner.submit(namespace, Command { hint, ..command }, payload, at)?;
+            self.note(namespace, command);
+            return Ok(token);
         }
         let (mut token, mut done) = (Token::NONE, 0);
         for (len, stream) in &self.pieces {
@@ -187,6 +189,7 @@ impl Classified {
             self.spaces[namespace as usize].own.writes += u64::from(done > 0);
             done += len;
         }
+        self.note(namespace, command);
         Ok(token)
     }
 }
@@ -256,13 +259,14 @@ impl Subsystem for Classified {
         if command.op == Op::Write && extent.len > 0 {
             return self.write(namespace, command, payload, at);
         }
-        self.note(namespace, command);
         if matches!(command.op, Op::Trim | Op::WriteZeroes) && extent.end() > self.offset {
             let start = extent.offset.max(self.offset);
             let map = &mut self.spaces[namespace as usize].map;
             map.discarded(start - self.offset, extent.end() - start);
         }
-        self.inner.submit(namespace, command, payload, at)
+        let token = self.inner.submit(namespace, command, payload, at)?;
+        self.note(namespace, command);
+        Ok(token)
     }
 
     fn completion(&self, token: Token) -> Option<SimTime> {
