@@ -2,7 +2,8 @@
 # make test   the whole check: format, lints, tests, documents, differential tests, browser test
 # make bench  benches of our own code, interleaved with a bare loop
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
-# make powercut   50 power cuts under ext4, xfs and btrfs on a loop device over an image (root), 50 over NBD
+# make test-guest  Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
+# make powercut   70 power cuts under ext4, xfs and btrfs on a loop device over an image, on all layers (root), 50 over NBD
 # make bench-peers  what is served, beside other servers of its kind, interleaved
 # make crash  millions of power cuts at every operation of every layer, and of a cache (POINTS=...)
 # make man    man pages and completions into target/man
@@ -11,7 +12,7 @@ CARGO ?= cargo
 REPORT ?= reports/demo.html
 POINTS ?= 2000000
 
-.PHONY: demo test bench bench-peers man test-apps powercut crash
+.PHONY: demo test bench bench-peers man test-apps test-guest powercut crash
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -41,7 +42,12 @@ test-apps:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/applications
 
+test-guest:
+	$(CARGO) build --locked --package nandscape-cli
+	BINARY=target/debug/nandscape tests/guest/run
+
 powercut:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/powercut 50
+	tests/fuse/powercut 20 --ftl pm-gcl,pm-gcc,sbm-gcl,hsbm-gcl
 	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
