@@ -1,6 +1,6 @@
 //! A journal between a translation layer and a flash device that keeps bytes: what a start after a loss of power needs.
 //!
-//! The device below keeps with each page whose data it is and how new that data is ([`Oob::seq`]). That alone would give every map back, by
+//! The device below keeps with each page whose data it is and how new that data is ([`nandscape_core::Oob::seq`]). That alone would give every map back, by
 //! reading the OOB of every page, but for pages that the host dropped, which leave no trace on flash. [`Journal`] adds what is missing: records
 //! of dropped pages, and from time to time a checkpoint of where the newest data of each logical page is, so that a start reads only the
 //! OOB of what was programmed since. It keeps some blocks for itself, which it reports as bad to the layer above.

@@ -17,7 +17,7 @@ const LONGEST_INTERVAL: u64 = 400_000;
 impl<D: FlashDevice> Journal<D> {
     /// Opens the journal of a device. A wholly erased device gets one; any other must have one, and is recovered.
     ///
-    /// Whatever the start programs is issued at time 0, under [`Cause::Meta`], as are its reads.
+    /// Whatever the start programs is issued at time 0, under [`nandscape_core::Cause::Meta`], as are its reads.
     pub fn open(device: D, options: JournalOptions) -> Result<Self, JournalError> {
         if !device.capabilities().stores_data {
             return Err(JournalError::NoBytes);
