@@ -128,9 +128,14 @@ class Server:
         check(not os.path.ismount(self.mount), f"{self.mount} is still mounted")
 
     def kill(self):
-        """Pulls the plug."""
+        """Pulls the plug. Nothing may keep a killed server: what waited for it would wait for ever."""
         self.process.kill()
-        self.process.wait()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            # Ends what it waits for.
+            subprocess.run(["umount", "-f", self.mount], capture_output=True, check=False)
+            raise Failed(f"the server outlives SIGKILL\n{self.messages()}") from None
         self.process.stdout.close()
 
     def clear(self):
