@@ -30,6 +30,11 @@ impl KeyMap {
         Self { table: vec![(NONE, 0); 1 << bits], bits, len: 0 }
     }
 
+    /// A stand-in that holds nothing and to which nothing may be added.
+    pub(crate) const fn nothing() -> Self {
+        Self { table: Vec::new(), bits: 1, len: 0 }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -113,6 +118,25 @@ impl KeyMap {
     pub(crate) fn update(&mut self, change: impl Fn(u64) -> u64) {
         for entry in self.table.iter_mut().filter(|entry| entry.0 != NONE) {
             entry.1 = change(entry.1);
+        }
+    }
+
+    /// Every key and its number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.table.iter().filter(|entry| entry.0 != NONE).copied()
+    }
+
+    /// Removes the keys that need not be kept.
+    pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(u64, u64) -> bool) {
+        let mut at = 0;
+        while at < self.table.len() {
+            let (key, value) = self.table[at];
+            // Another one may come to the place of one that is removed.
+            if key == NONE || is_kept(key, value) {
+                at += 1;
+            } else {
+                self.remove(key);
+            }
         }
     }
 

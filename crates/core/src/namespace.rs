@@ -6,6 +6,7 @@ use crate::device::{Completion, FlashDevice, Token};
 use crate::ftl::{Allocation, Cost, FtlError, FtlStats, Hint, LogStatus};
 use crate::placement::PlacementReport;
 use crate::record::Op;
+use crate::store::StoreError;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,24 @@ pub enum NamespaceError {
     /// From the translation layer.
     #[error(transparent)]
     Ftl(#[from] FtlError),
+    /// A store below failed, or refuses what it was asked for.
+    #[error("{place}, for {} bytes at offset {}: {source}", extent.len, extent.offset)]
+    Store {
+        /// Which store, such as the device of a cache.
+        place: &'static str,
+        /// What was asked of the namespace.
+        extent: Extent,
+        /// What the store said; offsets are its own.
+        source: StoreError,
+    },
+    /// The command makes no sense: its extent, or the length of its payload.
+    #[error("request {extent}: expected {expected}")]
+    Refused {
+        /// The request.
+        extent: Extent,
+        /// What would do.
+        expected: String,
+    },
     /// This namespace does not do that.
     #[error("{op:?} is not supported by this namespace")]
     NotSupported {

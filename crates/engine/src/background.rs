@@ -88,7 +88,8 @@ impl Watch {
             let subsystem = stack.subsystem();
             let sets: Vec<_> =
                 (0..subsystem.sets()).filter_map(|set| Some((set, subsystem.read_only(set)?))).collect();
-            (sets, subsystem.device(0).health(), recording)
+            let health = (subsystem.sets() > 0).then(|| subsystem.device(0).health());
+            (sets, health.unwrap_or_default(), recording)
         };
         for (set, why) in sets.iter().skip(usize::from(self.read_only)) {
             tell(&format!("set {set} is read-only: {why}"));

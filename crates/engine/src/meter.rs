@@ -1,7 +1,7 @@
 //! What the engine measures while it runs: cheap enough for every request, since a request takes a few microseconds in all.
 
 use hdrhistogram::Histogram;
-use nandscape_core::{FlashError, FtlError, NamespaceError, Op};
+use nandscape_core::{FlashError, FtlError, NamespaceError, Op, StoreError};
 use nandscape_sim::result::LatencySummary;
 use std::collections::BTreeMap;
 
@@ -170,9 +170,8 @@ pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
     match error {
         NamespaceError::Ftl(FtlError::DeviceFull { .. }) => "device-full",
         NamespaceError::Ftl(FtlError::OutOfRange { .. }) => "out-of-range",
-        NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => {
-            "read-only"
-        }
+        NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. }))
+        | NamespaceError::Store { source: StoreError::ReadOnly { .. }, .. } => "read-only",
         NamespaceError::Ftl(FtlError::Flash(error)) => match error {
             FlashError::Uncorrectable { .. } => "uncorrectable",
             FlashError::ProgramFailed { .. } => "program-failed",
@@ -181,6 +180,9 @@ pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
             FlashError::BadBlock { .. } => "bad-block",
             _ => "flash",
         },
+        NamespaceError::Store { source: StoreError::Io { .. }, .. } => "io",
+        NamespaceError::Store { source: StoreError::Gone { .. }, .. } => "device-gone",
+        NamespaceError::Refused { .. } => "refused",
         NamespaceError::NotSupported { .. } => "not-supported",
         _ => "other",
     }

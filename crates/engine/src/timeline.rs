@@ -207,15 +207,18 @@ impl Timeline {
 
     #[inline]
     fn wait_for_one(&mut self, subsystem: &mut dyn Subsystem, meter: &mut Meter) {
-        if let Some(Reverse(first)) = self.known.pop() {
-            self.now = self.now.max(first);
-        } else {
-            let before = self.watched_count();
-            while self.watched_count() == before {
-                self.step(subsystem, meter, &mut |_, _| {});
+        let before = self.watched_count();
+        while self.watched_count() == before {
+            if let Some(Reverse(first)) = self.known.peek().copied()
+                && (before == 0 || subsystem.next_event().is_none_or(|event| first < event))
+            {
+                self.known.pop();
+                self.now = self.now.max(first);
+                return;
             }
-            self.now = self.now.max(self.advanced);
+            self.step(subsystem, meter, &mut |_, _| {});
         }
+        self.now = self.now.max(self.advanced);
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! What goes wrong: in a request, as an error number; around the mount, as a message.
 
-use nandscape_core::{FlashError, FtlError, NamespaceError};
+use nandscape_core::{FlashError, FtlError, NamespaceError, StoreError};
 use std::io;
 use std::path::PathBuf;
 
@@ -10,17 +10,16 @@ use std::path::PathBuf;
 /// |---|---|---|
 /// | no room that could be collected | `ENOSPC` | fails the write, goes on |
 /// | blocks have failed until too few were left, or the device's own metadata has no room | `EROFS` | stops writing |
-/// | outside the namespace | `EINVAL` | |
+/// | outside the namespace, or not whole blocks of it | `EINVAL` | |
 /// | not a command of this namespace | `EOPNOTSUPP` | does without |
 /// | uncorrectable read, failed program or erase, anything else of the medium | `EIO` | fails the request |
 pub const fn errno(error: &NamespaceError) -> i32 {
     match error {
         NamespaceError::NotSupported { .. } => libc::EOPNOTSUPP,
         NamespaceError::Ftl(FtlError::DeviceFull { .. }) => libc::ENOSPC,
-        NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => {
-            libc::EROFS
-        }
-        NamespaceError::Ftl(FtlError::OutOfRange { .. }) => libc::EINVAL,
+        NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. }))
+        | NamespaceError::Store { source: StoreError::ReadOnly { .. }, .. } => libc::EROFS,
+        NamespaceError::Ftl(FtlError::OutOfRange { .. }) | NamespaceError::Refused { .. } => libc::EINVAL,
         _ => libc::EIO,
     }
 }
@@ -116,7 +115,11 @@ mod tests {
             total_pages: 1,
         };
         let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let cases: [(NamespaceError, i32); 7] = [
+        let store = |source| NamespaceError::Store { place: "disk", extent: Extent::new(0, 1), source };
+        let cases: [(NamespaceError, i32); 10] = [
+            (store(StoreError::ReadOnly { detail: String::new() }), libc::EROFS),
+            (store(StoreError::Gone { detail: String::new() }), libc::EIO),
+            (NamespaceError::Refused { extent: Extent::new(0, 1), expected: String::new() }, libc::EINVAL),
             (full.into(), libc::ENOSPC),
             (outside.into(), libc::EINVAL),
             (FtlError::ReadOnly { reason: "test" }.into(), libc::EROFS),

@@ -1,6 +1,6 @@
 //! Errors as the protocol numbers them: the one table from ours.
 
-use nandscape_core::{FlashError, FtlError, NamespaceError};
+use nandscape_core::{FlashError, FtlError, NamespaceError, StoreError};
 
 /// An error number of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,9 @@ impl From<&NamespaceError> for Errno {
     fn from(error: &NamespaceError) -> Self {
         match error {
             NamespaceError::Ftl(FtlError::DeviceFull { .. }) => Self::NoSpc,
-            NamespaceError::Ftl(FtlError::OutOfRange { .. }) => Self::Inval,
-            NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => {
-                Self::Perm
-            }
+            NamespaceError::Ftl(FtlError::OutOfRange { .. }) | NamespaceError::Refused { .. } => Self::Inval,
+            NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. }))
+            | NamespaceError::Store { source: StoreError::ReadOnly { .. }, .. } => Self::Perm,
             NamespaceError::NotSupported { .. } => Self::NotSup,
             // Whatever else a medium refuses, the data is not there or not written.
             _ => Self::Io,
@@ -71,7 +70,11 @@ mod tests {
             total_pages: 0,
         };
         let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let table: [(NamespaceError, u32); 6] = [
+        let store = |source| NamespaceError::Store { place: "disk", extent: Extent::new(0, 1), source };
+        let table: [(NamespaceError, u32); 9] = [
+            (store(StoreError::ReadOnly { detail: String::new() }), 1),
+            (store(StoreError::Io { offset: 0, len: 1, detail: String::new() }), 5),
+            (NamespaceError::Refused { extent: Extent::new(0, 1), expected: String::new() }, 22),
             (full.into(), 28),
             (outside.into(), 22),
             (FtlError::ReadOnly { reason: "" }.into(), 1),

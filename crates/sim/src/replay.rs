@@ -408,25 +408,41 @@ impl<'a> Runner<'a> {
 
     /// The next completion, running events as far as needed.
     fn next_completion(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
-        if let Some(next) = self.in_flight.first() {
-            self.in_flight.take_first();
-            return Ok(Some(next));
+        if self.watched > 0 {
+            return self.next_of_both();
         }
+        let next = self.in_flight.first();
+        if next.is_some() {
+            self.in_flight.take_first();
+        }
+        Ok(next)
+    }
+
+    /// The same where some completions were not known at submission: the earlier of either kind.
+    #[cold]
+    fn next_of_both(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
+        let known = self.in_flight.first();
+        let is_first = |at| known.is_none_or(|(known, _)| at <= known);
         loop {
-            if let Some(done) = self.ready.get(self.taken) {
+            if let Some(done) = self.ready.get(self.taken).filter(|done| is_first(done.at)) {
                 self.taken += 1;
                 self.watched -= 1;
                 return Ok(Some((done.at, done.tag as u32)));
             }
-            self.ready.clear();
-            self.taken = 0;
-            if self.watched == 0 {
-                return Ok(None);
+            let event = self.namespace.next_event().filter(|at| is_first(*at));
+            match (event, known) {
+                _ if self.taken < self.ready.len() => {}
+                (Some(at), _) => {
+                    self.ready.clear();
+                    self.taken = 0;
+                    self.namespace.advance(at, &mut self.ready);
+                    continue;
+                }
+                (None, None) => return Err(ReplayError::Lost { lost: u64::from(self.watched) }),
+                (None, Some(_)) => {}
             }
-            let Some(at) = self.namespace.next_event() else {
-                return Err(ReplayError::Lost { lost: u64::from(self.watched) });
-            };
-            self.namespace.advance(at, &mut self.ready);
+            self.in_flight.take_first();
+            return Ok(known);
         }
     }
 

@@ -44,6 +44,11 @@ pub fn layers(subsystem: &dyn Subsystem) -> (FtlStats, Cost) {
     (stats, cost)
 }
 
+/// Bytes of a flash page; `None` without flash.
+pub fn page_bytes(subsystem: &dyn Subsystem) -> Option<u64> {
+    (subsystem.sets() > 0).then(|| u64::from(subsystem.device(0).geometry().page_bytes))
+}
+
 /// What a set did, with its wear as it is counted by whoever asks.
 pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
     let device = subsystem.device(set);

@@ -100,3 +100,13 @@ pub enum CacheError {
 fn hex(uuid: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*uuid))
 }
+
+impl CacheError {
+    /// An error of the store with this number: 0 is the fast one, then come the disks.
+    pub(super) const fn of_side(side: u16, error: StoreError) -> Self {
+        match side {
+            0 => Self::Fast(error),
+            disk => Self::Slow { volume: disk - 1, source: error },
+        }
+    }
+}

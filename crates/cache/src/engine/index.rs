@@ -41,6 +41,12 @@ impl Index {
         (slot != EMPTY).then_some(slot)
     }
 
+    /// A key will be looked for soon.
+    #[inline]
+    pub(super) fn prepare(&self, key: BlockKey) {
+        std::hint::black_box(self.table[self.home(key)]);
+    }
+
     /// `key`, which is not in the index, is in `slot`. The slot's record may say so already or not yet.
     pub(super) fn insert(&mut self, key: BlockKey, slot: u32) {
         let mut place = self.home(key);

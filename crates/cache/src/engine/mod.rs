@@ -9,10 +9,15 @@
 //! * a dirty block is written to the disk only when its entry is committed, so that a loss of power never leaves a part of it there and the rest
 //!   nowhere; and what else is written to the disk is announced by a commit if committed entries speak of its blocks (`regions`).
 //!
-//! All steps of a command are submitted at the command's own time, in the order in which they take effect on the bytes.
+//! All steps of a command take effect on the bytes when it is submitted; when each takes its time is the business of `steps`:
+//! * a read waits for what it reads; what a disk read brings goes into its slot afterwards, and nobody waits for that;
+//! * whatever comes to a slot that is being filled waits for the disk read, and to a block that is on its way to the disk, for that;
+//! * a block leaves its slot when it is on the disk, or where a commit must come first, when that is durable;
+//! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other.
 
 mod counts;
 mod error;
+mod failure;
 mod index;
 mod open;
 mod read;
@@ -22,27 +27,30 @@ mod setup;
 mod shape;
 mod side;
 mod slots;
+mod steps;
+mod subsystem;
 mod write;
 
 pub use counts::BlockCounts;
 pub use error::CacheError;
 pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
-pub use side::Wait;
+pub use steps::LateError;
 
 use crate::admission::{Admission, Ask, Bypass};
 use crate::eviction::{Build, Eviction};
 use crate::key::BlockKey;
 use crate::map::Map;
-use crate::metadata::{Entry, Metadata};
+use crate::metadata::{Entry, Metadata, Write};
 use crate::mode::Mode;
 use index::Index;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Command, Extent, Op, Params, SimTime, Store};
+use nandscape_core::{Allocation, Command, Extent, NamespaceInfo, Op, Params, SimTime, Store, Token};
 use regions::Regions;
 use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};
 use slots::{Bits, Slots};
+use steps::{FAST, Gather, Moment, Steps};
 
 /// A store that a cache may own.
 pub type BoxedStore = Box<dyn Store + Send>;
@@ -51,16 +59,18 @@ pub type BoxedStore = Box<dyn Store + Send>;
 const COMMIT_AFTER: usize = 1 << 16;
 
 struct Volume {
-    disk: Side,
     capacity: u64,
+    unit: u32,
     host: HostCounts,
 }
 
 /// A fast store in front of the slow stores of one or more volumes.
 #[expect(clippy::struct_excessive_bools, reason = "two of them are facts of the metadata, asked for once")]
 pub struct Cache<E> {
-    fast: Side,
+    steps: Steps,
     volumes: Vec<Volume>,
+    /// The volumes as a host sees them.
+    infos: Vec<NamespaceInfo>,
     shape: Shape,
     mode: Mode,
     map: Map,
@@ -80,8 +90,10 @@ pub struct Cache<E> {
     /// Blocks that left a committed slot since the last commit, by hash.
     left: Bits,
     regions: Regions,
-    /// Slots that a step under way needs where they are.
+    /// Slots that the command under way needs where they are.
     pinned: Bits,
+    /// Slots that the metadata are not told of before their filling has begun.
+    unnoted: Bits,
     /// Slots that become free with the next commit, and whether their data may be discarded then.
     limbo: Vec<(u32, bool)>,
     /// Slots that got a block since the last commit.
@@ -94,7 +106,16 @@ pub struct Cache<E> {
     hand: u32,
     keeps_bytes: bool,
     buffers: Buffers,
-    waits: Vec<Wait>,
+    /// Memory of commits, kept so that they need not ask for it.
+    writes: Vec<Write>,
+    fills: Vec<read::Fill>,
+    /// What the answer to the command under way waits for.
+    answer: Gather,
+    /// When the last commit is durable.
+    last_commit: Moment,
+    /// The first error that nobody has been told of.
+    late_error: Option<LateError>,
+    late_errors: u64,
     counts: BlockCounts,
 }
 
@@ -136,8 +157,9 @@ impl<E: Eviction> Cache<E> {
         let policies = (0..sets).map(|set| make(ways, setup.seed.wrapping_add(u64::from(set)))).collect();
         Ok(Self {
             keeps_bytes: fast.stores_bytes(),
-            fast: Side::new(fast),
+            steps: Steps::new(Side::new(fast)),
             volumes: Vec::new(),
+            infos: Vec::new(),
             shape,
             mode: setup.mode,
             map: setup.map,
@@ -153,13 +175,19 @@ impl<E: Eviction> Cache<E> {
             left: Bits::new(count),
             regions: Regions::default(),
             pinned: Bits::new(count),
+            unnoted: Bits::new(count),
             limbo: Vec::new(),
             fresh: Vec::new(),
             must_commit: false,
             must_commit_free: false,
             hand: 0,
             buffers: Buffers::default(),
-            waits: Vec::new(),
+            writes: Vec::new(),
+            fills: Vec::new(),
+            answer: Gather::default(),
+            last_commit: Moment::PAST,
+            late_error: None,
+            late_errors: 0,
             counts: BlockCounts::default(),
         })
     }
@@ -169,12 +197,27 @@ impl<E: Eviction> Cache<E> {
         self.admission = admission;
     }
 
-    /// Adds a volume over this store and gives its number.
+    /// Adds a volume over this store and gives its number. To hosts the volumes are `vol1`, `vol2` and so on; see [`Cache::rename`].
     pub fn attach(&mut self, disk: BoxedStore) -> Result<u16, CacheError> {
         let capacity = disk.capacity_bytes();
-        Setup::check_disk(disk.as_ref(), self.shape, &self.fast, self.volumes.len())?;
-        self.volumes.push(Volume { disk: Side::new(disk), capacity, host: HostCounts::default() });
+        let fast = self.steps.side(FAST);
+        Setup::check_disk(disk.as_ref(), self.shape, fast, self.volumes.len())?;
+        let unit = disk.block_bytes().max(fast.unit);
+        self.volumes.push(Volume { capacity, unit, host: HostCounts::default() });
+        self.infos.push(NamespaceInfo {
+            name: format!("vol{}", self.volumes.len()),
+            capacity_bytes: capacity,
+            page_bytes: self.shape.block_bytes(),
+            set: 0,
+            endurance_group: 0,
+        });
+        self.steps.add(Side::new(disk));
         Ok(self.volumes.len() as u16 - 1)
+    }
+
+    /// Names a volume anew.
+    pub fn rename(&mut self, volume: u16, name: &str) {
+        name.clone_into(&mut self.infos[usize::from(volume)].name);
     }
 
     /// Puts back what the metadata knew of slots when they were opened, before the first command. The order is that in which the eviction policy
@@ -208,7 +251,7 @@ impl<E: Eviction> Cache<E> {
         })
     }
 
-    /// Executes a command on a volume, issued at `at`. What its answer waits for is in [`Cache::waits`].
+    /// Executes a command on a volume, issued at `at`. The token completes when it is answered.
     ///
     /// After an error of a store, the extent of the command may be written in part; everything else is as before.
     pub fn submit(
@@ -217,25 +260,49 @@ impl<E: Eviction> Cache<E> {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<(), CacheError> {
-        self.waits.clear();
+    ) -> Result<Token, CacheError> {
+        self.arrive(at)?;
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
         host.count(command, self.shape.block_bytes());
         match (command.op, payload) {
-            (Op::Read, Payload::Read(bytes)) => self.read(volume, command, Some(bytes), at),
-            (Op::Read, _) => self.read(volume, command, None, at),
-            (Op::Write, Payload::Write(bytes)) => self.write(volume, command, Some(bytes), at),
-            (Op::Write, _) => self.write(volume, command, None, at),
-            (Op::Trim | Op::WriteZeroes, _) => self.trim(volume, command, at),
-            (Op::Flush, _) => self.flush(volume, at),
+            (Op::Read, Payload::Read(bytes)) => self.read(volume, command, Some(bytes)),
+            (Op::Read, _) => self.read(volume, command, None),
+            (Op::Write, Payload::Write(bytes)) => self.write(volume, command, Some(bytes)),
+            (Op::Write, _) => self.write(volume, command, None),
+            (Op::Trim | Op::WriteZeroes, _) => self.trim(volume, command),
+            (Op::Flush, _) => self.flush(volume),
         }?;
-        if self.must_commit || self.fresh.len() >= COMMIT_AFTER { self.commit(at) } else { Ok(()) }
+        if self.must_commit {
+            let committed = self.commit()?;
+            self.wait(committed);
+        } else if self.fresh.len() >= COMMIT_AFTER {
+            self.commit()?;
+        }
+        Ok(self.steps.answer(&mut self.answer))
     }
 
-    /// What the answer to the last command waits for.
-    pub fn waits(&self) -> &[Wait] {
-        &self.waits
+    /// A command comes at `at`: starts what is due until then.
+    #[inline]
+    fn arrive(&mut self, at: SimTime) -> Result<(), CacheError> {
+        self.answer = Gather::default();
+        self.steps.arrive(at);
+        self.settle_fills()
+    }
+
+    /// Tells the metadata of the slots whose filling has begun.
+    #[inline]
+    fn settle_fills(&mut self) -> Result<(), CacheError> {
+        while let Some(slot) = self.steps.take_filled() {
+            self.note_filled(slot)?;
+        }
+        if self.steps.has_errors() {
+            self.note_late_errors();
+        }
+        if self.must_commit {
+            self.commit()?;
+        }
+        Ok(())
     }
 
     fn check(&self, volume: u16, command: Command, payload: &Payload<'_>) -> Result<(), CacheError> {
@@ -248,7 +315,7 @@ impl<E: Eviction> Cache<E> {
         if !is_inside || extent.len == 0 {
             return Err(CacheError::OutOfRange { volume, extent, capacity: place.capacity });
         }
-        let unit = place.disk.unit.max(self.fast.unit);
+        let unit = place.unit;
         if !extent.offset.is_multiple_of(u64::from(unit)) || !extent.len.is_multiple_of(u64::from(unit)) {
             return Err(CacheError::Unaligned { extent, unit });
         }
@@ -262,10 +329,17 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Makes durable what was written to the volume so far: the disk's part, the cache's part, and the metadata.
-    fn flush(&mut self, volume: u16, at: SimTime) -> Result<(), CacheError> {
-        self.commit(at)?;
-        self.flush_disk(volume, at)?;
-        self.flush_fast(at)
+    fn flush(&mut self, volume: u16) -> Result<(), CacheError> {
+        if let Some(error) = self.take_late_error() {
+            return Err(error);
+        }
+        let committed = self.commit()?;
+        self.wait(committed);
+        let disk = self.flush_disk(volume)?;
+        self.wait(disk);
+        let fast = self.flush_fast(Moment::PAST)?;
+        self.wait(fast);
+        Ok(())
     }
 
     /// The mode.
@@ -311,12 +385,12 @@ impl<E: Eviction> Cache<E> {
 
     /// Commands that went to the fast store.
     pub fn fast_counts(&self) -> HostCounts {
-        self.fast.store.counts()
+        self.steps.side(FAST).store.counts()
     }
 
     /// Commands that went to the disk of a volume.
     pub fn disk_counts(&self, volume: u16) -> HostCounts {
-        self.volumes[usize::from(volume)].disk.store.counts()
+        self.steps.side(volume + 1).store.counts()
     }
 
     /// Memory held for the slots, in bytes: index, records and marks, then the eviction policies.
@@ -325,7 +399,8 @@ impl<E: Eviction> Cache<E> {
             + self.slots.memory_bytes()
             + self.committed.memory_bytes()
             + self.left.memory_bytes()
-            + self.pinned.memory_bytes();
+            + self.pinned.memory_bytes()
+            + self.unnoted.memory_bytes();
         (own, self.policies.iter().map(Eviction::memory_bytes).sum())
     }
 
@@ -352,16 +427,49 @@ impl<E: Eviction> Cache<E> {
         assert_eq!(self.index.count(), used as usize, "blocks in the index");
         assert_eq!(used + free + self.limbo.len() as u32, self.slots.count(), "{used} used, {free} free");
         assert_eq!((used, dirty), (self.used(), self.dirty()));
+        self.steps.check();
     }
 
-    fn ask(&mut self, volume: u16, command: Command, at: SimTime) -> Result<(), Bypass> {
+    fn ask(&mut self, volume: u16, command: Command) -> Result<(), Bypass> {
         let Some(admission) = &mut self.admission else { return Ok(()) };
+        let at = self.steps.now();
         admission.request(&Ask { volume, op: command.op, extent: command.extent, hint: command.hint, at })
     }
 
     fn may_insert(&mut self, key: BlockKey, op: Op) -> Result<(), Bypass> {
         let Some(admission) = &mut self.admission else { return Ok(()) };
         admission.block(key, op, self.slots.used() as f32 / self.slots.count() as f32)
+    }
+
+    /// A command on this extent will come soon: what is looked up for its first block may come nearer in the meantime.
+    fn look_ahead(&self, volume: u16, extent: Extent) {
+        let (first, _) = self.shape.blocks(extent);
+        self.index.prepare(BlockKey::new(volume, first));
+    }
+
+    /// Whether the first byte of an extent is anywhere, in a slot or on the disk, and how far this goes on.
+    fn allocated(&self, volume: u16, extent: Extent) -> Allocation {
+        let (first, end) = self.shape.blocks(extent);
+        let has_slot = |block| self.index.find(BlockKey::new(volume, block), &self.slots).is_some();
+        let until = |block| self.shape.offset(block).min(extent.end()) - extent.offset;
+        let cached = (first..end).take_while(|block| has_slot(*block)).count() as u64;
+        if cached > 0 {
+            return Allocation { is_mapped: true, bytes: until(first + cached) };
+        }
+        let disk = self.steps.side(volume + 1).store.allocation(extent);
+        if disk.is_mapped {
+            return disk;
+        }
+        let (_, end) = self.shape.blocks(Extent::new(extent.offset, disk.bytes));
+        let next = if end - first <= u64::from(self.slots.count()) {
+            (first..end).find(|block| has_slot(*block))
+        } else {
+            let entries = (0..self.slots.count()).map(|slot| self.slots.entry(slot));
+            let keys = entries.filter(|entry| entry.valid != 0).map(|entry| entry.key);
+            let later = keys.filter(|key| key.volume() == volume && key.block() > first);
+            later.map(BlockKey::block).min()
+        };
+        Allocation { bytes: next.map_or(disk.bytes, |block| until(block).min(disk.bytes)), ..disk }
     }
 
     fn capacity(&self, volume: u16) -> u64 {

@@ -1,11 +1,11 @@
 //! Creating, opening and closing a cache over its stores.
 
 use super::regions::Regions;
-use super::side::Bytes;
+use super::steps::{FAST, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
 use crate::eviction::Eviction;
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
-use nandscape_core::{Extent, Op, SimTime};
+use nandscape_core::{Extent, SimTime};
 
 /// A disk that is to be cached, and what tells it from others.
 pub struct Disk {
@@ -109,48 +109,58 @@ impl<E: Eviction> Cache<E> {
             let extent = Extent::new(cache.shape.offset(key.block()), block);
             return Err(CacheError::Misplaced { slot: *slot, volume: key.volume(), extent });
         }
-        let mut area = StoreArea::new(cache.fast.store.as_mut(), at);
+        let mut area = StoreArea::new(cache.steps.side_mut(FAST).store.as_mut(), at);
         metadata::apply(&mut area, &repairs).map_err(CacheError::Fast)?;
         let at = area.at;
         cache.regions = Regions::found(found.doubtful);
         // Those slots are free now, which has to be durable before they are used.
+        cache.arrive(at)?;
         for (slot, _) in refused {
-            cache.make_note_room(at)?;
+            cache.make_note_room()?;
             cache.metadata.note(slot, None);
         }
         // Those were clean, and are dirty now.
         for slot in found.doubted {
-            cache.make_note_room(at)?;
+            cache.make_note_room()?;
             let entry = Table::entry(&cache.slots, slot);
             cache.metadata.note(slot, entry);
         }
-        cache.commit(at)?;
+        cache.commit()?;
         cache.regions.forget();
+        cache.steps.drain();
+        let at = cache.steps.now();
         Ok(Started { cache, report: found.report, superblock, at })
     }
 
-    /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of it afterwards.
-    pub fn close(&mut self, at: SimTime) -> Result<(), CacheError> {
-        self.waits.clear();
-        self.commit(at)?;
-        for volume in 0..self.volumes.len() as u16 {
-            self.flush_disk(volume, at)?;
+    /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of it afterwards. Gives when all of that is done.
+    pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
+        self.arrive(at)?;
+        self.steps.drain();
+        self.settle_fills()?;
+        if let Some(error) = self.take_late_error() {
+            return Err(error);
         }
-        self.flush_fast(at)?;
+        self.commit()?;
+        for volume in 0..self.volumes.len() as u16 {
+            self.flush_disk(volume)?;
+        }
+        let before = self.flush_fast(Moment::PAST)?;
+        let before = self.steps.join(before, self.last_commit);
+        self.steps.drain();
         let mut writes = Vec::new();
         self.metadata.close(&self.slots, &mut writes);
-        for write in &writes {
-            let extent = Extent::new(write.offset, write.bytes.len() as u64);
-            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
-            self.at_fast(Op::Write, extent, bytes, at)?;
+        self.write_metadata(&writes, before)?;
+        self.steps.drain();
+        let at = self.steps.now();
+        let mut done = at;
+        for (number, side) in self.steps.sides_mut().iter_mut().enumerate() {
+            let token = side.store.shutdown(at).map_err(|error| CacheError::of_side(number as u16, error))?;
+            done = done.max(side.store.completion(token).unwrap_or(at));
         }
-        self.flush_fast(at)?;
-        for (number, volume) in (0..).zip(&mut self.volumes) {
-            let slow = |source| CacheError::Slow { volume: number, source };
-            volume.disk.store.shutdown(at).map_err(slow)?;
+        if self.steps.has_errors() {
+            self.note_late_errors();
         }
-        self.fast.store.shutdown(at).map_err(CacheError::Fast)?;
-        Ok(())
+        self.take_late_error().map_or(Ok(done), Err)
     }
 }
 

@@ -2,18 +2,19 @@
 
 use super::shape::Piece;
 use super::side::Bytes;
+use super::steps::{Moment, Place};
 use super::{Cache, CacheError, Mode};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
-use nandscape_core::{Command, Extent, Op, SimTime};
+use nandscape_core::{Command, Extent, Op};
 
 /// Bytes of one disk read at most, so that the memory it passes through is bounded.
 const RUN_MAX: u64 = 1 << 20;
 
 /// Sub-blocks that a disk read brings, and their slot, which is pinned meanwhile.
 #[derive(Clone, Copy)]
-struct Fill {
+pub(super) struct Fill {
     slot: u32,
     mask: u16,
 }
@@ -32,7 +33,6 @@ struct Reading<'a> {
     extent: Extent,
     out: Option<&'a mut [u8]>,
     run: Run,
-    at: SimTime,
 }
 
 impl Reading<'_> {
@@ -51,21 +51,28 @@ impl<E: Eviction> Cache<E> {
         volume: u16,
         command: Command,
         out: Option<&mut [u8]>,
-        at: SimTime,
     ) -> Result<(), CacheError> {
-        let asked = self.ask(volume, command, at);
+        let asked = self.ask(volume, command);
         let asked = if self.mode.caches_reads() { asked } else { Err(Bypass::Mode) };
-        let mut reading = Reading { volume, extent: command.extent, out, run: Run::default(), at };
+        let mut reading = Reading {
+            volume,
+            extent: command.extent,
+            out,
+            run: Run { fills: std::mem::take(&mut self.fills), ..Run::default() },
+        };
+        let mut done = Ok(());
         let (first, end) = self.shape.blocks(command.extent);
         for block in first..end {
             let piece = self.shape.piece(command.extent, block, self.capacity(volume));
-            let done = self.read_piece(&mut reading, piece, asked);
+            done = self.read_piece(&mut reading, piece, asked);
             if done.is_err() {
                 self.drop_run(&mut reading.run);
-                return done;
+                break;
             }
         }
-        self.end_run(&mut reading)
+        let done = done.and_then(|()| self.end_run(&mut reading));
+        self.fills = reading.run.fills;
+        done
     }
 
     fn read_piece(
@@ -92,11 +99,11 @@ impl<E: Eviction> Cache<E> {
             return self.read_partial(reading, slot, piece, there);
         }
         self.counts.read_misses += 1;
-        let mut slot = self.insert(key, Op::Read, asked, reading.at)?;
+        let mut slot = self.insert(key, Op::Read, asked)?;
         if slot == Err(Bypass::NoRoom) && !reading.run.fills.is_empty() {
             // The request itself holds the slots; with its first part done they may leave.
             self.end_run(reading)?;
-            slot = self.insert_somewhere(key, reading.at)?;
+            slot = self.insert_somewhere(key)?;
         }
         if let Ok(slot) = slot {
             return self.add_fill(reading, slot, touched, piece);
@@ -106,10 +113,10 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<(), CacheError> {
-        let (first, at) = (self.shape.offset(piece.block), reading.at);
+        let first = self.shape.offset(piece.block);
         let bytes = reading.out(first + u64::from(piece.start), first + u64::from(piece.end));
-        let token = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, at)?;
-        self.wait(None, token);
+        let read = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, Moment::PAST)?;
+        self.wait(read);
         Ok(())
     }
 
@@ -188,34 +195,36 @@ impl<E: Eviction> Cache<E> {
             return Ok(());
         }
         let run = Extent::new(start, end - start);
-        let (volume, at) = (reading.volume, reading.at);
+        let volume = reading.volume;
         let inside = (start.max(reading.extent.offset), end.min(reading.extent.end()));
         let is_direct = reading.out.is_some() && inside == (start, end);
         let mut memory = self.buffer(if is_direct { 0 } else { run.len });
         let target = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
-        let mut done =
-            self.at_disk(Op::Read, volume, run, target, at).map(|token| self.wait(Some(volume), token));
-        if done.is_ok()
-            && !is_direct
-            && let Bytes::Read(out) = reading.out(inside.0, inside.1)
-        {
-            out.copy_from_slice(&memory[(inside.0 - start) as usize..(inside.1 - start) as usize]);
+        let read = self.at_disk(Op::Read, volume, run, target, Moment::PAST);
+        if let Ok(read) = read {
+            self.wait(read);
+            if !is_direct && let Bytes::Read(out) = reading.out(inside.0, inside.1) {
+                out.copy_from_slice(&memory[(inside.0 - start) as usize..(inside.1 - start) as usize]);
+            }
         }
         reading.run.start = end;
-        for fill in std::mem::take(&mut reading.run.fills) {
-            done = done.and_then(|()| self.make_note_room(at));
-            if done.is_ok() {
+        let mut fills = std::mem::take(&mut reading.run.fills);
+        let mut done = read;
+        for fill in fills.drain(..) {
+            if let Ok(read) = done {
                 let bytes = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
-                done = self.fill(fill, start, &bytes, at);
+                done = self.fill(fill, start, &bytes, read).map(|()| read);
             }
             self.drop_fill(fill);
         }
+        reading.run.fills = fills;
         self.give_buffer(memory);
-        done
+        done.map(drop)
     }
 
-    /// Writes what was read, from `start` of the volume on, into a slot.
-    fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, at: SimTime) -> Result<(), CacheError> {
+    /// Writes what a disk read brings, from `start` of the volume on, into a slot.
+    fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, read: Moment) -> Result<(), CacheError> {
+        self.make_note_room()?;
         let entry = self.slots.entry(fill.slot);
         let limit = self.limit(entry.key);
         let Some((from, to, _)) = self.shape.run(fill.mask, limit) else { return Ok(()) };
@@ -224,8 +233,17 @@ impl<E: Eviction> Cache<E> {
             Bytes::Read(bytes) => Bytes::Write(&bytes[first..first + (to - from) as usize]),
             _ => Bytes::None,
         };
-        self.at_slot(Op::Write, fill.slot, from, to, bytes, at)?;
-        self.record(fill.slot, entry.valid | fill.mask, entry.dirty);
+        let extent = self.place(fill.slot, from, to);
+        let place = Place::slot(fill.slot);
+        let free_at = self.steps.free_at(place);
+        let after = self.steps.join(free_at, read);
+        let has_begun = self.steps.submit_fill(fill.slot, extent, bytes, after).map_err(CacheError::Fast)?;
+        self.steps.hold(place, read);
+        if has_begun {
+            self.record(fill.slot, entry.valid | fill.mask, entry.dirty);
+        } else {
+            self.record_later(fill.slot, entry.valid | fill.mask);
+        }
         Ok(())
     }
 
@@ -238,7 +256,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn drop_run(&mut self, run: &mut Run) {
-        for fill in std::mem::take(&mut run.fills) {
+        for fill in run.fills.drain(..) {
             self.drop_fill(fill);
         }
     }

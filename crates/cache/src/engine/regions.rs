@@ -5,12 +5,13 @@
 //! before each such write would prevent it. Instead the volumes are divided into 64 classes of regions, and each commit names those in which such
 //! writes may follow it; after a loss of power their clean blocks count as dirty. So only the first write into a class waits for a commit.
 
+use super::steps::Moment;
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::hash::mix;
 use crate::key::BlockKey;
 use crate::metadata::region;
-use nandscape_core::{Extent, SimTime};
+use nandscape_core::Extent;
 
 /// Commits after which a class that is not written to any more is given up; twice as many at most.
 const ROUND: u32 = 16;
@@ -53,10 +54,10 @@ impl Regions {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Before the disk gets something that did not come from a dirty block whose entry is committed.
-    pub(super) fn guard(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {
+    /// Before the disk gets something that did not come from a dirty block whose entry is committed. Gives when it may.
+    pub(super) fn guard(&mut self, volume: u16, extent: Extent) -> Result<Moment, CacheError> {
         if !self.keeps_clean {
-            return Ok(());
+            return Ok(Moment::PAST);
         }
         let (first, end) = self.shape.blocks(extent);
         let mut at_risk = 0;
@@ -65,13 +66,21 @@ impl<E: Eviction> Cache<E> {
         } else {
             for key in (first..end).map(|block| BlockKey::new(volume, block)) {
                 let slot = self.index.find(key, &self.slots);
-                if slot.is_some_and(|slot| self.committed.has(slot)) || self.left.has(self.left_at(key)) {
+                // A slot that is not committed yet may be so by the time the command has changed it, with what it held before.
+                if slot.is_some() || self.left.has(self.left_at(key)) {
                     at_risk |= region(key);
                 }
             }
         }
         self.regions.now |= at_risk;
-        if at_risk & !self.regions.committed == 0 { Ok(()) } else { self.commit(at) }
+        if at_risk & !self.regions.committed != 0 {
+            self.commit()
+        } else if at_risk != 0 {
+            // It is committed, but perhaps not yet durable.
+            Ok(self.last_commit)
+        } else {
+            Ok(Moment::PAST)
+        }
     }
 
     /// Where [`Cache::left`] has a key.

@@ -1,9 +1,11 @@
 //! Slots: taking and giving up, moving, cleaning, and the commits of the metadata that all of it depends on.
 
 use super::side::Bytes;
+use super::steps::{FAST, Gather, Moment, Place};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
+use crate::metadata::{Entry, Write};
 use nandscape_core::{Extent, Op, SimTime};
 
 impl<E: Eviction> Cache<E> {
@@ -20,8 +22,8 @@ impl<E: Eviction> Cache<E> {
     /// A slot of a set for a new block, made free if need be; `None` if no block of the set may leave.
     ///
     /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves many requests.
-    pub(super) fn take_slot(&mut self, set: u32, at: SimTime) -> Result<Option<u32>, CacheError> {
-        if let Some(slot) = self.take_free(set, at)? {
+    pub(super) fn take_slot(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
+        if let Some(slot) = self.take_free(set)? {
             return Ok(Some(slot));
         }
         let (batch, waiting) = if self.defers_reuse {
@@ -33,22 +35,22 @@ impl<E: Eviction> Cache<E> {
             (1, 0)
         };
         for _ in waiting..batch {
-            self.make_note_room(at)?;
-            if !self.evict(set, at)? {
+            self.make_note_room()?;
+            if !self.evict(set)? {
                 break;
             }
         }
-        if let Some(slot) = self.take_free(set, at)? {
+        if let Some(slot) = self.take_free(set)? {
             return Ok(Some(slot));
         }
-        self.commit(at)?;
+        self.commit()?;
         Ok(self.slots.take(set))
     }
 
     /// A free slot; after a commit, where an entry on the store says that a free slot has something dirty.
-    fn take_free(&mut self, set: u32, at: SimTime) -> Result<Option<u32>, CacheError> {
+    fn take_free(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
         if self.must_commit_free {
-            self.commit(at)?;
+            self.commit()?;
         }
         Ok(self.slots.take(set))
     }
@@ -59,17 +61,16 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Commits if the metadata may not have room for the changes of one block.
-    pub(super) fn make_note_room(&mut self, at: SimTime) -> Result<(), CacheError> {
+    pub(super) fn make_note_room(&mut self) -> Result<(), CacheError> {
         const NOTES: u32 = 8;
         if self.metadata.noted() > self.metadata.room().saturating_sub(NOTES) {
-            self.commit(at)
-        } else {
-            Ok(())
+            self.commit()?;
         }
+        Ok(())
     }
 
     /// Lets one block of a set leave, to the disk if it is dirty.
-    fn evict(&mut self, set: u32, at: SimTime) -> Result<bool, CacheError> {
+    fn evict(&mut self, set: u32) -> Result<bool, CacheError> {
         let base = self.slots.base(set);
         let pinned = &self.pinned;
         let Some(local) = self.policies[set as usize].evict(|local| !pinned.has(base + local)) else {
@@ -78,15 +79,18 @@ impl<E: Eviction> Cache<E> {
         let slot = base + local;
         let dirty = self.slots.dirty_bits(slot);
         if dirty != 0 {
-            if let Err(error) = self.write_out(slot, dirty, at) {
-                let key = self.slots.key(slot);
-                self.policies[set as usize].insert(local, key);
-                return Err(error);
+            match self.write_out(slot, dirty) {
+                Ok(written) => self.steps.hold(Place::slot(slot), written),
+                Err(error) => {
+                    let key = self.slots.key(slot);
+                    self.policies[set as usize].insert(local, key);
+                    return Err(error);
+                }
             }
             self.counts.evicted_dirty += 1;
         }
         self.counts.evicted += 1;
-        self.vacate(slot, false, at);
+        self.vacate(slot, false);
         Ok(true)
     }
 
@@ -108,14 +112,15 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to anybody.
-    fn vacate(&mut self, slot: u32, discard: bool, at: SimTime) {
+    fn vacate(&mut self, slot: u32, discard: bool) {
         let old = self.slots.entry(slot);
         self.index.remove(old.key, &self.slots);
-        self.leave(slot, discard, at);
+        self.leave(slot, discard);
     }
 
-    fn leave(&mut self, slot: u32, discard: bool, at: SimTime) {
+    fn leave(&mut self, slot: u32, discard: bool) {
         let old = self.slots.entry(slot);
+        self.unnoted.clear(slot);
         if old.valid != 0 {
             let is_synchronous = self.metadata.is_synchronous(Some(&old), None);
             self.must_commit |= is_synchronous;
@@ -128,41 +133,36 @@ impl<E: Eviction> Cache<E> {
             self.slots.set_bits(slot, 0, 0);
             self.limbo.push((slot, discard));
         } else {
-            self.free(slot, discard, at);
+            self.free(slot, discard);
         }
     }
 
-    fn free(&mut self, slot: u32, discard: bool, at: SimTime) {
+    fn free(&mut self, slot: u32, discard: bool) {
         if discard && self.defers_reuse {
             // No committed entry speaks of it. It only spares the fast store work later, so nothing depends on it.
-            let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, at);
+            let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, Moment::PAST);
         }
         self.slots.give(slot);
     }
 
     /// The block leaves though no policy chose it. What is dirty of it is lost.
-    fn expel(&mut self, slot: u32, discard: bool, at: SimTime) {
+    fn expel(&mut self, slot: u32, discard: bool) {
         let (policy, local) = self.policy(slot);
         policy.remove(local);
-        self.vacate(slot, discard, at);
+        self.vacate(slot, discard);
     }
 
     /// The block leaves though no policy chose it, to the disk as far as it is dirty.
-    pub(super) fn evacuate(&mut self, slot: u32, at: SimTime) -> Result<(), CacheError> {
-        self.write_out(slot, self.slots.dirty_bits(slot), at)?;
-        self.expel(slot, false, at);
+    pub(super) fn evacuate(&mut self, slot: u32) -> Result<(), CacheError> {
+        let written = self.write_out(slot, self.slots.dirty_bits(slot))?;
+        self.steps.hold(Place::slot(slot), written);
+        self.expel(slot, false);
         Ok(())
     }
 
     /// Drops sub-blocks of a block, dirty ones too. Since a committed entry may not gain sub-blocks that it had before, a block that keeps
     /// some moves or leaves.
-    pub(super) fn forget(
-        &mut self,
-        slot: u32,
-        mask: u16,
-        discard: bool,
-        at: SimTime,
-    ) -> Result<(), CacheError> {
+    pub(super) fn forget(&mut self, slot: u32, mask: u16, discard: bool) -> Result<(), CacheError> {
         let old = self.slots.entry(slot);
         let rest = old.valid & !mask;
         if rest == old.valid {
@@ -171,12 +171,13 @@ impl<E: Eviction> Cache<E> {
         self.counts.invalidated += 1;
         let dirty = rest & old.dirty;
         if rest == 0 || self.must_move(slot) && dirty == 0 {
-            self.expel(slot, discard, at);
+            self.expel(slot, discard);
         } else if !self.must_move(slot) {
             self.record(slot, rest, dirty);
-        } else if self.renew(slot, rest, at)?.is_none() {
-            self.write_out(slot, dirty, at)?;
-            self.expel(slot, false, at);
+        } else if self.renew(slot, rest)?.is_none() {
+            let written = self.write_out(slot, dirty)?;
+            self.steps.hold(Place::slot(slot), written);
+            self.expel(slot, false);
         }
         Ok(())
     }
@@ -190,20 +191,51 @@ impl<E: Eviction> Cache<E> {
         self.slots.set_bits(slot, valid, dirty);
         let new = self.slots.entry(slot);
         self.must_commit |= self.metadata.is_synchronous((old.valid != 0).then_some(&old), Some(&new));
-        self.metadata.note(slot, Some(new));
-        if old.valid == 0 && self.defers_reuse {
+        let is_unnoted = self.unnoted.has(slot);
+        if is_unnoted {
+            // The metadata will speak of what is still to come.
+            self.unnoted.clear(slot);
+            let free_at = self.steps.free_at(Place::slot(slot));
+            self.steps.follow_up(FAST, free_at);
+        }
+        self.note(slot, is_unnoted || old.valid == 0);
+    }
+
+    /// A slot's block has these sub-blocks, clean ones more than before, but they are still on their way. The metadata learn of it when they are there, so that
+    /// no flush has to wait for a read from a disk.
+    pub(super) fn record_later(&mut self, slot: u32, valid: u16) {
+        let old = self.slots.entry(slot);
+        self.slots.set_bits(slot, valid, old.dirty);
+        self.unnoted.set(slot);
+    }
+
+    /// The filling of a slot has begun.
+    pub(super) fn note_filled(&mut self, slot: u32) -> Result<(), CacheError> {
+        if self.unnoted.has(slot) {
+            self.unnoted.clear(slot);
+            self.make_note_room()?;
+            let clean = Entry { dirty: 0, ..self.slots.entry(slot) };
+            self.must_commit |= self.metadata.is_synchronous(None, Some(&clean));
+            self.note(slot, !self.committed.has(slot));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, slot: u32, is_fresh: bool) {
+        self.metadata.note(slot, Some(self.slots.entry(slot)));
+        if is_fresh && self.defers_reuse {
             self.fresh.push(slot);
         }
     }
 
     /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none.
-    pub(super) fn renew(&mut self, slot: u32, keep: u16, at: SimTime) -> Result<Option<u32>, CacheError> {
+    pub(super) fn renew(&mut self, slot: u32, keep: u16) -> Result<Option<u32>, CacheError> {
         self.pinned.set(slot);
-        let target = self.take_slot(self.slots.set_of(slot), at);
+        let target = self.take_slot(self.slots.set_of(slot));
         self.pinned.clear(slot);
         let Some(target) = target? else { return Ok(None) };
         let old = self.slots.entry(slot);
-        if let Err(error) = self.copy(slot, target, keep, at) {
+        if let Err(error) = self.copy(slot, target, keep) {
             self.slots.give(target);
             return Err(error);
         }
@@ -212,52 +244,62 @@ impl<E: Eviction> Cache<E> {
         let to = target - self.slots.base(self.slots.set_of(target));
         let (policy, from) = self.policy(slot);
         policy.relabel(from, to);
-        self.leave(slot, false, at);
+        self.leave(slot, false);
         self.record(target, keep, old.dirty & keep);
         self.counts.moved += 1;
         Ok(Some(target))
     }
 
-    fn copy(&mut self, source: u32, target: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+    fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<(), CacheError> {
         let mut rest = mask;
         let limit = self.limit(self.slots.key(source));
         while let Some((start, end, others)) = self.shape.run(rest, limit) {
             rest = others;
             let mut bytes = self.buffer(u64::from(end - start));
-            let done = self.at_slot(Op::Read, source, start, end, Bytes::into(&mut bytes), at);
-            let done = done.and_then(|_| self.at_slot(Op::Write, target, start, end, Bytes::of(&bytes), at));
+            let read = self.at_slot(Op::Read, source, start, end, Bytes::into(&mut bytes), Moment::PAST);
+            let done = read.and_then(|read| {
+                self.at_slot(Op::Write, target, start, end, Bytes::of(&bytes), read)?;
+                self.steps.hold(Place::slot(target), read);
+                Ok(())
+            });
             self.give_buffer(bytes);
             done?;
         }
         Ok(())
     }
 
-    /// Writes sub-blocks of a slot to the disk; the caller sees to the bits.
-    pub(super) fn write_out(&mut self, slot: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+    /// Writes sub-blocks of a slot to the disk, and gives when they are there; the caller sees to the bits.
+    pub(super) fn write_out(&mut self, slot: u32, mask: u16) -> Result<Moment, CacheError> {
         if mask != 0 && !self.is_in_place && !self.committed.has(slot) {
-            self.commit(at)?;
+            self.commit()?;
         }
         let key = self.slots.key(slot);
         let mut rest = mask;
+        let mut all = Gather::default();
         let limit = self.limit(key);
         while let Some((start, end, others)) = self.shape.run(rest, limit) {
             rest = others;
             let mut bytes = self.buffer(u64::from(end - start));
             let extent =
                 Extent::new(self.shape.offset(key.block()) + u64::from(start), u64::from(end - start));
-            let done = self.at_slot(Op::Read, slot, start, end, Bytes::into(&mut bytes), at);
-            let done =
-                done.and_then(|_| self.at_disk(Op::Write, key.volume(), extent, Bytes::of(&bytes), at));
+            let read = self.at_slot(Op::Read, slot, start, end, Bytes::into(&mut bytes), Moment::PAST);
+            let written = read.and_then(|read| {
+                // Not before the commit that speaks of it.
+                let after = self.steps.join(read, self.last_commit);
+                let written = self.at_disk(Op::Write, key.volume(), extent, Bytes::of(&bytes), after)?;
+                self.steps.hold(Place::block(key), after);
+                Ok(written)
+            });
             self.give_buffer(bytes);
-            done?;
+            self.steps.gather(&mut all, written?);
         }
-        Ok(())
+        Ok(self.steps.close(&mut all))
     }
 
-    /// Writes up to `max` dirty blocks to the disk, which stay cached, and gives how many there were. Goes round over the slots; what it found is
+    /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there were. Goes round over the slots; what it found is
     /// written in the order of the disk.
     pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
-        self.waits.clear();
+        self.arrive(at)?;
         let count = self.slots.count();
         let mut found: Vec<u32> = Vec::new();
         for _ in 0..count {
@@ -271,66 +313,91 @@ impl<E: Eviction> Cache<E> {
         }
         found.sort_unstable_by_key(|slot| self.slots.key(*slot));
         for slot in &found {
-            self.make_note_room(at)?;
+            self.make_note_room()?;
             let entry = self.slots.entry(*slot);
-            self.write_out(*slot, entry.dirty, at)?;
+            self.write_out(*slot, entry.dirty)?;
             self.record(*slot, entry.valid, 0);
             self.counts.cleaned += 1;
         }
         if self.must_commit {
-            self.commit(at)?;
+            self.commit()?;
         }
         Ok(found.len() as u32)
     }
 
     /// Writes that the last commit is durable, which need not be so itself.
-    fn confirm(&mut self, at: SimTime) -> Result<(), CacheError> {
-        let mut writes = Vec::new();
+    fn confirm(&mut self) -> Result<(), CacheError> {
+        let mut writes = std::mem::take(&mut self.writes);
         self.metadata.confirm(&mut writes);
-        let is_volatile = self.fast.is_volatile;
-        for write in &writes {
-            let extent = Extent::new(write.offset, write.bytes.len() as u64);
-            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
-            self.at_fast(Op::Write, extent, bytes, at)?;
-        }
-        self.fast.is_volatile = is_volatile;
-        Ok(())
+        let is_volatile = self.steps.side(FAST).is_volatile;
+        let done = self.write_each(&writes, self.last_commit).map(drop);
+        self.steps.side_mut(FAST).is_volatile = is_volatile;
+        writes.clear();
+        self.writes = writes;
+        done
     }
 
-    /// Makes the metadata durable, and what they speak of before them; then frees what waited for it.
-    pub(super) fn commit(&mut self, at: SimTime) -> Result<(), CacheError> {
+    /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives when all of that is done.
+    pub(super) fn commit(&mut self) -> Result<Moment, CacheError> {
         self.must_commit = false;
         self.must_commit_free = false;
         let regions = self.regions.next();
         self.metadata.expect_writes(regions);
         if self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty() {
-            return Ok(());
+            return Ok(self.last_commit);
         }
+        let mut before = Gather::default();
+        self.steps.gather(&mut before, self.last_commit);
         for volume in 0..self.volumes.len() as u16 {
-            self.flush_disk(volume, at)?;
+            if self.steps.side(volume + 1).is_volatile {
+                let flushed = self.flush_disk(volume)?;
+                self.steps.gather(&mut before, flushed);
+            }
         }
-        let mut writes = Vec::new();
-        self.flush_fast(at)?;
+        let flushed = self.flush_fast(Moment::PAST)?;
+        self.steps.gather(&mut before, flushed);
+        let before = self.steps.close(&mut before);
+        let mut writes = std::mem::take(&mut self.writes);
         self.metadata.commit(&self.slots, &mut writes);
-        for write in &writes {
-            let extent = Extent::new(write.offset, write.bytes.len() as u64);
-            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
-            self.at_fast(Op::Write, extent, bytes, at)?;
-        }
-        self.flush_fast(at)?;
+        let done = self.write_metadata(&writes, before);
+        writes.clear();
+        self.writes = writes;
+        let done = done?;
+        self.last_commit = done;
         self.metadata.committed();
-        self.confirm(at)?;
+        self.confirm()?;
         self.regions.commit(regions);
         self.counts.commits += 1;
-        for slot in std::mem::take(&mut self.fresh) {
+        for slot in self.fresh.drain(..) {
             if self.slots.valid(slot) != 0 {
                 self.committed.set(slot);
             }
         }
-        for (slot, discard) in std::mem::take(&mut self.limbo) {
+        let mut limbo = std::mem::take(&mut self.limbo);
+        for (slot, discard) in limbo.drain(..) {
             self.left.clear(self.left_at(self.slots.key(slot)));
-            self.free(slot, discard, at);
+            self.steps.hold(Place::slot(slot), done);
+            self.free(slot, discard);
         }
-        Ok(())
+        self.limbo = limbo;
+        Ok(done)
+    }
+
+    /// Writes metadata once `before` is past, flushes them, and gives when that is done.
+    pub(super) fn write_metadata(&mut self, writes: &[Write], before: Moment) -> Result<Moment, CacheError> {
+        let written = self.write_each(writes, before)?;
+        if writes.is_empty() { Ok(written) } else { self.flush_fast(written) }
+    }
+
+    fn write_each(&mut self, writes: &[Write], before: Moment) -> Result<Moment, CacheError> {
+        let mut all = Gather::default();
+        self.steps.gather(&mut all, before);
+        for write in writes {
+            let extent = Extent::new(write.offset, write.bytes.len() as u64);
+            let bytes = if self.keeps_bytes { Bytes::of(&write.bytes) } else { Bytes::None };
+            let written = self.at_fast(Op::Write, extent, bytes, before)?;
+            self.steps.gather(&mut all, written);
+        }
+        Ok(self.steps.close(&mut all))
     }
 }

@@ -1,20 +1,10 @@
 //! A store as the engine uses it, and the memory that data passes through.
 
-use super::CacheError;
-use super::{BoxedStore, Cache};
+use super::steps::{FAST, Gather, Moment, Place};
+use super::{BoxedStore, Cache, CacheError};
 use crate::eviction::Eviction;
-use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Op, SimTime, StoreError, Token};
-
-/// A step that an answer waits for: a token of the fast store (`None`) or of a volume's disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The volume, or the fast store.
-    pub volume: Option<u16>,
-    /// Its token.
-    pub token: Token,
-}
+use nandscape_core::{Applied, Command, Extent, Op, SimTime, StoreError, Token};
 
 /// The bytes of a step, where bytes are kept.
 pub(super) enum Bytes<'a> {
@@ -23,7 +13,7 @@ pub(super) enum Bytes<'a> {
     Read(&'a mut [u8]),
 }
 
-impl Bytes<'_> {
+impl<'a> Bytes<'a> {
     /// Room to read into, if there is any.
     pub(super) fn into(buffer: &mut [u8]) -> Bytes<'_> {
         if buffer.is_empty() { Bytes::None } else { Bytes::Read(buffer) }
@@ -33,6 +23,14 @@ impl Bytes<'_> {
     pub(super) fn of(buffer: &[u8]) -> Bytes<'_> {
         if buffer.is_empty() { Bytes::None } else { Bytes::Write(buffer) }
     }
+
+    fn payload(self) -> Payload<'a> {
+        match self {
+            Bytes::None => Payload::None,
+            Bytes::Write(bytes) => Payload::Write(bytes),
+            Bytes::Read(bytes) => Payload::Read(bytes),
+        }
+    }
 }
 
 /// One store.
@@ -41,27 +39,53 @@ pub(super) struct Side {
     pub(super) unit: u32,
     /// Something was written since the last flush.
     pub(super) is_volatile: bool,
+    /// What a flush has to wait for: only then all that was submitted has been started.
+    pub(super) behind: Gather,
+    /// When the last flush is done.
+    pub(super) flushed: Moment,
+    /// Steps under way whose end is unknown.
+    pub(super) watched: u32,
 }
 
 impl Side {
     pub(super) fn new(store: BoxedStore) -> Self {
-        // What the store was asked before it came here may be volatile still.
-        Self { unit: store.block_bytes(), store, is_volatile: true }
+        Self {
+            unit: store.block_bytes(),
+            store,
+            // What the store was asked before it came here may be volatile still.
+            is_volatile: true,
+            behind: Gather::default(),
+            flushed: Moment::PAST,
+            watched: 0,
+        }
     }
 
-    fn submit(&mut self, op: Op, extent: Extent, bytes: Bytes<'_>, at: SimTime) -> Result<Token, StoreError> {
-        let payload = match bytes {
-            Bytes::None => Payload::None,
-            Bytes::Write(bytes) => Payload::Write(bytes),
-            Bytes::Read(bytes) => Payload::Read(bytes),
-        };
-        self.is_volatile |= matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
-        let token = self.store.submit(Command { op, extent, hint: Hint::default() }, payload, at)?;
-        if op == Op::Flush {
-            self.is_volatile = false;
-        }
-        Ok(token)
+    /// Applies a command that is started later.
+    pub(super) fn apply(&mut self, command: Command, bytes: Bytes<'_>) -> Result<Applied, StoreError> {
+        self.is_volatile |= is_write(command.op);
+        self.store.apply(command, bytes.payload())
     }
+
+    /// Applies a command and starts it.
+    #[inline]
+    pub(super) fn submit(
+        &mut self,
+        command: Command,
+        bytes: Bytes<'_>,
+        at: SimTime,
+    ) -> Result<Token, StoreError> {
+        self.is_volatile |= is_write(command.op);
+        if command.op == Op::Flush {
+            // What is applied from now on and has to wait for the flush may count on it.
+            let applied = self.store.apply(command, Payload::None)?;
+            return self.store.start(command, applied, at);
+        }
+        self.store.submit(command, bytes.payload(), at)
+    }
+}
+
+const fn is_write(op: Op) -> bool {
+    matches!(op, Op::Write | Op::Trim | Op::WriteZeroes)
 }
 
 /// Reused memory, so that no step allocates once the cache runs.
@@ -80,7 +104,13 @@ impl<E: Eviction> Cache<E> {
         self.buffers.0.push(buffer);
     }
 
-    /// Submits to the fast store, at an offset of a slot's data.
+    /// Where bytes of a slot lie on the fast store.
+    pub(super) fn place(&self, slot: u32, start: u32, end: u32) -> Extent {
+        Extent::new(self.metadata.data_offset(slot) + u64::from(start), u64::from(end - start))
+    }
+
+    /// A step at a slot's data, after `after` and after whatever the slot waits for.
+    #[inline]
     pub(super) fn at_slot(
         &mut self,
         op: Op,
@@ -88,56 +118,56 @@ impl<E: Eviction> Cache<E> {
         start: u32,
         end: u32,
         bytes: Bytes<'_>,
-        at: SimTime,
-    ) -> Result<Token, CacheError> {
-        let extent = Extent::new(self.metadata.data_offset(slot) + u64::from(start), u64::from(end - start));
-        self.fast.submit(op, extent, bytes, at).map_err(CacheError::Fast)
+        after: Moment,
+    ) -> Result<Moment, CacheError> {
+        let extent = self.place(slot, start, end);
+        let free_at = self.steps.free_at(Place::slot(slot));
+        let after = self.steps.join(after, free_at);
+        self.at_fast(op, extent, bytes, after)
     }
 
-    /// Submits to the fast store.
+    /// A step at the fast store.
+    #[inline]
     pub(super) fn at_fast(
         &mut self,
         op: Op,
         extent: Extent,
         bytes: Bytes<'_>,
-        at: SimTime,
-    ) -> Result<Token, CacheError> {
-        self.fast.submit(op, extent, bytes, at).map_err(CacheError::Fast)
+        after: Moment,
+    ) -> Result<Moment, CacheError> {
+        self.steps.submit(FAST, op, extent, bytes, after).map_err(CacheError::Fast)
     }
 
-    /// Submits to a volume's disk.
+    /// A step at a volume's disk, after `after` and after whatever is under way to the same blocks.
     pub(super) fn at_disk(
         &mut self,
         op: Op,
         volume: u16,
         extent: Extent,
         bytes: Bytes<'_>,
-        at: SimTime,
-    ) -> Result<Token, CacheError> {
-        let disk = &mut self.volumes[usize::from(volume)].disk;
-        disk.submit(op, extent, bytes, at).map_err(|source| CacheError::Slow { volume, source })
+        after: Moment,
+    ) -> Result<Moment, CacheError> {
+        let (first, end) = self.shape.blocks(extent);
+        let free_at = self.steps.blocks_free_at(volume, first, end);
+        let after = self.steps.join(after, free_at);
+        let step = self.steps.submit(volume + 1, op, extent, bytes, after);
+        step.map_err(|source| CacheError::Slow { volume, source })
     }
 
-    /// The answer waits for this step.
-    pub(super) fn wait(&mut self, volume: Option<u16>, token: Token) {
-        if token != Token::NONE {
-            self.waits.push(Wait { volume, token });
-        }
+    /// The answer waits for this.
+    #[inline]
+    pub(super) fn wait(&mut self, moment: Moment) {
+        self.steps.gather(&mut self.answer, moment);
     }
 
-    pub(super) fn flush_disk(&mut self, volume: u16, at: SimTime) -> Result<(), CacheError> {
-        if self.volumes[usize::from(volume)].disk.is_volatile {
-            let token = self.at_disk(Op::Flush, volume, Extent::new(0, 0), Bytes::None, at)?;
-            self.wait(Some(volume), token);
-        }
-        Ok(())
+    /// Flushes a volume's disk, if it was written to, and gives when that is done.
+    pub(super) fn flush_disk(&mut self, volume: u16) -> Result<Moment, CacheError> {
+        let flushed = self.steps.flush(volume + 1, Moment::PAST);
+        flushed.map_err(|source| CacheError::Slow { volume, source })
     }
 
-    pub(super) fn flush_fast(&mut self, at: SimTime) -> Result<(), CacheError> {
-        if self.fast.is_volatile {
-            let token = self.at_fast(Op::Flush, Extent::new(0, 0), Bytes::None, at)?;
-            self.wait(None, token);
-        }
-        Ok(())
+    /// Flushes the fast store after `after`, if it was written to, and gives when that is done.
+    pub(super) fn flush_fast(&mut self, after: Moment) -> Result<Moment, CacheError> {
+        self.steps.flush(FAST, after).map_err(CacheError::Fast)
     }
 }

@@ -2,11 +2,12 @@
 
 use super::shape::Piece;
 use super::side::Bytes;
+use super::steps::{Moment, Place};
 use super::{Cache, CacheError, Mode, part};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
-use nandscape_core::{Command, Extent, Op, SimTime};
+use nandscape_core::{Command, Extent, Op};
 
 impl<E: Eviction> Cache<E> {
     pub(super) fn write(
@@ -14,34 +15,31 @@ impl<E: Eviction> Cache<E> {
         volume: u16,
         command: Command,
         data: Option<&[u8]>,
-        at: SimTime,
     ) -> Result<(), CacheError> {
-        let asked = self.ask(volume, command, at);
+        let asked = self.ask(volume, command);
         match self.mode {
-            Mode::WriteBack | Mode::WriteOnly => {
-                self.write_cached(volume, command.extent, data, asked, true, at)
-            }
+            Mode::WriteBack | Mode::WriteOnly => self.write_cached(volume, command.extent, data, asked, true),
             Mode::WriteThrough => {
-                if let Err(error) = self.write_disk(Op::Write, volume, command.extent, data, at) {
+                if let Err(error) = self.write_disk(Op::Write, volume, command.extent, data) {
                     // Nobody knows what is on the disk now, so nothing clean may claim to equal it.
-                    self.forget_clean(volume, command.extent, at)?;
+                    self.forget_clean(volume, command.extent)?;
                     return Err(error);
                 }
                 self.pin_dirty(volume, command.extent, true);
-                let done = self.write_cached(volume, command.extent, data, asked, false, at);
+                let done = self.write_cached(volume, command.extent, data, asked, false);
                 self.pin_dirty(volume, command.extent, false);
                 done
             }
             Mode::WriteAround | Mode::PassThrough => {
                 self.count_around(volume, command.extent);
-                self.write_around(Op::Write, volume, command.extent, data, at)
+                self.write_around(Op::Write, volume, command.extent, data)
             }
         }
     }
 
     /// Discards in the cache and on the disk.
-    pub(super) fn trim(&mut self, volume: u16, command: Command, at: SimTime) -> Result<(), CacheError> {
-        self.write_around(command.op, volume, command.extent, None, at)
+    pub(super) fn trim(&mut self, volume: u16, command: Command) -> Result<(), CacheError> {
+        self.write_around(command.op, volume, command.extent, None)
     }
 
     /// To the disk, and out of the cache. What is dirty may be dropped only then: a commit between would leave the disk with what is older.
@@ -51,15 +49,14 @@ impl<E: Eviction> Cache<E> {
         volume: u16,
         extent: Extent,
         data: Option<&[u8]>,
-        at: SimTime,
     ) -> Result<(), CacheError> {
-        self.clean_edges(volume, extent, at)?;
-        if let Err(error) = self.write_disk(op, volume, extent, data, at) {
-            self.forget_clean(volume, extent, at)?;
+        self.clean_edges(volume, extent)?;
+        if let Err(error) = self.write_disk(op, volume, extent, data) {
+            self.forget_clean(volume, extent)?;
             return Err(error);
         }
         self.pin_dirty(volume, extent, true);
-        let done = self.give_up(volume, extent, op != Op::Write, at);
+        let done = self.give_up(volume, extent, op != Op::Write);
         self.pin_dirty(volume, extent, false);
         done
     }
@@ -71,11 +68,10 @@ impl<E: Eviction> Cache<E> {
         volume: u16,
         extent: Extent,
         data: Option<&[u8]>,
-        at: SimTime,
     ) -> Result<(), CacheError> {
-        self.guard(volume, extent, at)?;
-        let token = self.at_disk(op, volume, extent, data.map_or(Bytes::None, Bytes::Write), at)?;
-        self.wait(Some(volume), token);
+        let after = self.guard(volume, extent)?;
+        let written = self.at_disk(op, volume, extent, data.map_or(Bytes::None, Bytes::Write), after)?;
+        self.wait(written);
         Ok(())
     }
 
@@ -87,13 +83,12 @@ impl<E: Eviction> Cache<E> {
         data: Option<&[u8]>,
         asked: Result<(), Bypass>,
         makes_dirty: bool,
-        at: SimTime,
     ) -> Result<(), CacheError> {
         let (first, end) = self.shape.blocks(extent);
         // Neighbouring blocks that go past the cache make one write.
         let mut past: Option<Extent> = None;
         for block in first..end {
-            self.make_note_room(at)?;
+            self.make_note_room()?;
             let piece = self.shape.piece(extent, block, self.capacity(volume));
             let key = BlockKey::new(volume, block);
             let found = self.index.find(key, &self.slots);
@@ -105,12 +100,12 @@ impl<E: Eviction> Cache<E> {
                 Some(slot)
             } else {
                 self.counts.write_misses += 1;
-                let slot = self.insert(key, Op::Write, asked, at)?.ok();
+                let slot = self.insert(key, Op::Write, asked)?.ok();
                 self.counts.bypassed += u64::from(slot.is_none());
                 slot
             };
             if let Some(slot) = slot {
-                self.store(slot, key, piece, part(data, extent, self.shape, piece), makes_dirty, at)?;
+                self.store(slot, key, piece, part(data, extent, self.shape, piece), makes_dirty)?;
             } else if makes_dirty {
                 let start = self.shape.offset(block) + u64::from(piece.start);
                 let piece = Extent::new(start, u64::from(piece.end - piece.start));
@@ -119,13 +114,13 @@ impl<E: Eviction> Cache<E> {
                         Some(Extent::new(run.offset, run.len + piece.len))
                     }
                     run => {
-                        self.write_past(volume, run, extent, data, at)?;
+                        self.write_past(volume, run, extent, data)?;
                         Some(piece)
                     }
                 };
             }
         }
-        self.write_past(volume, past, extent, data, at)
+        self.write_past(volume, past, extent, data)
     }
 
     fn write_past(
@@ -134,12 +129,11 @@ impl<E: Eviction> Cache<E> {
         run: Option<Extent>,
         extent: Extent,
         data: Option<&[u8]>,
-        at: SimTime,
     ) -> Result<(), CacheError> {
         let Some(run) = run else { return Ok(()) };
         let start = (run.offset - extent.offset) as usize;
         let data = data.map(|data| &data[start..start + run.len as usize]);
-        self.write_disk(Op::Write, volume, run, data, at)
+        self.write_disk(Op::Write, volume, run, data)
     }
 
     /// A slot for a block that is not cached, if it may enter and there is one. The block is in it, with nothing valid.
@@ -148,23 +142,18 @@ impl<E: Eviction> Cache<E> {
         key: BlockKey,
         op: Op,
         asked: Result<(), Bypass>,
-        at: SimTime,
     ) -> Result<Result<u32, Bypass>, CacheError> {
         if let Err(why) = asked.and_then(|()| self.may_insert(key, op)) {
             return Ok(Err(why));
         }
         let set = self.set(key);
         self.policies[set as usize].miss(key);
-        self.insert_somewhere(key, at)
+        self.insert_somewhere(key)
     }
 
     /// A slot for a block that may enter.
-    pub(super) fn insert_somewhere(
-        &mut self,
-        key: BlockKey,
-        at: SimTime,
-    ) -> Result<Result<u32, Bypass>, CacheError> {
-        let Some(slot) = self.take_slot(self.set(key), at)? else { return Ok(Err(Bypass::NoRoom)) };
+    pub(super) fn insert_somewhere(&mut self, key: BlockKey) -> Result<Result<u32, Bypass>, CacheError> {
+        let Some(slot) = self.take_slot(self.set(key))? else { return Ok(Err(Bypass::NoRoom)) };
         self.settle(slot, key);
         self.counts.inserted += 1;
         Ok(Ok(slot))
@@ -178,28 +167,28 @@ impl<E: Eviction> Cache<E> {
         piece: Piece,
         bytes: Bytes<'_>,
         makes_dirty: bool,
-        at: SimTime,
     ) -> Result<(), CacheError> {
         let (touched, covered) = (self.shape.touched(piece), self.shape.covered(piece));
         let mut slot = slot;
         if self.must_move(slot) {
             let keep = self.slots.valid(slot) & !covered;
-            let Some(target) = self.renew(slot, keep, at)? else {
-                self.evacuate(slot, at)?;
+            let Some(target) = self.renew(slot, keep)? else {
+                self.evacuate(slot)?;
                 let start = self.shape.offset(key.block()) + u64::from(piece.start);
                 let extent = Extent::new(start, u64::from(piece.end - piece.start));
-                self.guard(key.volume(), extent, at)?;
-                let token = self.at_disk(Op::Write, key.volume(), extent, bytes, at)?;
-                self.wait(Some(key.volume()), token);
+                let after = self.guard(key.volume(), extent)?;
+                let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
+                self.wait(written);
                 return Ok(());
             };
             slot = target;
         }
         let missing = touched & !covered & !self.slots.valid(slot);
-        let done = self.bring(slot, missing, at);
-        let done = done.and_then(|()| self.at_slot(Op::Write, slot, piece.start, piece.end, bytes, at));
+        let done = self.bring(slot, missing);
+        let done =
+            done.and_then(|()| self.at_slot(Op::Write, slot, piece.start, piece.end, bytes, Moment::PAST));
         match done {
-            Ok(token) => self.wait(None, token),
+            Ok(written) => self.wait(written),
             Err(error) => {
                 if self.slots.valid(slot) == 0 {
                     self.unsettle(slot);
@@ -213,8 +202,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Reads sub-blocks from the disk into the slot: those that a write touches only in part.
-    fn bring(&mut self, slot: u32, mask: u16, at: SimTime) -> Result<(), CacheError> {
+    /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write follows.
+    fn bring(&mut self, slot: u32, mask: u16) -> Result<(), CacheError> {
         let key = self.slots.key(slot);
         let limit = self.limit(key);
         let mut rest = mask;
@@ -222,10 +211,11 @@ impl<E: Eviction> Cache<E> {
             let mut bytes = self.buffer(u64::from(end - start));
             let extent =
                 Extent::new(self.shape.offset(key.block()) + u64::from(start), u64::from(end - start));
-            let done = self.at_disk(Op::Read, key.volume(), extent, Bytes::into(&mut bytes), at);
-            let done = done.and_then(|token| {
-                self.wait(Some(key.volume()), token);
-                self.at_slot(Op::Write, slot, start, end, Bytes::of(&bytes), at)
+            let read = self.at_disk(Op::Read, key.volume(), extent, Bytes::into(&mut bytes), Moment::PAST);
+            let done = read.and_then(|read| {
+                self.at_slot(Op::Write, slot, start, end, Bytes::of(&bytes), read)?;
+                self.steps.hold(Place::slot(slot), read);
+                Ok(())
             });
             self.give_buffer(bytes);
             done?;
@@ -247,26 +237,26 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Drops what the cache has of an extent that the disk got anew.
-    fn give_up(&mut self, volume: u16, extent: Extent, discard: bool, at: SimTime) -> Result<(), CacheError> {
+    fn give_up(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<(), CacheError> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
                 let touched = cache.shape.touched(piece);
                 cache.pinned.clear(slot);
-                result = cache.make_note_room(at).and_then(|()| cache.forget(slot, touched, discard, at));
+                result = cache.make_note_room().and_then(|()| cache.forget(slot, touched, discard));
             }
         });
         result
     }
 
     /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
-    fn clean_edges(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {
+    fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
         let mut result = Ok(());
         if self.slots.dirty() != 0 {
             self.each_cached(volume, extent, |cache, slot, piece| {
                 let edges = cache.shape.touched(piece) & !cache.shape.covered(piece);
                 if result.is_ok() {
-                    result = cache.write_out(slot, edges & cache.slots.dirty_bits(slot), at);
+                    result = cache.write_out(slot, edges & cache.slots.dirty_bits(slot)).map(drop);
                 }
             });
         }
@@ -286,12 +276,12 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn forget_clean(&mut self, volume: u16, extent: Extent, at: SimTime) -> Result<(), CacheError> {
+    fn forget_clean(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
                 let clean = cache.shape.touched(piece) & !cache.slots.dirty_bits(slot);
-                result = cache.make_note_room(at).and_then(|()| cache.forget(slot, clean, false, at));
+                result = cache.make_note_room().and_then(|()| cache.forget(slot, clean, false));
             }
         });
         result

@@ -9,7 +9,7 @@ use nandscape_cache::presets::AfterCut;
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
+use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem, Token};
 
 /// Something that is done wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,7 +297,25 @@ impl Run<'_> {
         self.at += 1_000_000;
         let command = Command { op, extent, hint: Hint::default() };
         let done = self.cache.submit(volume as u16, command, payload, SimTime(self.at));
-        done.map_err(|error| format!("{op:?} of {extent:?} of volume {volume}: {error}"))
+        let token = done.map_err(|error| format!("{op:?} of {extent:?} of volume {volume}: {error}"))?;
+        self.wait(token)
+    }
+
+    /// Until a command is answered.
+    fn wait(&mut self, token: Token) -> Result<(), String> {
+        if let Some(done) = self.cache.completion(token) {
+            self.at = self.at.max(done.0);
+            return Ok(());
+        }
+        let mut answers = Vec::new();
+        self.cache.watch(token, 0);
+        while answers.is_empty() {
+            let next =
+                self.cache.next_event().ok_or("nothing is under way, and a command is not answered")?;
+            self.cache.advance(next, &mut answers);
+        }
+        self.at = self.at.max(answers[0].at.0);
+        Ok(())
     }
 
     fn mark(&mut self, what: &str, volume: usize, units: std::ops::Range<usize>) {

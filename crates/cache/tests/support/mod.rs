@@ -115,11 +115,15 @@ pub struct Journal {
     slots: u32,
     block: u32,
     is_in_place: bool,
+    /// Bytes that a commit writes at the start of the fast store, for the time that it takes.
+    pub record: usize,
+    /// Whether a change is committed before the write that made it is answered.
+    pub is_synchronous: bool,
 }
 
 impl Journal {
     pub fn new(slots: u32, block: u32, is_in_place: bool) -> Self {
-        Self { entries: Arc::default(), slots, block, is_in_place }
+        Self { entries: Arc::default(), slots, block, is_in_place, record: 0, is_synchronous: false }
     }
 }
 
@@ -136,8 +140,9 @@ impl Metadata for Journal {
         self.is_in_place
     }
 
-    fn is_synchronous(&self, _: Option<&Entry>, _: Option<&Entry>) -> bool {
-        false
+    fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool {
+        let is_dirty = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.dirty != 0);
+        self.is_synchronous && is_dirty(old) != is_dirty(new)
     }
 
     fn note(&mut self, slot: u32, entry: Option<Entry>) {
@@ -152,7 +157,10 @@ impl Metadata for Journal {
         200
     }
 
-    fn commit(&mut self, table: &dyn Table, _: &mut Vec<Write>) {
+    fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
+        if self.record > 0 {
+            out.push(Write { offset: 0, bytes: vec![0; self.record] });
+        }
         let mut entries = self.entries.lock().unwrap();
         for (slot, entry) in &entries.noted {
             assert_eq!(table.entry(*slot), *entry, "slot {slot}: the last note and the table");

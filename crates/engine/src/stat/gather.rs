@@ -117,20 +117,25 @@ impl Stack {
             stat.recovery.extend(device.recovery().cloned());
         }
         // Of the whole device, whichever set is asked.
-        let health = subsystem.device(0).health();
-        stat.checksum_errors = health.checksum_errors;
-        stat.torn_pages = health.torn_pages;
-        stat.space.bad_blocks = health.bad_blocks;
-        let page_bytes = u64::from(subsystem.device(0).geometry().page_bytes);
+        if subsystem.sets() > 0 {
+            let health = subsystem.device(0).health();
+            stat.checksum_errors = health.checksum_errors;
+            stat.torn_pages = health.torn_pages;
+            stat.space.bad_blocks = health.bad_blocks;
+        }
+        let page_bytes = sums::page_bytes(subsystem);
         let (layers, cost) = sums::layers(subsystem);
         stat.host = sums::hosts(subsystem, None);
         stat.flash = sums::flash(subsystem, flash);
-        stat.waf = ratio(flash.programs, stat.host.write_pages);
-        stat.waf_bytes = ratio(flash.programs * page_bytes, stat.host.write_bytes);
+        // A cache counts blocks of its own.
+        let is_page = |page| subsystem.namespaces().iter().all(|info| u64::from(info.page_bytes) == page);
+        let paged = page_bytes.filter(|page| is_page(*page));
+        stat.waf = paged.and_then(|_| ratio(flash.programs, stat.host.write_pages));
+        stat.waf_bytes = page_bytes.and_then(|page| ratio(flash.programs * page, stat.host.write_bytes));
         (stat.map, stat.gc, stat.merges) = RunResult::map_gc_merges(&layers, &cost);
         stat.cost = CostResult::from(cost);
         stat.space.live_pages = layers.live_pages;
-        stat.space.live_bytes = layers.live_pages * page_bytes;
+        stat.space.live_bytes = layers.live_pages * page_bytes.unwrap_or(0);
         stat.space.logical_pages = cost.logical_pages;
         stat.placement = subsystem.placement().map(to_json);
         for (index, info) in (0..).zip(subsystem.namespaces()) {

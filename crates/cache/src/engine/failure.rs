@@ -1,0 +1,60 @@
+//! What becomes of errors that a store gives only when a step is started, after the command that wanted it was taken.
+//!
+//! A store below which state and time are one (flash without bytes) refuses a step when its time has come. Whatever waits for that step ends then, without having
+//! been done; so an answer that waits for it is given, and is not true. The error is kept: the next flush of any volume fails with it, as the next `fsync` does
+//! after an error in the background.
+
+use super::steps::LateError;
+use super::{Cache, CacheError};
+use crate::eviction::Eviction;
+use nandscape_core::{Command, Extent, Hint, Op};
+
+impl<E> Cache<E> {
+    /// The first of the errors at starts that no flush has told yet.
+    pub const fn late_error(&self) -> Option<&LateError> {
+        self.late_error.as_ref()
+    }
+
+    /// Errors at starts, since the last reset of the counters.
+    pub const fn late_errors(&self) -> u64 {
+        self.late_errors
+    }
+
+    /// Tags of answers that were reported and waited for a step that failed.
+    pub fn take_failed_answers(&mut self) -> Vec<u64> {
+        self.steps.take_failed_tags()
+    }
+}
+
+impl<E: Eviction> Cache<E> {
+    /// Some steps were refused when they were started.
+    #[cold]
+    pub(super) fn note_late_errors(&mut self) {
+        for error in self.steps.take_errors() {
+            self.late_errors += 1;
+            self.late_error.get_or_insert(error);
+        }
+    }
+
+    /// An error of background work that no command asked for; kept as those are.
+    #[cold]
+    pub(super) fn keep_error(&mut self, error: CacheError) {
+        self.late_errors += 1;
+        let (volume, error) = match error {
+            CacheError::Fast(error) => (None, error),
+            CacheError::Slow { volume, source } => (Some(volume), source),
+            error => unreachable!("only a store fails without a command: {error}"),
+        };
+        let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+        self.late_error.get_or_insert(LateError { volume, command, at: self.steps.now(), error });
+    }
+
+    /// The error that a flush tells.
+    pub(super) fn take_late_error(&mut self) -> Option<CacheError> {
+        let LateError { volume, error, .. } = self.late_error.take()?;
+        Some(match volume {
+            None => CacheError::Fast(error),
+            Some(volume) => CacheError::Slow { volume, source: error },
+        })
+    }
+}

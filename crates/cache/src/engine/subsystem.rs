@@ -1,0 +1,173 @@
+//! A cache as replay and servers see it: each volume is a namespace.
+
+use super::steps::{FAST, Moment};
+use super::{BlockCounts, Cache, CacheError};
+use crate::eviction::Eviction;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, NamespaceError,
+    NamespaceInfo, SimTime, Subsystem, Token,
+};
+
+/// What a host is told of an error.
+fn refusal(extent: Extent, error: CacheError) -> NamespaceError {
+    let refused = |expected| NamespaceError::Refused { extent, expected };
+    match error {
+        CacheError::Fast(source) => NamespaceError::Store { place: "cache device", extent, source },
+        CacheError::Slow { source, .. } => NamespaceError::Store { place: "disk", extent, source },
+        CacheError::OutOfRange { capacity, .. } => refused(format!("1 byte or more within {capacity} bytes")),
+        CacheError::Unaligned { unit, .. } => refused(format!("multiples of {unit} bytes")),
+        CacheError::Payload { expected, got } => {
+            refused(format!("a payload of {expected} bytes, and not of {got}"))
+        }
+        error => refused(error.to_string()),
+    }
+}
+
+/// What is told of an error that no command asked for.
+fn failure(error: CacheError) -> NamespaceError {
+    refusal(Extent::new(0, 0), error)
+}
+
+impl<E: Eviction> Cache<E> {
+    fn flash(&self) -> Option<&dyn Subsystem> {
+        self.steps.side(FAST).store.flash()
+    }
+
+    /// Starts what is due until `until`, and what follows from it.
+    fn run_until(&mut self, until: SimTime) -> Result<(), CacheError> {
+        self.steps.run(until, true);
+        self.settle_fills()
+    }
+
+    /// Gives idle time to the stores, from when nothing is under way any more.
+    fn pass_idle(&mut self, at: SimTime, until: SimTime) -> Result<(), CacheError> {
+        self.run_until(until)?;
+        let from = self.steps.idle_from().max(at);
+        if from >= until {
+            return Ok(());
+        }
+        for (number, side) in self.steps.sides_mut().iter_mut().enumerate() {
+            side.store.idle(from, until).map_err(|error| CacheError::of_side(number as u16, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets are those of the fast store, if it is flash; a cache over a RAM disk has none.
+impl<E: Eviction> Subsystem for Cache<E> {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.infos
+    }
+
+    fn sets(&self) -> u16 {
+        self.flash().map_or(0, Subsystem::sets)
+    }
+
+    fn prepare(&self, namespace: u32, extent: Extent) {
+        self.look_ahead(namespace as u16, extent);
+    }
+
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let done = Self::submit(self, namespace as u16, command, payload, at);
+        done.map_err(|error| refusal(command.extent, error))
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.steps.completion(token)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.steps.join_tokens(a, b)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.steps.report(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        if let Err(error) = self.run_until(until) {
+            self.keep_error(error);
+        }
+        self.steps.take_reports(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.steps.next_event()
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.steps.idle_from()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.pass_idle(at, until).map_err(failure)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        let done = self.close(at).map_err(failure)?;
+        Ok(Token(done.0))
+    }
+
+    fn read_only(&self, set: u16) -> Option<&'static str> {
+        self.flash()?.read_only(set)
+    }
+
+    /// What is not cached is as the disk has it.
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        self.allocated(namespace as u16, extent)
+    }
+
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        Self::host_counts(self, namespace as u16)
+    }
+
+    fn ftl_stats(&self, set: u16) -> FtlStats {
+        self.flash().map_or_else(FtlStats::default, |flash| flash.ftl_stats(set))
+    }
+
+    fn cost(&self, set: u16) -> Cost {
+        self.flash().map_or_else(Cost::default, |flash| flash.cost(set))
+    }
+
+    fn logs(&self, set: u16) -> u16 {
+        self.flash().map_or(1, |flash| flash.logs(set))
+    }
+
+    fn log_status(&self, set: u16, log: u16) -> LogStatus {
+        self.flash().map_or_else(LogStatus::default, |flash| flash.log_status(set, log))
+    }
+
+    /// Panics unless the fast store is flash: there are no sets.
+    fn device(&self, set: u16) -> &dyn FlashDevice {
+        self.flash().expect("the fast store is flash if there are sets").device(set)
+    }
+
+    /// What is cached stays so.
+    fn reset_counters(&mut self, at: SimTime) {
+        self.steps.drain();
+        if let Err(error) = self.settle_fills() {
+            self.keep_error(error);
+        }
+        self.steps.reset(at);
+        self.last_commit = Moment::PAST;
+        self.counts = BlockCounts::default();
+        self.late_errors = 0;
+        for volume in &mut self.volumes {
+            volume.host = HostCounts::default();
+        }
+    }
+
+    fn check_invariants(&self) {
+        Self::check_invariants(self);
+        if let Some(flash) = self.flash() {
+            flash.check_invariants();
+        }
+    }
+}
