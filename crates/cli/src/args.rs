@@ -1,8 +1,13 @@
 //! The one definition of the command line: parser, help, man pages and completions come from here.
 
 mod cache;
+mod cache_files;
 
 pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
+pub use cache_files::{
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
+    CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -48,7 +53,7 @@ pub enum Verb {
     /// Serve the device to real clients, with real bytes.
     #[command(subcommand)]
     Serve(ServeVerb),
-    /// Caches of flash or memory in front of disks: what they would do for a workload.
+    /// Caches of flash or memory in front of disks: made and changed, and what they would do for a workload.
     #[command(subcommand)]
     Cache(CacheVerb),
     /// Look into file systems: what each block holds.
@@ -220,6 +225,8 @@ pub struct ServeNbdArgs {
 pub struct ServeArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
+    #[command(flatten)]
+    pub cached: ServeCacheArgs,
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,

@@ -1,8 +1,10 @@
 //! The one place that prints: results to stdout, messages and progress to stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use nandscape_cache::manage::ManageError;
 use nandscape_core::TraceError;
 use nandscape_sim::Progress;
+use nandscape_stack::caches::CacheFileError;
 use nandscape_stack::{ConfigError, RunError, StorageError};
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -47,6 +49,23 @@ impl From<StorageError> for Failure {
         match error {
             StorageError::Config(error) => error.into(),
             StorageError::Contradiction { .. } => Self::usage(error),
+            error => Self::run(error),
+        }
+    }
+}
+
+impl From<CacheFileError> for Failure {
+    fn from(error: CacheFileError) -> Self {
+        match error {
+            CacheFileError::Param(_)
+            | CacheFileError::UnknownVolume { .. }
+            | CacheFileError::Name { .. }
+            | CacheFileError::KeepsNothing { .. }
+            | CacheFileError::Volatile { .. }
+            | CacheFileError::Fixed { .. } => Self::usage(error),
+            CacheFileError::Manage { source: ManageError::Changed { .. }, .. } => Self::run(format!(
+                "{error}; 'nandscape cache salvage' lists them, and writes them to a file or onto the disk"
+            )),
             error => Self::run(error),
         }
     }
@@ -160,6 +179,14 @@ impl Bar {
     /// Shows how many pages of all are done.
     pub fn show_pages(&self, done: u64, all: u64) {
         let style = "{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]";
+        self.bar.set_length(all);
+        self.bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
+        self.bar.set_position(done);
+    }
+
+    /// Shows how many bytes of all are done.
+    pub fn show_bytes(&self, done: u64, all: u64) {
+        let style = "{prefix} {wide_bar} {bytes}/{total_bytes} [{elapsed}, {eta} left]";
         self.bar.set_length(all);
         self.bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
         self.bar.set_position(done);

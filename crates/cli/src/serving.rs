@@ -4,16 +4,20 @@
 //! [`Session::wait`], stops serving, and calls [`Session::finish`].
 
 use crate::args::ServeArgs;
+use crate::commands::cache::files::{disks, pairs};
 use crate::commands::typed_device;
 use crate::console::{Console, Failure};
+use nandscape_cache::compose::Design;
 use nandscape_core::{NamespaceError, units};
 use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
+use nandscape_stack::caches::{CacheStat, Handle, Serving, cache_in_memory, open_cache};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A stack that is being served.
@@ -23,6 +27,7 @@ pub struct Session {
     console: Console,
     /// Whoever looks at the engine from aside; gone before it is shut down.
     aside: Aside,
+    cache: Option<Arc<Handle>>,
 }
 
 /// What runs beside the front end.
@@ -36,26 +41,78 @@ impl Session {
     /// Builds the stack that the arguments describe. From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
     pub fn start(args: &ServeArgs, console: Console) -> Result<Self, Failure> {
+        if let Some(fast) = &args.cached.cache {
+            return Self::start_cache(args, fast, console);
+        }
         let storage = args.image.clone().map_or(Storage::Memory, Storage::Image);
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
         config.faults.plan.on_power_cut = end_as_if_killed;
-        let stop = Arc::new(Stop::new());
-        stop_on_signals(Arc::clone(&stop))?;
+        let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();
-        let (engine, image) = engine(args, &config, &storage)?;
-        let engine = Arc::new(engine);
+        let Stored { subsystem, image } = nandscape_stack::build_stored(&config, &storage)?;
+        let engine = Arc::new(Engine::new(subsystem, clock(args)));
         tell_start(&engine, begin.elapsed().as_secs_f64(), console);
+        let stat = stat_source(&engine, &config);
+        Self::with(args, engine, stat, image, stop, console)
+    }
+
+    /// The volumes of a cache, instead of a device.
+    fn start_cache(args: &ServeArgs, fast: &Path, console: Console) -> Result<Self, Failure> {
+        let disks = disks(&args.cached.disks)?;
+        let stop = stop_on_signals()?;
+        let begin = std::time::Instant::now();
+        let in_memory_of = fast.to_str().and_then(|text| text.strip_prefix("ram:"));
+        let serving = if let Some(size) = in_memory_of {
+            in_memory(args, size, &disks)?
+        } else {
+            if let Some(pair) = args.device.sets.first() {
+                let hint = "expected it before the start: nandscape cache set";
+                return Err(Failure::usage(format!("--set {pair} of a cache that is there: {hint}")));
+            }
+            let fast = std::fs::canonicalize(fast)
+                .map_err(|error| Failure::run(format!("{}: open: {error}", fast.display())))?;
+            open_cache(&fast, &disks, args.cached.trust_disks)?
+        };
+        serving.notes.iter().flat_map(|note| note.lines()).for_each(|line| console.note(line));
+        console.note(&format!("opened in {:.2} s", begin.elapsed().as_secs_f64()));
+        let engine = Arc::new(Engine::new(serving.subsystem, clock(args)));
+        let handle = Arc::new(serving.handle);
+        let source: StatSource = {
+            let (engine, handle) = (Arc::clone(&engine), Arc::clone(&handle));
+            Arc::new(move || {
+                let report = engine.look(|subsystem| subsystem.cache()).unwrap_or_default();
+                let cached = serde_json::to_value(handle.stat(&report)).ok();
+                Stat { cached, ..engine.stat() }
+            })
+        };
+        let session = Self::with(args, engine, source, None, stop, console)?;
+        Ok(Self { cache: Some(handle), ..session })
+    }
+
+    fn with(
+        args: &ServeArgs,
+        engine: Arc<Engine>,
+        stat: StatSource,
+        image: Option<ImageHandle>,
+        stop: Arc<Stop>,
+        console: Console,
+    ) -> Result<Self, Failure> {
         if let Some(path) = &args.record {
             engine.start_recording(path).map_err(Failure::run)?;
             console.note(&format!("recording to {}", path.display()));
         }
         let background =
             Background::start(&engine, move |warning| console.note(warning)).map_err(Failure::run)?;
-        let control = control(args, &config, &engine, &stop, image, console)?;
-        let http = http(args, &config, &engine, console)?;
+        let control = control(args, &engine, &stat, &stop, image, console)?;
+        let http = http(args, stat, console)?;
         let aside = Aside { _http: http, _control: control, _background: background };
-        Ok(Self { engine, stop, console, aside })
+        Ok(Self { engine, stop, console, aside, cache: None })
+    }
+
+    /// The cache, where one is served.
+    pub fn cache(&self) -> Option<&CacheStat> {
+        self.cache.as_deref().map(Handle::at_start)
     }
 
     /// What runs the commands.
@@ -83,6 +140,9 @@ impl Session {
     pub fn finish(self) -> Result<(), Failure> {
         drop(self.aside);
         let recording = self.engine.stop_recording().ok();
+        if let Some(cache) = &self.cache {
+            cache.close_next();
+        }
         let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
         for line in summary(&self.engine.stat(), recording.as_ref()) {
             self.console.note(&line);
@@ -114,8 +174,8 @@ fn tell_start(engine: &Engine, seconds: f64, console: Console) {
 /// The control socket. If nothing was said of it and it cannot be, the server runs without.
 fn control(
     args: &ServeArgs,
-    config: &StackConfig,
     engine: &Arc<Engine>,
+    stat: &StatSource,
     stop: &Arc<Stop>,
     image: Option<ImageHandle>,
     console: Console,
@@ -126,7 +186,7 @@ fn control(
     let controlled = Controlled {
         engine: Arc::clone(engine),
         stop: Arc::clone(stop),
-        stat: stat_source(engine, config),
+        stat: Arc::clone(stat),
         snapshot: image.map(|image| snapshots(engine, image)),
     };
     let place = args.control.clone().map_or_else(default_path, Ok);
@@ -141,14 +201,9 @@ fn control(
 }
 
 /// The statistics over HTTP, if they were asked for.
-fn http(
-    args: &ServeArgs,
-    config: &StackConfig,
-    engine: &Arc<Engine>,
-    console: Console,
-) -> Result<Option<Http>, Failure> {
+fn http(args: &ServeArgs, stat: StatSource, console: Console) -> Result<Option<Http>, Failure> {
     let Some(addr) = args.http else { return Ok(None) };
-    let http = Http::start(addr, args.insecure_http, stat_source(engine, config));
+    let http = Http::start(addr, args.insecure_http, stat);
     let http = http.map_err(|error| match error {
         HttpError::NotLoopback { .. } => Failure::usage(error),
         error => Failure::run(error),
@@ -229,32 +284,45 @@ fn end_as_if_killed(operation: u64) {
 /// Exit status of a process that SIGKILL ended.
 const KILLED: i32 = 128 + 9;
 
-/// The engine over the stack.
-fn engine(
-    args: &ServeArgs,
-    config: &StackConfig,
-    storage: &Storage,
-) -> Result<(Engine, Option<ImageHandle>), Failure> {
-    let Stored { subsystem, image } = nandscape_stack::build_stored(config, storage)?;
-    let clock = match args.depth {
+/// A cache in memory, as it was typed.
+fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Result<Serving, Failure> {
+    let bytes = units::parse_size(size).ok().filter(|bytes| *bytes >= 4096);
+    let bytes = bytes
+        .ok_or_else(|| Failure::usage(format!("--cache ram:{size}: expected a size such as ram:256MiB")))?;
+    if disks.is_empty() {
+        return Err(Failure::usage("--cache ram:SIZE: expected the disks that it is for: --disk NAME=PATH"));
+    }
+    let mut typed = pairs("--set ", &args.device.sets)?;
+    typed.insert(
+        "preset".to_owned(),
+        args.cached.cache_preset.clone().unwrap_or_else(|| "rapidcache".to_owned()),
+    );
+    let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
+    Ok(cache_in_memory(bytes, &design, disks)?)
+}
+
+/// How the model's time runs.
+const fn clock(args: &ServeArgs) -> Clock {
+    match args.depth {
         _ if args.pace => Clock::paced(),
         Some(depth) => Clock::Free { depth },
         None => Clock::free(),
-    };
-    Ok((Engine::new(subsystem, clock), image))
+    }
 }
 
-fn stop_on_signals(stop: Arc<Stop>) -> Result<(), Failure> {
+fn stop_on_signals() -> Result<Arc<Stop>, Failure> {
+    let stop = Arc::new(Stop::new());
+    let stopped = Arc::clone(&stop);
     let failed = |error: std::io::Error| Failure::run(format!("cannot wait for signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let wait = move || {
         for signal in signals.forever() {
-            if stop.is_requested() {
+            if stopped.is_requested() {
                 std::process::exit(128 + signal);
             }
-            stop.request(if signal == SIGINT { "interrupted" } else { "terminated" });
+            stopped.request(if signal == SIGINT { "interrupted" } else { "terminated" });
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
-    Ok(())
+    Ok(stop)
 }

@@ -1,6 +1,7 @@
 //! What a cache counted, for the result document and for servers: a part of what a [`crate::Subsystem`] reports.
 
 use crate::namespace::HostCounts;
+use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,6 +72,15 @@ impl CacheReport {
             sum
         })
     }
+}
+
+/// What can be asked of a cache that is served.
+pub trait CacheControl {
+    /// Commands from now on follow another mode, by its name. The error says what was expected.
+    fn set_mode(&mut self, mode: &str) -> Result<(), String>;
+
+    /// Writes dirty blocks to their disks, at most so many, and gives how many there were.
+    fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String>;
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

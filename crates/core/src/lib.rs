@@ -40,7 +40,7 @@ pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use boxed::AnyDevice;
-pub use cached::{BypassCount, CacheReport};
+pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use device::{
     Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,

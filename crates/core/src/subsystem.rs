@@ -1,7 +1,7 @@
 //! Several namespaces over one flash device and one clock: what job files and servers of more than one namespace see.
 
 use crate::addr::Extent;
-use crate::cached::CacheReport;
+use crate::cached::{CacheControl, CacheReport};
 use crate::device::{Completion, FlashDevice, Token};
 use crate::ftl::{Allocation, Cost, FtlStats, LogStatus};
 use crate::kinds::KindReport;
@@ -125,6 +125,11 @@ pub trait Subsystem {
 
     /// What a cache counted since the last reset, where there is one.
     fn cache(&self) -> Option<CacheReport> {
+        None
+    }
+
+    /// A cache that can be told to do something, where there is one.
+    fn cache_control(&mut self) -> Option<&mut dyn CacheControl> {
         None
     }
 

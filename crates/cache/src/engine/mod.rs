@@ -18,6 +18,7 @@
 mod counts;
 mod error;
 mod failure;
+mod hole;
 mod index;
 mod open;
 mod read;

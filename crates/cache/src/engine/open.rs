@@ -1,5 +1,6 @@
 //! Creating, opening and closing a cache over its stores.
 
+use super::hole::Hole;
 use super::regions::Regions;
 use super::steps::{FAST, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
@@ -96,7 +97,7 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<Started<E>, CacheError> {
         let Opened { metadata, superblock, found, repairs } = opened;
         let disks = match &superblock {
-            Some(superblock) => in_order(superblock, setup, disks)?,
+            Some(superblock) => in_order(superblock, setup, fast.stores_bytes(), disks)?,
             None => disks,
         };
         let mut cache = Self::with_policies(fast, metadata, setup, make)?;
@@ -165,7 +166,12 @@ impl<E: Eviction> Cache<E> {
 }
 
 /// The disks in the order of the volumes' numbers, if they are those that the superblock names.
-fn in_order(superblock: &Superblock, setup: &Setup, mut disks: Vec<Disk>) -> Result<Vec<Disk>, CacheError> {
+fn in_order(
+    superblock: &Superblock,
+    setup: &Setup,
+    keeps_bytes: bool,
+    mut disks: Vec<Disk>,
+) -> Result<Vec<Disk>, CacheError> {
     let block = superblock.shape.block_bytes;
     if block != setup.block_bytes {
         let expected = format!("{block}, with which the cache was created");
@@ -174,10 +180,12 @@ fn in_order(superblock: &Superblock, setup: &Setup, mut disks: Vec<Disk>) -> Res
     let mut volumes: Vec<&Volume> = superblock.volumes.iter().collect();
     volumes.sort_unstable_by_key(|volume| volume.id);
     let mut ordered = Vec::new();
-    for (number, volume) in (0..).zip(volumes) {
-        if volume.id != number {
-            let detail = format!("volume {number} is missing in its list");
-            return Err(metadata::MetadataError::Superblock { detail }.into());
+    for volume in volumes {
+        let number = volume.id;
+        // Numbers of volumes that were taken off.
+        while ordered.len() < usize::from(number) {
+            let hole = Hole { bytes: block.into(), keeps_bytes };
+            ordered.push(Disk { store: Box::new(hole), uuid: [0; 16] });
         }
         let place = disks.iter().position(|disk| disk.uuid == volume.uuid);
         let disk = disks.swap_remove(place.ok_or(CacheError::NoDisk { volume: number, uuid: volume.uuid })?);

@@ -216,7 +216,7 @@ pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, Manag
 /// A changed disk is an error if there is anything that it does not have.
 fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
     let Verdict::Changed(change) = check(held, disk, id)? else { return Ok(None) };
-    match held.usage(Some(id)).dirty_bytes {
+    match held.certain_bytes(id) {
         0 => Ok(Some(change)),
         dirty_bytes => Err(ManageError::Changed { volume: id, change, dirty_bytes }),
     }

@@ -4,6 +4,7 @@ use super::ManageError;
 use crate::metadata::{
     self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Write, apply, dirty_of,
 };
+use std::collections::BTreeSet;
 
 /// What is on the fast store. Nothing was written to find it out.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct Held {
     pub report: Report,
     /// Slots in use.
     pub entries: Vec<(u32, Entry)>,
+    /// Of these, slots that count as dirty only because the disk may be newer.
+    pub doubted: BTreeSet<u32>,
 }
 
 /// How much of a cache a volume has.
@@ -31,7 +34,8 @@ pub struct Usage {
 pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
     let Opened { superblock, found, .. } = metadata::open(fast)?;
     let superblock = superblock.ok_or(metadata::MetadataError::Absent)?;
-    Ok(Held { superblock, report: found.report, entries: found.entries })
+    let doubted = found.doubted.into_iter().collect();
+    Ok(Held { superblock, report: found.report, entries: found.entries, doubted })
 }
 
 impl Held {
@@ -45,6 +49,13 @@ impl Held {
             usage.dirty_bytes += self.ranges(entry).map(|range| range.len).sum::<u64>();
         }
         usage
+    }
+
+    /// Bytes that the disk of a volume certainly does not have.
+    pub fn certain_bytes(&self, volume: u16) -> u64 {
+        let of_it = |slot: &u32, entry: &Entry| entry.key.volume() == volume && !self.doubted.contains(slot);
+        let entries = self.entries.iter().filter(|(slot, entry)| of_it(slot, entry));
+        entries.flat_map(|(_, entry)| self.ranges(entry)).map(|range| range.len).sum()
     }
 
     /// Ranges of the volume that its disk does not have, in order.
@@ -104,9 +115,11 @@ pub(super) fn rewrite(
     apply(fast, &repairs).map_err(ManageError::Fast)?;
     let mut slots = Slots(vec![None; metadata.slots() as usize]);
     found.entries.iter().for_each(|(slot, entry)| slots.0[*slot as usize] = Some(*entry));
+    // What the disk may have newer than a clean block is settled now: such blocks are dirty, or gone.
+    metadata.expect_writes(0);
     for (slot, entry) in found.entries {
         let new = change(entry).filter(|new| new.valid != 0);
-        if new != Some(entry) {
+        if new != Some(entry) || held.doubted.contains(&slot) {
             slots.0[slot as usize] = new;
             metadata.note(slot, new);
             if metadata.noted() >= metadata.room() {

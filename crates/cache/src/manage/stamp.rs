@@ -381,6 +381,13 @@ mod tests {
             "the state alone shows it"
         );
         assert_eq!(judged(&volume(0, None), Beside::Nothing), Verdict::Unknown);
+        // A session that was cut short, and one more that was begun over it and cut short before the cache knew.
+        for session in [4, 5] {
+            let beside = Beside::Mark(mark(session, None));
+            let alive = Some(LEFT.changed_ns);
+            assert_eq!(judge(&CACHE, &volume(4, None), beside, &LEFT, alive), Verdict::Same, "{session}");
+            assert_eq!(judge(&CACHE, &volume(4, None), beside, &LEFT, None), Verdict::Unknown, "{session}");
+        }
         let other = Mark { cache: [8; 16], ..mark(4, Some(LEFT)) };
         let found = judged(&volume(4, Some(LEFT)), Beside::Mark(other));
         assert_eq!(found, Verdict::Changed(Change::OtherCache { found: [8; 16], expected: CACHE }));

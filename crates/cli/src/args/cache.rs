@@ -1,12 +1,33 @@
 //! Arguments of `cache`.
 
-use super::{ReadingArgs, WORKLOAD_HELP};
+use super::{
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
+    CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP,
+};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
 /// The verbs of `cache`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CacheVerb {
+    /// Make an empty cache on a file or block device.
+    Create(CacheCreateArgs),
+    /// Put a disk behind a cache, as a volume; what is on the disk stays.
+    Attach(CacheAttachArgs),
+    /// Take a volume off: what only the cache has goes to the disk, which is then complete by itself.
+    Detach(CacheDetachArgs),
+    /// What a cache holds and has done, on the page of its design; served or not.
+    Status(CacheStatusArgs),
+    /// How a cache is configured, on the page of its design.
+    Table(CacheStatusArgs),
+    /// Write what only the cache has to the disks. It stays cached.
+    Clean(CacheCleanArgs),
+    /// Change settings, such as the mode.
+    Set(CacheSetArgs),
+    /// Take the new size of a disk that grew or shrank.
+    Resize(CacheResizeArgs),
+    /// List what only the cache has of a disk that was used without it, and write it somewhere.
+    Salvage(CacheSalvageArgs),
     /// Hits and misses of caches of any policy and size, in one reading of a workload.
     Simulate(SimulateArgs),
     /// Miss-ratio curves of every policy, the knee, and which size and policy a workload asks for.

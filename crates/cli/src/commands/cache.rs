@@ -1,6 +1,8 @@
 //! `nandscape cache`: one file per verb.
 
 mod advise;
+pub mod files;
+mod running;
 mod simulate;
 mod unit;
 
@@ -12,5 +14,14 @@ pub fn run(verb: &CacheVerb, console: Console) -> Result<(), Failure> {
     match verb {
         CacheVerb::Advise(args) => advise::run(args, console),
         CacheVerb::Simulate(args) => simulate::run(args, console),
+        CacheVerb::Create(args) => files::create(args, console),
+        CacheVerb::Attach(args) => files::attach(args, console),
+        CacheVerb::Detach(args) => files::detach(args, console),
+        CacheVerb::Status(args) => files::status(args, false, console),
+        CacheVerb::Table(args) => files::status(args, true, console),
+        CacheVerb::Clean(args) => files::clean(args, console),
+        CacheVerb::Set(args) => files::set(args, console),
+        CacheVerb::Resize(args) => files::resize(args, console),
+        CacheVerb::Salvage(args) => files::salvage(args, console),
     }
 }

@@ -14,6 +14,7 @@ pub use protocol::{Answer, Ask};
 
 use crate::stat::Stat;
 use crate::{Engine, Stop};
+use nandscape_core::{CacheControl, SimTime};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -30,6 +31,8 @@ pub const CONNECTIONS: usize = 16;
 pub const LINE_BYTES: u64 = 16 << 10;
 /// A connection on which nothing is asked for so long is closed.
 pub const IDLE: Duration = Duration::from_secs(300);
+/// Dirty blocks that are cleaned before requests have their turn.
+const CLEAN_BLOCKS: u32 = 256;
 /// How long a client may take to accept an answer.
 const SEND: Duration = Duration::from_secs(10);
 
@@ -189,9 +192,42 @@ impl Controlled {
                 Err(error) => Answer::error("cannot-record", &error.to_string()),
             },
             Ask::Snapshot { path } => self.take_snapshot(&path),
+            Ask::CacheClean {} => self.clean_cache(),
+            Ask::CacheMode { mode } => self.with_cache(|cache, _| cache.set_mode(&mode).map(|()| None)),
             Ask::Shutdown {} => {
                 self.stop.request("asked to end over the control socket");
                 Answer::done()
+            }
+        }
+    }
+
+    /// Does something with the cache that is served, and answers with what comes of it.
+    fn with_cache(
+        &self,
+        act: impl FnOnce(&mut dyn CacheControl, SimTime) -> Result<Option<u64>, String>,
+    ) -> Answer {
+        let outcome = self.engine.with(|subsystem, at| Some(act(subsystem.cache_control()?, at)));
+        match outcome {
+            None => Answer::error("not-supported", "no cache is served: expected a server with --cache"),
+            Some(Err(message)) => Answer::error("cache", &message),
+            Some(Ok(None)) => Answer::done(),
+            Some(Ok(Some(count))) => Answer::result(&count),
+        }
+    }
+
+    /// Some blocks at a time, so that requests have their turn. What becomes dirty meanwhile is cleaned too, up to as many blocks as there were twice over.
+    fn clean_cache(&self) -> Answer {
+        let dirty = self.engine.look(|subsystem| subsystem.cache().map_or(0, |cache| cache.dirty));
+        let mut sum = 0;
+        loop {
+            let mut last = 0;
+            let answer = self.with_cache(|cache, at| {
+                last = u64::from(cache.clean(CLEAN_BLOCKS, at)?);
+                sum += last;
+                Ok(Some(sum))
+            });
+            if !answer.ok || last == 0 || sum >= dirty.saturating_mul(2) {
+                return answer;
             }
         }
     }

@@ -26,6 +26,13 @@ pub enum Ask {
         /// File, as the server sees it. Must not exist.
         path: PathBuf,
     },
+    /// Writes all dirty blocks of a cache to their disks, and answers with how many there were.
+    CacheClean {},
+    /// The cache follows another mode, until the server ends.
+    CacheMode {
+        /// Such as `write-through`.
+        mode: String,
+    },
     /// Ends the server as SIGTERM does.
     Shutdown {},
 }

@@ -82,6 +82,9 @@ pub struct Stat {
     /// The recording that runs or ran last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingStat>,
+    /// The cache over files that is served, with its volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<serde_json::Value>,
     /// The configuration of the device, as nested tables.
     #[serde(default)]
     pub config: serde_json::Value,

@@ -1,10 +1,12 @@
 //! Caches over files and block devices: made, changed, looked at and served.
 
 mod place;
+mod serving;
 mod settings;
 mod stat;
 
 pub use place::{DiskPlace, MARK_SUFFIX, Place, mark_of};
+pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{Named, Settings, is_name};
 pub use stat::{CacheStat, VolumeStat};
 
@@ -12,7 +14,8 @@ use nandscape_cache::compose::{ComposeError, Design, Typed};
 use nandscape_cache::manage::{self, Attach, Disk as _, Held, ManageError, Progress, Verdict};
 use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock};
 use nandscape_core::ParamError;
-use nandscape_files::{FileError, FileOptions, FileStore};
+pub use nandscape_files::FileError;
+use nandscape_files::{FileOptions, FileStore};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,14 @@
 //! What a cache tells of itself, served or not, and the pages that each published design would print of it.
 
 use super::{CacheFile, CacheFileError};
+use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Held, Verdict};
 use nandscape_cache::metadata::Report;
 use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
+use nandscape_core::CacheReport;
+use nandscape_core::namespace::HostCounts;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -60,8 +63,6 @@ pub struct VolumeStat {
     pub dirty_bytes: u64,
     /// Whether the disk is as the cache left it: `same`, `unknown`, or how it has changed.
     pub state: String,
-    /// What its hosts asked for.
-    pub counters: Counters,
 }
 
 impl CacheStat {
@@ -88,6 +89,44 @@ impl CacheStat {
             is_served: false,
             recovery: None,
         }
+    }
+
+    /// The same cache with what its server counted, over all volumes.
+    pub(super) fn with(&self, report: &CacheReport) -> Self {
+        let mut counters = Counters::default();
+        // The report names counters as they are declared, so this is a matter of form.
+        if let Ok(read) = serde_json::to_value(&report.counters).and_then(serde_json::from_value) {
+            counters = read;
+        }
+        for why in Bypass::ALL {
+            if let Some(count) = report.bypass.get(why.name()) {
+                counters.bypass.read_pieces[why.index()] = count.read_pieces;
+                counters.bypass.write_pieces[why.index()] = count.write_pieces;
+                counters.bypass.bytes[why.index()] = count.bytes;
+            }
+        }
+        let mut disk = HostCounts::default();
+        report.disks.iter().for_each(|counts| disk.add(counts));
+        if counters.disk_reads + counters.disk_writes == 0 {
+            (counters.disk_reads, counters.disk_read_bytes) = (disk.reads, disk.read_bytes);
+            (counters.disk_writes, counters.disk_write_bytes) = (disk.writes, disk.write_bytes);
+            counters.disk_flushes = disk.flushes;
+        }
+        if counters.fast_reads + counters.fast_writes == 0 {
+            let fast = &report.fast;
+            (counters.fast_reads, counters.fast_read_bytes) = (fast.reads, fast.read_bytes);
+            (counters.fast_writes, counters.fast_write_bytes) = (fast.writes, fast.write_bytes);
+            counters.fast_flushes = fast.flushes;
+        }
+        let gauges = Gauges {
+            slots: report.slots,
+            used: report.used,
+            dirty: report.dirty,
+            dirty_bytes: report.dirty_bytes,
+            memory_bytes: report.memory_bytes,
+            ..self.gauges
+        };
+        Self { mode: Mode::parse(&report.mode).unwrap_or(self.mode), gauges, counters, ..self.clone() }
     }
 
     /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where there is none.
@@ -167,7 +206,6 @@ impl CacheFile {
                 dirty_blocks: usage.dirty_blocks,
                 dirty_bytes: usage.dirty_bytes,
                 state,
-                counters: Counters::default(),
             });
         }
         Ok(stat)

@@ -31,7 +31,12 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         ));
     }
     let session = Session::start(&args.stack, console)?;
-    let exports = exports(args, session.engine().namespaces())?;
+    let mut exports = exports(args, session.engine().namespaces())?;
+    for volume in session.cache().into_iter().flat_map(|cache| &cache.volumes) {
+        for export in exports.iter_mut().filter(|export| export.name == volume.name) {
+            export.description = format!("cached volume over {}", volume.disk.display());
+        }
+    }
     let options = ServerOptions { connections: usize::from(args.connections) };
     let mut server =
         Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))

@@ -1,0 +1,61 @@
+//! What stands for a volume that was taken off, while others with higher numbers are still there.
+
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{Applied, Command, Completion, Op, SimTime, Store, StoreError, Token};
+
+/// A store that has nothing to give and takes nothing.
+pub(super) struct Hole {
+    pub(super) bytes: u64,
+    pub(super) keeps_bytes: bool,
+}
+
+impl Store for Hole {
+    fn capacity_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn block_bytes(&self) -> u32 {
+        512
+    }
+
+    fn stores_bytes(&self) -> bool {
+        self.keeps_bytes
+    }
+
+    fn apply(&mut self, command: Command, _: Payload<'_>) -> Result<Applied, StoreError> {
+        match command.op {
+            Op::Flush => Ok(Applied::default()),
+            _ => Err(StoreError::Gone { detail: "the volume was taken off".to_owned() }),
+        }
+    }
+
+    fn start(&mut self, _: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+        Ok(Token(at.0))
+    }
+
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        Some(SimTime(token.0))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
+    }
+
+    fn counts(&self) -> HostCounts {
+        HostCounts::default()
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        Ok(Token(at.0))
+    }
+
+    fn reset_counters(&mut self, _: SimTime) {}
+}

@@ -1,0 +1,156 @@
+//! Arguments of the verbs of `cache` that are about files and block devices.
+
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+/// Arguments of `cache create`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheCreateArgs {
+    /// File or block device that is to hold cached blocks, such as a file on an SSD; a file that is not there is made.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// Bytes to use of it, and size of a file that is to be made [default: all of what is there].
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Design ('nandscape list caches') [default: nandscape].
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Block of the cache, a power of two [default: the preset's].
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<String>,
+    /// Mode: write-back, write-through, write-around, write-only or pass-through [default: the preset's].
+    #[arg(long, value_name = "MODE")]
+    pub mode: Option<String>,
+    /// Any other key of the cache, such as eviction=lru or cache.cutoff=4MiB; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Replace a cache that is there, with all that only it has.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Arguments of `cache attach`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheAttachArgs {
+    /// The cache.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// File or block device to put behind it. What is on it stays, and is what the volume holds.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub disk: PathBuf,
+    /// Name of the volume, under which it is served [default: that of the file].
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Even if the disk has the stamp of another cache, which may have newer data.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Arguments of `cache detach`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheDetachArgs {
+    /// The cache.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// Name of the volume.
+    pub volume: String,
+    /// Where its disk is, if not where it was.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub disk: Option<PathBuf>,
+    /// Throw away what the disk does not have, instead of writing it there; the disk need not be there.
+    #[arg(long, conflicts_with = "disk")]
+    pub discard: bool,
+}
+
+/// Arguments of `cache status` and `cache table`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheStatusArgs {
+    /// The cache, served or not.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// One volume [default: all].
+    pub volume: Option<String>,
+    /// Print what another design would print ('nandscape list caches') [default: the cache's own].
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<String>,
+    /// Print JSON: everything, with the page of the design for each volume.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `cache clean`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheCleanArgs {
+    /// The cache, served or not.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// One volume [default: all].
+    pub volume: Option<String>,
+    /// Where the disk of a volume is, if not where it was; may be repeated.
+    #[arg(long = "disk", value_name = "NAME=PATH")]
+    pub disks: Vec<String>,
+}
+
+/// Arguments of `cache set`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheSetArgs {
+    /// The cache. While it is served only the mode can be set, which then holds until the server ends.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// Keys, such as mode=write-through, eviction=lru or cutoff=4MiB.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    pub pairs: Vec<String>,
+}
+
+/// Arguments of `cache resize`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheResizeArgs {
+    /// The cache.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// Name of the volume whose disk grew or shrank, and was not used otherwise.
+    pub volume: String,
+    /// Where its disk is, if not where it was.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub disk: Option<PathBuf>,
+}
+
+/// Arguments of `cache salvage`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheSalvageArgs {
+    /// The cache.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// Name of the volume.
+    pub volume: String,
+    /// Write the data to the same offsets of this new file, which has holes elsewhere. Nothing else changes.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub to: Option<PathBuf>,
+    /// Write the data onto the disk, over whatever is there now; then the volume can be used again. A file system on it wants a check.
+    #[arg(long, conflicts_with = "to")]
+    pub onto_disk: bool,
+    /// Where its disk is, if not where it was.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "onto_disk")]
+    pub disk: Option<PathBuf>,
+    /// Print JSON: the ranges.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A cache that is served instead of a flash device.
+#[derive(Clone, Debug, Args)]
+pub struct ServeCacheArgs {
+    /// Serve the volumes of this cache ('nandscape cache create'), or of one in memory: ram:SIZE.
+    #[arg(long, value_name = "FAST", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["device", "config", "scale", "ftl", "image"])]
+    pub cache: Option<PathBuf>,
+    /// The disk of a volume, if it is not where it was; with ram:SIZE the disks there are. May be repeated.
+    #[arg(long = "disk", value_name = "NAME=PATH", requires = "cache")]
+    pub disks: Vec<String>,
+    /// Design of a cache in memory ('nandscape list caches') [default: rapidcache].
+    #[arg(long = "cache-preset", value_name = "NAME", requires = "cache")]
+    pub cache_preset: Option<String>,
+    /// The disks were not used without the cache, whatever their stamps say, such as after a copy.
+    #[arg(long, requires = "cache")]
+    pub trust_disks: bool,
+}

@@ -1,0 +1,259 @@
+//! The verbs of `nandscape cache` that are about files and block devices.
+
+use super::running;
+use crate::args::{
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
+    CacheSetArgs, CacheStatusArgs,
+};
+use crate::console::{Console, Failure};
+use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::metadata::Lost;
+use nandscape_cache::status::{self, Printer};
+use nandscape_core::registry::unknown_name;
+use nandscape_core::units::{format_bytes, parse_size};
+use nandscape_engine::control::Ask;
+use nandscape_stack::caches::{CacheFile, CacheStat};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Ranges that are printed; JSON has more.
+const MOST_PRINTED: usize = 50;
+
+/// `NAME=PATH` as it was typed for `--disk`.
+pub fn disks(typed: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let pair = |text: &String| {
+        let (name, path) =
+            text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty())?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    };
+    let wrong = |text: &String| Failure::usage(format!("--disk {text}: expected NAME=PATH"));
+    typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
+}
+
+/// `KEY=VALUE`, the key with or without its table.
+pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed, Failure> {
+    let pair = |text: &String| {
+        let (key, value) = text.split_once('=')?;
+        let key = key.trim();
+        Some((key.strip_prefix("cache.").unwrap_or(key).to_owned(), value.trim().to_owned()))
+    };
+    let wrong = |text: &String| {
+        Failure::usage(format!("{flag}{text}: expected KEY=VALUE, such as mode=write-through"))
+    };
+    typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
+}
+
+/// Makes a cache.
+pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
+    let mut typed = pairs("--set ", &args.sets)?;
+    for (key, value) in [("preset", &args.preset), ("block", &args.block), ("mode", &args.mode)] {
+        if let Some(value) = value {
+            typed.insert(key.to_owned(), value.clone());
+        }
+    }
+    let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
+    let size = args.size.as_deref().map(|text| {
+        let bytes = parse_size(text).ok().filter(|bytes| *bytes > 0 && bytes % 4096 == 0);
+        bytes.ok_or_else(|| {
+            Failure::usage(format!("--size {text}: expected a multiple of 4KiB, such as 1GiB"))
+        })
+    });
+    let size = size.transpose()?;
+    if size.is_none() && !args.fast.try_exists().unwrap_or(true) {
+        return Err(Failure::usage(format!(
+            "{} is not there: expected --size SIZE to make it",
+            args.fast.display()
+        )));
+    }
+    let (_, superblock) = CacheFile::create(&args.fast, size, &design, args.force)?;
+    let shape = superblock.shape;
+    console.note(&format!(
+        "{}: {} blocks of {} ({}), preset {}, {}",
+        args.fast.display(),
+        shape.slots,
+        format_bytes(shape.block_bytes.into()),
+        format_bytes(u64::from(shape.slots) * u64::from(shape.block_bytes)),
+        design.preset.info.name,
+        design.mode.name()
+    ));
+    Ok(())
+}
+
+/// Puts a disk behind a cache.
+pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<(), Failure> {
+    let name = args.name.clone().or_else(|| Some(args.disk.file_stem()?.to_string_lossy().into_owned()));
+    let name = name.unwrap_or_default();
+    let bytes = CacheFile::open(&args.fast, false)?.attach(&args.disk, &name, args.force)?;
+    console.note(&format!("{name}: {} behind {}", format_bytes(bytes), args.fast.display()));
+    Ok(())
+}
+
+/// Takes a volume off.
+pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
+    let mut cache = CacheFile::open(&args.fast, false)?;
+    if args.discard {
+        let lost = cache.discard(&args.volume)?;
+        console.note(&format!(
+            "{}: taken off; {} that the disk does not have are lost",
+            args.volume,
+            format_bytes(lost)
+        ));
+        return Ok(());
+    }
+    let bar = console.progress("detach");
+    let disk = cache.detach(&args.volume, args.disk.as_deref(), &mut |done, all| bar.show_bytes(done, all));
+    bar.finish();
+    console.note(&format!("{}: taken off; {} is complete by itself", args.volume, disk?.display()));
+    Ok(())
+}
+
+/// Writes dirty blocks to their disks.
+pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
+    let disks = disks(&args.disks)?;
+    if let Some((mut server, _)) = running::find(&args.fast)? {
+        if args.volume.is_some() || !disks.is_empty() {
+            return Err(Failure::usage(
+                "a cache that is served is cleaned as a whole: expected neither a volume nor --disk",
+            ));
+        }
+        let cleaned = server.ask(&Ask::CacheClean {}).map_err(Failure::run)?;
+        console.note(&format!("cleaned by its server: {} blocks", cleaned.unwrap_or_default()));
+        return Ok(());
+    }
+    let mut cache = CacheFile::open(&args.fast, false)?;
+    let bar = console.progress("clean");
+    let done = cache.clean(args.volume.as_deref(), &disks, &mut |done, all| bar.show_bytes(done, all));
+    bar.finish();
+    Ok(done?)
+}
+
+/// Other settings.
+pub fn set(args: &CacheSetArgs, console: Console) -> Result<(), Failure> {
+    let pairs = pairs("", &args.pairs)?;
+    let Some((mut server, _)) = running::find(&args.fast)? else {
+        return Ok(CacheFile::open(&args.fast, false)?.set(&pairs)?);
+    };
+    let mode = pairs.get("mode").filter(|_| pairs.len() == 1);
+    let mode = mode.ok_or_else(|| {
+        Failure::usage("the cache is being served: expected mode=MODE, which alone can be set meanwhile")
+    })?;
+    server.ask(&Ask::CacheMode { mode: mode.clone() }).map_err(Failure::run)?;
+    console.note(&format!("mode {mode} until the server ends"));
+    Ok(())
+}
+
+/// Takes the new size of a disk.
+pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
+    let (old, new) = CacheFile::open(&args.fast, false)?.resize(&args.volume, args.disk.as_deref())?;
+    console.note(&format!("{}: {} instead of {}", args.volume, format_bytes(new), format_bytes(old)));
+    Ok(())
+}
+
+/// Lists what a disk does not have, and writes it somewhere.
+pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<(), Failure> {
+    let mut cache = CacheFile::open(&args.fast, !args.onto_disk)?;
+    let ranges = cache.dirty(&args.volume)?;
+    let bytes: u64 = ranges.iter().map(|range| range.len).sum();
+    if args.json {
+        let ranges: Vec<Value> =
+            ranges.iter().map(|range| json!({ "offset": range.offset, "len": range.len })).collect();
+        let document = json!({ "schema": 1, "volume": args.volume, "bytes": bytes, "ranges": ranges });
+        console.result(&format!("{document:#}"))?;
+    } else {
+        console.result(&listed(&args.volume, &ranges, bytes))?;
+    }
+    let bar = console.progress("salvage");
+    let mut progress = |done, all| bar.show_bytes(done, all);
+    let done = if let Some(target) = &args.to {
+        cache.salvage_to(&args.volume, target, &mut progress)
+    } else if args.onto_disk {
+        cache.salvage(&args.volume, args.disk.as_deref(), &mut progress)
+    } else {
+        console.note(
+            "nothing was written; --to FILE copies it, --onto-disk writes it over what the disk has now",
+        );
+        Ok(())
+    };
+    bar.finish();
+    Ok(done?)
+}
+
+fn listed(volume: &str, ranges: &[Lost], bytes: u64) -> String {
+    let mut text =
+        format!("{volume}: {bytes} bytes in {} ranges that the disk does not have\n", ranges.len());
+    for range in ranges.iter().take(MOST_PRINTED) {
+        let _ = writeln!(text, "{:>16} {:>12}", range.offset, range.len);
+    }
+    if ranges.len() > MOST_PRINTED {
+        let _ = writeln!(text, "... and {} more (--json has all)", ranges.len() - MOST_PRINTED);
+    }
+    text
+}
+
+/// Prints the status page, or the table, of a design.
+pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Result<(), Failure> {
+    let stat = match running::find(&args.fast)? {
+        Some((_, stat)) => stat,
+        None => CacheFile::open(&args.fast, true)?.stat()?,
+    };
+    let preset = args.preset.as_deref().unwrap_or(&stat.preset);
+    let infos = || status::PRINTERS.iter().map(|printer| &printer.info);
+    let printer =
+        status::find(preset).ok_or_else(|| Failure::usage(unknown_name("preset", preset, infos())))?;
+    let volumes = chosen(&stat, args.volume.as_deref())?;
+    if args.json {
+        let mut document = serde_json::to_value(&stat).expect("plain data");
+        document["schema"] = json!(1);
+        let pages = volumes.iter().map(|at| {
+            let name = at.map_or_else(|| "all".to_owned(), |at| stat.volumes[at].name.clone());
+            (name, serde_json::to_value(stat.page(printer, *at, is_table)).expect("plain data"))
+        });
+        document["pages"] = Value::Object(pages.collect());
+        return console.result(&format!("{document:#}"));
+    }
+    let mut text = String::new();
+    for at in volumes {
+        text += &page(&stat, printer, at, is_table);
+    }
+    console.result(&text)
+}
+
+/// Places of the volumes to print; none if the cache has none.
+fn chosen(stat: &CacheStat, name: Option<&str>) -> Result<Vec<Option<usize>>, Failure> {
+    let Some(name) = name else {
+        let all: Vec<Option<usize>> = (0..stat.volumes.len()).map(Some).collect();
+        return Ok(if all.is_empty() { vec![None] } else { all });
+    };
+    let at = stat.volumes.iter().position(|volume| volume.name == name);
+    let names = || stat.volumes.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>().join(", ");
+    at.map(|at| vec![Some(at)])
+        .ok_or_else(|| Failure::usage(format!("no volume '{name}': expected one of {}", names())))
+}
+
+fn page(stat: &CacheStat, printer: &Printer, at: Option<usize>, is_table: bool) -> String {
+    let mut text = String::new();
+    if let Some(volume) = at.map(|at| &stat.volumes[at]) {
+        let _ =
+            writeln!(text, "# {}: {}, {}", volume.name, volume.disk.display(), format_bytes(volume.bytes));
+        if !is_table {
+            let _ = writeln!(text, "# disk: {}", volume.state);
+            if !stat.is_served {
+                let _ = writeln!(
+                    text,
+                    "# {} blocks cached, {} of them dirty ({})",
+                    volume.blocks,
+                    volume.dirty_blocks,
+                    format_bytes(volume.dirty_bytes)
+                );
+            }
+        }
+    }
+    if !is_table && let Some(recovery) = &stat.recovery {
+        let _ = writeln!(text, "# {}", recovery.replace('\n', "\n# "));
+    }
+    if !is_table && !stat.is_served {
+        text.push_str("# not served: what is counted begins anew with each server\n");
+    }
+    text + &stat.page(printer, at, is_table).text_with_truths() + "\n"
+}
