@@ -4,7 +4,7 @@
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make test-guest  Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut   70 power cuts under ext4, xfs and btrfs on a loop device over an image, on all layers (root), 50 over NBD
-# make bench-peers  what is served, beside other servers of its kind, interleaved
+# make bench-peers  what is served, beside other servers of its kind, and simulated caches beside libCacheSim, interleaved
 # make crash  millions of power cuts at every operation of every layer, and of a cache (POINTS=...)
 # make man    man pages and completions into target/man
 
@@ -29,6 +29,7 @@ bench:
 bench-peers:
 	$(CARGO) build --release --locked --package nandscape-cli
 	BINARY=target/release/nandscape tests/bench-peers/nbd
+	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
 crash:
