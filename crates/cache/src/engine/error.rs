@@ -56,6 +56,14 @@ pub enum CacheError {
         /// The block.
         extent: Extent,
     },
+    /// These bytes were dirty in a cache device that failed.
+    #[error("{} bytes at offset {} of volume {volume} were lost with the cache device", extent.len, extent.offset)]
+    Lost {
+        /// The volume.
+        volume: u16,
+        /// What was lost of what was asked for: the first of it that is in one piece.
+        extent: Extent,
+    },
     /// There is no such volume.
     #[error("no volume {0}")]
     NoVolume(u16),

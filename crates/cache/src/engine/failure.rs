@@ -30,7 +30,8 @@ impl<E: Eviction> Cache<E> {
     /// Some steps were refused when they were started.
     #[cold]
     pub(super) fn note_late_errors(&mut self) {
-        for error in self.steps.take_errors() {
+        let is_bypassed = self.failures.bypassed.is_some();
+        for error in self.steps.take_errors().filter(|error| error.volume.is_some() || !is_bypassed) {
             self.late_errors += 1;
             self.late_error.get_or_insert(error);
         }

@@ -16,10 +16,12 @@
 //! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other.
 
 mod counts;
+mod degrade;
 mod error;
 mod failure;
 mod hole;
 mod index;
+mod lost;
 mod open;
 mod read;
 mod regions;
@@ -33,6 +35,7 @@ mod subsystem;
 mod write;
 
 pub use counts::BlockCounts;
+pub use degrade::Health;
 pub use error::CacheError;
 pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
@@ -44,9 +47,12 @@ use crate::key::BlockKey;
 use crate::map::Map;
 use crate::metadata::{Entry, Metadata, Write};
 use crate::mode::Mode;
+use degrade::Failures;
 use index::Index;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Command, Extent, NamespaceInfo, Op, Params, SimTime, Store, Token};
+use nandscape_core::{
+    Allocation, Command, Extent, NamespaceInfo, Op, Params, SimTime, Store, StoreError, Token,
+};
 use regions::Regions;
 use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};
@@ -63,6 +69,10 @@ struct Volume {
     capacity: u64,
     unit: u32,
     host: HostCounts,
+    /// The last write to the disk was refused.
+    is_failing: bool,
+    /// A flush of the disk that nobody asked for failed.
+    flush_error: Option<StoreError>,
 }
 
 /// A fast store in front of the slow stores of one or more volumes.
@@ -103,6 +113,7 @@ pub struct Cache<E> {
     must_commit: bool,
     /// A free slot must not be taken before a commit.
     must_commit_free: bool,
+    failures: Failures,
     /// Where cleaning goes on.
     hand: u32,
     keeps_bytes: bool,
@@ -181,6 +192,7 @@ impl<E: Eviction> Cache<E> {
             fresh: Vec::new(),
             must_commit: false,
             must_commit_free: false,
+            failures: Failures::default(),
             hand: 0,
             buffers: Buffers::default(),
             writes: Vec::new(),
@@ -204,7 +216,8 @@ impl<E: Eviction> Cache<E> {
         let fast = self.steps.side(FAST);
         Setup::check_disk(disk.as_ref(), self.shape, fast, self.volumes.len())?;
         let unit = disk.block_bytes().max(fast.unit);
-        self.volumes.push(Volume { capacity, unit, host: HostCounts::default() });
+        let host = HostCounts::default();
+        self.volumes.push(Volume { capacity, unit, host, is_failing: false, flush_error: None });
         self.infos.push(NamespaceInfo {
             name: format!("vol{}", self.volumes.len()),
             capacity_bytes: capacity,
@@ -254,7 +267,8 @@ impl<E: Eviction> Cache<E> {
 
     /// Executes a command on a volume, issued at `at`. The token completes when it is answered.
     ///
-    /// After an error of a store, the extent of the command may be written in part; everything else is as before.
+    /// After an error of a disk, the extent of the command may be written in part; everything else is as before. Errors of the fast store are not the
+    /// caller's, unless something was lost ([`Cache::health`], [`Cache::lost`]): a read of that fails, and the next flush of its volume once.
     pub fn submit(
         &mut self,
         volume: u16,
@@ -266,6 +280,25 @@ impl<E: Eviction> Cache<E> {
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
         host.count(command, self.shape.block_bytes());
+        let mut payload = payload;
+        self.begin_tries();
+        loop {
+            match self.execute(volume, command, &mut payload) {
+                Err(CacheError::Fast(error)) => self.degrade(error)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        volume: u16,
+        command: Command,
+        payload: &mut Payload<'_>,
+    ) -> Result<Token, CacheError> {
+        if command.op == Op::Read && !self.failures.lost.is_empty() {
+            self.failures.check(volume, command.extent)?;
+        }
         match (command.op, payload) {
             (Op::Read, Payload::Read(bytes)) => self.read(volume, command, Some(bytes)),
             (Op::Read, _) => self.read(volume, command, None),
@@ -279,6 +312,9 @@ impl<E: Eviction> Cache<E> {
             self.wait(committed);
         } else if self.fresh.len() >= COMMIT_AFTER {
             self.commit()?;
+        }
+        if !matches!(command.op, Op::Read | Op::Flush) && !self.failures.lost.is_empty() {
+            self.failures.lost.remove(volume, command.extent);
         }
         Ok(self.steps.answer(&mut self.answer))
     }
@@ -294,6 +330,13 @@ impl<E: Eviction> Cache<E> {
     /// Tells the metadata of the slots whose filling has begun.
     #[inline]
     fn settle_fills(&mut self) -> Result<(), CacheError> {
+        match self.settle_all_fills() {
+            Err(CacheError::Fast(error)) => self.degrade(error),
+            done => done,
+        }
+    }
+
+    fn settle_all_fills(&mut self) -> Result<(), CacheError> {
         while let Some(slot) = self.steps.take_filled() {
             self.note_filled(slot)?;
         }
@@ -336,16 +379,21 @@ impl<E: Eviction> Cache<E> {
         }
         let committed = self.commit()?;
         self.wait(committed);
-        let disk = self.flush_disk(volume)?;
-        self.wait(disk);
+        let disk = self.flush_disk(volume);
         let fast = self.flush_fast(Moment::PAST)?;
         self.wait(fast);
+        self.take_failure(volume)?;
+        self.wait(disk?);
         Ok(())
     }
 
-    /// The mode.
+    /// The mode. What is in force is [`Mode::PassThrough`] once the fast store is used no more ([`Cache::health`]).
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    const fn active_mode(&self) -> Mode {
+        if self.failures.bypassed.is_some() { Mode::PassThrough } else { self.mode }
     }
 
     /// Commands from now on follow another mode. Blocks that are dirty stay so until they are cleaned ([`Cache::clean`]) or evicted, and are
@@ -361,7 +409,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Blocks that are cached.
     pub const fn used(&self) -> u32 {
-        self.slots.used() - self.limbo.len() as u32
+        self.slots.used() - self.limbo.len() as u32 - self.failures.withdrawn
     }
 
     /// Slots there are.
@@ -426,7 +474,8 @@ impl<E: Eviction> Cache<E> {
             }
         }
         assert_eq!(self.index.count(), used as usize, "blocks in the index");
-        assert_eq!(used + free + self.limbo.len() as u32, self.slots.count(), "{used} used, {free} free");
+        let waiting = self.limbo.len() as u32 + self.failures.withdrawn;
+        assert_eq!(used + free + waiting, self.slots.count(), "{used} used, {free} free");
         assert_eq!((used, dirty), (self.used(), self.dirty()));
         self.steps.check();
     }

@@ -134,6 +134,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of it afterwards. Gives when all of that is done.
+    /// If the fast store is used no more, nothing is written there.
     pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
         self.arrive(at)?;
         self.steps.drain();
@@ -149,14 +150,19 @@ impl<E: Eviction> Cache<E> {
         let before = self.steps.join(before, self.last_commit);
         self.steps.drain();
         let mut writes = Vec::new();
-        self.metadata.close(&self.slots, &mut writes);
+        if self.failures.bypassed.is_none() {
+            self.metadata.close(&self.slots, &mut writes);
+        }
         self.write_metadata(&writes, before)?;
         self.steps.drain();
         let at = self.steps.now();
         let mut done = at;
         for (number, side) in self.steps.sides_mut().iter_mut().enumerate() {
-            let token = side.store.shutdown(at).map_err(|error| CacheError::of_side(number as u16, error))?;
-            done = done.max(side.store.completion(token).unwrap_or(at));
+            match side.store.shutdown(at) {
+                Ok(token) => done = done.max(side.store.completion(token).unwrap_or(at)),
+                Err(_) if number == usize::from(FAST) && self.failures.bypassed.is_some() => {}
+                Err(error) => return Err(CacheError::of_side(number as u16, error)),
+            }
         }
         if self.steps.has_errors() {
             self.note_late_errors();

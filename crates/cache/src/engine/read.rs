@@ -53,7 +53,7 @@ impl<E: Eviction> Cache<E> {
         out: Option<&mut [u8]>,
     ) -> Result<(), CacheError> {
         let asked = self.ask(volume, command);
-        let asked = if self.mode.caches_reads() { asked } else { Err(Bypass::Mode) };
+        let asked = if self.active_mode().caches_reads() { asked } else { Err(Bypass::Mode) };
         let mut reading = Reading {
             volume,
             extent: command.extent,
@@ -86,7 +86,7 @@ impl<E: Eviction> Cache<E> {
         if let Some(slot) = self.index.find(key, &self.slots) {
             let (policy, local) = self.policy(slot);
             policy.hit(local);
-            let there = if self.mode == Mode::PassThrough {
+            let there = if self.active_mode() == Mode::PassThrough {
                 self.slots.dirty_bits(slot)
             } else {
                 self.slots.valid(slot)
@@ -138,7 +138,7 @@ impl<E: Eviction> Cache<E> {
             let cut = Piece { start: start.max(piece.start), end: end.min(piece.end), ..piece };
             if is_there {
                 self.read_slot(reading, slot, cut)?;
-            } else if self.mode.caches_reads() {
+            } else if self.active_mode().caches_reads() {
                 self.add_fill(reading, slot, mask, cut)?;
             } else {
                 self.add_run(reading, piece, cut.start, cut.end)?;

@@ -72,23 +72,36 @@ impl<E: Eviction> Cache<E> {
     /// Lets one block of a set leave, to the disk if it is dirty.
     fn evict(&mut self, set: u32) -> Result<bool, CacheError> {
         let base = self.slots.base(set);
-        let pinned = &self.pinned;
-        let Some(local) = self.policies[set as usize].evict(|local| !pinned.has(base + local)) else {
-            return Ok(false);
-        };
-        let slot = base + local;
-        let dirty = self.slots.dirty_bits(slot);
-        if dirty != 0 {
+        let slot = loop {
+            let (pinned, slots, volumes) = (&self.pinned, &self.slots, &self.volumes);
+            // What the disk does not take stays.
+            let may = |local| {
+                let slot = base + local;
+                let is_stuck =
+                    slots.dirty_bits(slot) != 0 && volumes[usize::from(slots.key(slot).volume())].is_failing;
+                !pinned.has(slot) && !is_stuck
+            };
+            let Some(local) = self.policies[set as usize].evict(may) else { return Ok(false) };
+            let slot = base + local;
+            let dirty = self.slots.dirty_bits(slot);
+            if dirty == 0 {
+                break slot;
+            }
             match self.write_out(slot, dirty) {
-                Ok(written) => self.steps.hold(Place::slot(slot), written),
+                Ok(written) => {
+                    self.steps.hold(Place::slot(slot), written);
+                    self.counts.evicted_dirty += 1;
+                    break slot;
+                }
                 Err(error) => {
                     let key = self.slots.key(slot);
                     self.policies[set as usize].insert(local, key);
-                    return Err(error);
+                    if !matches!(error, CacheError::Slow { .. }) {
+                        return Err(error);
+                    }
                 }
             }
-            self.counts.evicted_dirty += 1;
-        }
+        };
         self.counts.evicted += 1;
         self.vacate(slot, false);
         Ok(true)
@@ -142,11 +155,11 @@ impl<E: Eviction> Cache<E> {
             // No committed entry speaks of it. It only spares the fast store work later, so nothing depends on it.
             let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, Moment::PAST);
         }
-        self.slots.give(slot);
+        self.give(slot);
     }
 
     /// The block leaves though no policy chose it. What is dirty of it is lost.
-    fn expel(&mut self, slot: u32, discard: bool) {
+    pub(super) fn expel(&mut self, slot: u32, discard: bool) {
         let (policy, local) = self.policy(slot);
         policy.remove(local);
         self.vacate(slot, discard);
@@ -297,7 +310,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there were. Goes round over the slots; what it found is
-    /// written in the order of the disk.
+    /// written in the order of the disk. What a disk does not take stays dirty; the first error of those is given after all others were tried.
     pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
         let count = self.slots.count();
@@ -312,17 +325,38 @@ impl<E: Eviction> Cache<E> {
             self.hand = if self.hand + 1 == count { 0 } else { self.hand + 1 };
         }
         found.sort_unstable_by_key(|slot| self.slots.key(*slot));
+        self.begin_tries();
+        let mut refused = None;
         for slot in &found {
-            self.make_note_room()?;
-            let entry = self.slots.entry(*slot);
-            self.write_out(*slot, entry.dirty)?;
-            self.record(*slot, entry.valid, 0);
+            loop {
+                match self.clean_slot(*slot) {
+                    Ok(()) => break,
+                    Err(CacheError::Fast(error)) => self.degrade(error)?,
+                    Err(error) => {
+                        refused.get_or_insert(error);
+                        break;
+                    }
+                }
+            }
+        }
+        if self.must_commit
+            && let Err(error) = self.commit()
+        {
+            let CacheError::Fast(error) = error else { return Err(error) };
+            self.degrade(error)?;
+        }
+        refused.map_or(Ok(found.len() as u32), Err)
+    }
+
+    fn clean_slot(&mut self, slot: u32) -> Result<(), CacheError> {
+        self.make_note_room()?;
+        let entry = self.slots.entry(slot);
+        if entry.dirty != 0 {
+            self.write_out(slot, entry.dirty)?;
+            self.record(slot, entry.valid, 0);
             self.counts.cleaned += 1;
         }
-        if self.must_commit {
-            self.commit()?;
-        }
-        Ok(found.len() as u32)
+        Ok(())
     }
 
     /// Writes that the last commit is durable, which need not be so itself.
@@ -339,6 +373,9 @@ impl<E: Eviction> Cache<E> {
 
     /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives when all of that is done.
     pub(super) fn commit(&mut self) -> Result<Moment, CacheError> {
+        if self.failures.bypassed.is_some() {
+            return Ok(Moment::PAST);
+        }
         self.must_commit = false;
         self.must_commit_free = false;
         let regions = self.regions.next();
@@ -350,8 +387,14 @@ impl<E: Eviction> Cache<E> {
         self.steps.gather(&mut before, self.last_commit);
         for volume in 0..self.volumes.len() as u16 {
             if self.steps.side(volume + 1).is_volatile {
-                let flushed = self.flush_disk(volume)?;
-                self.steps.gather(&mut before, flushed);
+                match self.flush_disk(volume) {
+                    Ok(flushed) => self.steps.gather(&mut before, flushed),
+                    // The next flush of that volume tells it; others are not concerned.
+                    Err(CacheError::Slow { source, .. }) => {
+                        self.volumes[usize::from(volume)].flush_error = Some(source);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         let flushed = self.flush_fast(Moment::PAST)?;

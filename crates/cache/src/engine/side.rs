@@ -151,6 +151,9 @@ impl<E: Eviction> Cache<E> {
         let free_at = self.steps.blocks_free_at(volume, first, end);
         let after = self.steps.join(after, free_at);
         let step = self.steps.submit(volume + 1, op, extent, bytes, after);
+        if op == Op::Write {
+            self.volumes[usize::from(volume)].is_failing = step.is_err();
+        }
         step.map_err(|source| CacheError::Slow { volume, source })
     }
 
@@ -168,6 +171,9 @@ impl<E: Eviction> Cache<E> {
 
     /// Flushes the fast store after `after`, if it was written to, and gives when that is done.
     pub(super) fn flush_fast(&mut self, after: Moment) -> Result<Moment, CacheError> {
+        if self.failures.bypassed.is_some() {
+            return Ok(Moment::PAST);
+        }
         self.steps.flush(FAST, after).map_err(CacheError::Fast)
     }
 }

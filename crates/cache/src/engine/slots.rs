@@ -154,6 +154,26 @@ impl Slots {
         self.used -= 1;
     }
 
+    /// Takes a free slot out of use; `false` if it is not free.
+    pub(super) fn withdraw(&mut self, slot: u32) -> bool {
+        let set = self.set_of(slot) as usize;
+        let next = |slots: &Self, slot: u32| unpacked(slots.records[slot as usize].key) as u32;
+        let (mut before, mut free) = (NONE, self.free[set]);
+        while free != NONE && free != slot {
+            (before, free) = (free, next(self, free));
+        }
+        if free == NONE {
+            return false;
+        }
+        let behind = next(self, slot);
+        match before {
+            NONE => self.free[set] = behind,
+            before => self.records[before as usize].key = packed(u64::from(behind)),
+        }
+        self.used += 1;
+        true
+    }
+
     pub(super) fn free_count(&self) -> u32 {
         let mut count = 0;
         for head in &self.free {

@@ -17,7 +17,7 @@ impl<E: Eviction> Cache<E> {
         data: Option<&[u8]>,
     ) -> Result<(), CacheError> {
         let asked = self.ask(volume, command);
-        match self.mode {
+        match self.active_mode() {
             Mode::WriteBack | Mode::WriteOnly => self.write_cached(volume, command.extent, data, asked, true),
             Mode::WriteThrough => {
                 if let Err(error) = self.write_disk(Op::Write, volume, command.extent, data) {

@@ -102,6 +102,8 @@ pub(super) struct Steps {
     failed_tags: Vec<u64>,
     /// The latest time that anything is known to begin or end.
     last: SimTime,
+    /// The fast store is used no more: what was to be done there is passed over.
+    is_fast_gone: bool,
 }
 
 const PURGE_LEAST: usize = 64;
@@ -124,7 +126,13 @@ impl Steps {
             errors: Vec::new(),
             failed_tags: Vec::new(),
             last: SimTime::ZERO,
+            is_fast_gone: false,
         }
+    }
+
+    /// What is still to be started at the fast store is not, and what waits for it goes on.
+    pub const fn pass_over_fast(&mut self) {
+        self.is_fast_gone = true;
     }
 
     pub fn add(&mut self, disk: Side) {
@@ -431,6 +439,10 @@ impl Steps {
             self.end(index, step.at.max(SimTime::ZERO));
             return;
         };
+        if number == FAST && self.is_fast_gone {
+            self.end(index, self.now);
+            return;
+        }
         let side = &mut self.sides[usize::from(number)];
         let token = match side.store.start(step.command, step.applied, self.now) {
             Ok(token) => token,

@@ -1,0 +1,251 @@
+//! What becomes of a cache when a store fails.
+//!
+//! * A block of the fast store that cannot be read or written: its slot is used no more. What was clean is read from the disk and cached elsewhere; what was
+//!   dirty and can be read goes to the disk; what cannot is lost, by the units of the fast store.
+//! * The fast store is gone, takes no more writes, or cannot keep metadata: it is used no more. What was dirty goes to the disk as far as it can be
+//!   read. From then on everything passes to the disks.
+//! * A disk: the command fails that asked for its volume. Blocks that it does not take stay cached, and commands of other volumes are not concerned.
+//!
+//! Nothing of this is seen by a caller except for what was lost: reading that is an error until it is written anew or discarded, and the next flush of its
+//! volume fails once, as after an error of a disk that was found in the background.
+
+use super::lost::LostExtents;
+use super::side::Bytes;
+use super::slots::Bits;
+use super::steps::{FAST, Moment, Place};
+use super::{Cache, CacheError};
+use crate::eviction::Eviction;
+use nandscape_core::{Extent, Op, StoreError};
+
+/// Failures of the fast store in one command after which it is used no more.
+const TRIES: u32 = 16;
+
+/// What failures have left of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why the fast store is used no more; `None` while it is.
+    pub bypassed: Option<StoreError>,
+    /// Slots that are used no more.
+    pub retired_slots: u32,
+    /// Volumes whose disk refused what the cache wrote to it last.
+    pub failing_disks: Vec<u16>,
+    /// Bytes that were lost and not written anew ([`Cache::lost`]).
+    pub lost_bytes: u64,
+}
+
+/// Failures so far.
+#[derive(Default)]
+pub(super) struct Failures {
+    pub(super) bypassed: Option<StoreError>,
+    /// Slots that are used no more, and how many of them wait for no commit.
+    retired: Option<Bits>,
+    pub(super) withdrawn: u32,
+    pub(super) lost: LostExtents,
+    /// Volumes that lost something of which no flush has told yet.
+    untold: Vec<u16>,
+    tries: u32,
+}
+
+impl Failures {
+    pub(super) fn is_retired(&self, slot: u32) -> bool {
+        self.retired.as_ref().is_some_and(|retired| retired.has(slot))
+    }
+
+    /// Whether a read is of something lost.
+    pub(super) fn check(&self, volume: u16, extent: Extent) -> Result<(), CacheError> {
+        match self.lost.first_in(volume, extent) {
+            Some(extent) => Err(CacheError::Lost { volume, extent }),
+            None => Ok(()),
+        }
+    }
+
+    fn lose(&mut self, volume: u16, extent: Extent) {
+        self.lost.insert(volume, extent);
+        if !self.untold.contains(&volume) {
+            self.untold.push(volume);
+        }
+    }
+}
+
+impl<E> Cache<E> {
+    /// What failures have left.
+    pub fn health(&self) -> Health {
+        let failing = (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_failing);
+        Health {
+            bypassed: self.failures.bypassed.clone(),
+            retired_slots: self.failures.withdrawn,
+            failing_disks: failing.map(|(number, _)| number).collect(),
+            lost_bytes: self.lost().map(|(_, extent)| extent.len).sum(),
+        }
+    }
+
+    /// What was lost and not written anew: volume and bytes, in order, none of which touch.
+    pub fn lost(&self) -> impl Iterator<Item = (u16, Extent)> + '_ {
+        self.failures.lost.iter()
+    }
+}
+
+impl<E: Eviction> Cache<E> {
+    /// A command begins.
+    pub(super) const fn begin_tries(&mut self) {
+        self.failures.tries = 0;
+    }
+
+    /// The fast store failed. Afterwards the command can be tried again.
+    #[cold]
+    pub(super) fn degrade(&mut self, error: StoreError) -> Result<(), CacheError> {
+        self.failures.tries += 1;
+        match error {
+            StoreError::Io { offset, len, .. } if self.failures.tries < TRIES => {
+                let mut done = Err(CacheError::Fast(error.clone()));
+                for slot in self.slots_in(Extent::new(offset, len)) {
+                    done = self.retire(slot);
+                    if done.is_err() {
+                        break;
+                    }
+                }
+                match done {
+                    Err(CacheError::Fast(_)) => self.abandon(error),
+                    done => return done,
+                }
+            }
+            StoreError::Io { .. } | StoreError::ReadOnly { .. } | StoreError::Gone { .. } => {
+                self.abandon(error);
+            }
+            error => return Err(CacheError::Fast(error)),
+        }
+        Ok(())
+    }
+
+    /// Slots with bytes in a range of the fast store; none if part of it is metadata.
+    fn slots_in(&self, extent: Extent) -> std::ops::Range<u32> {
+        let (first, block) = (self.metadata.data_offset(0), u64::from(self.shape.block_bytes()));
+        if extent.offset < first || extent.len == 0 {
+            return 0..0;
+        }
+        let slot = |offset: u64| u32::try_from((offset - first) / block).unwrap_or(u32::MAX);
+        slot(extent.offset).min(self.slots.count())
+            ..slot(extent.end() - 1).saturating_add(1).min(self.slots.count())
+    }
+
+    /// A slot is used no more.
+    fn retire(&mut self, slot: u32) -> Result<(), CacheError> {
+        let count = self.slots.count();
+        let retired = self.failures.retired.get_or_insert_with(|| Bits::new(count));
+        if !retired.has(slot) {
+            retired.set(slot);
+            if self.slots.withdraw(slot) {
+                self.failures.withdrawn += 1;
+            }
+        }
+        if self.slots.valid(slot) != 0 {
+            self.pinned.clear(slot);
+            let key = self.slots.key(slot);
+            let block = Extent::new(self.shape.offset(key.block()), u64::from(self.limit(key)));
+            if self.slots.dirty_bits(slot) != 0 {
+                let after = self.guard(key.volume(), block)?;
+                self.salvage(slot, true, after);
+            }
+            self.make_note_room()?;
+            self.expel(slot, false);
+        }
+        Ok(())
+    }
+
+    /// What is dirty of a slot goes to the disk as far as it can be read and the disk takes it; the rest is lost.
+    fn salvage(&mut self, slot: u32, is_readable: bool, after: Moment) {
+        let key = self.slots.key(slot);
+        let (unit, limit) = (self.steps.side(FAST).unit, self.limit(key));
+        let mut rest = self.slots.dirty_bits(slot);
+        while let Some((start, end, others)) = self.shape.run(rest, limit) {
+            rest = others;
+            for part in (start..end).step_by(unit as usize) {
+                let extent = Extent::new(self.shape.offset(key.block()) + u64::from(part), u64::from(unit));
+                let mut bytes = self.buffer(u64::from(unit));
+                let read = if is_readable {
+                    self.at_slot(Op::Read, slot, part, part + unit, Bytes::into(&mut bytes), after).ok()
+                } else {
+                    None
+                };
+                let saved = read.and_then(|read| self.save(key.volume(), extent, &bytes, read));
+                if let Some(saved) = saved {
+                    self.steps.hold(Place::block(key), saved);
+                }
+                self.give_buffer(bytes);
+                if saved.is_none() {
+                    self.failures.lose(key.volume(), extent);
+                }
+            }
+        }
+    }
+
+    /// When the disk has this, whose blocks may be larger than those of the fast store; `None` if it does not take it.
+    fn save(&mut self, volume: u16, extent: Extent, bytes: &[u8], after: Moment) -> Option<Moment> {
+        let unit = u64::from(self.steps.side(volume + 1).unit);
+        let start = extent.offset / unit * unit;
+        let whole = Extent::new(start, extent.end().next_multiple_of(unit) - start);
+        let mut memory = self.buffer(whole.len);
+        let mut after = Some(after);
+        if whole.len != extent.len {
+            let moment = after.unwrap_or(Moment::PAST);
+            after = self.at_disk(Op::Read, volume, whole, Bytes::into(&mut memory), moment).ok();
+        }
+        if self.keeps_bytes {
+            memory[(extent.offset - start) as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        let saved =
+            after.and_then(|after| self.at_disk(Op::Write, volume, whole, Bytes::of(&memory), after).ok());
+        self.owe(volume);
+        self.give_buffer(memory);
+        saved
+    }
+
+    /// The fast store is used no more.
+    fn abandon(&mut self, error: StoreError) {
+        let is_readable = !matches!(error, StoreError::Gone { .. });
+        let mut used: Vec<u32> =
+            (0..self.slots.count()).filter(|slot| self.slots.valid(*slot) != 0).collect();
+        used.sort_unstable_by_key(|slot| self.slots.key(*slot));
+        for slot in used {
+            self.salvage(slot, is_readable, Moment::PAST);
+            let key = self.slots.key(slot);
+            self.index.remove(key, &self.slots);
+            let (policy, local) = self.policy(slot);
+            policy.remove(local);
+            self.slots.give(slot);
+        }
+        for (slot, _) in std::mem::take(&mut self.limbo) {
+            self.give(slot);
+        }
+        let count = self.slots.count();
+        self.fresh.clear();
+        for bits in [&mut self.committed, &mut self.pinned, &mut self.left, &mut self.unnoted] {
+            *bits = Bits::new(count);
+        }
+        self.steps.pass_over_fast();
+        (self.must_commit, self.must_commit_free) = (false, false);
+        self.failures.bypassed = Some(error);
+    }
+
+    /// A slot is free, if it may be used.
+    pub(super) fn give(&mut self, slot: u32) {
+        if self.failures.is_retired(slot) {
+            self.failures.withdrawn += 1;
+            self.slots.set_bits(slot, 0, 0);
+        } else {
+            self.slots.give(slot);
+        }
+    }
+
+    /// The error that a flush of a volume tells, once.
+    pub(super) fn take_failure(&mut self, volume: u16) -> Result<(), CacheError> {
+        if let Some(source) = self.volumes[usize::from(volume)].flush_error.take() {
+            return Err(CacheError::Slow { volume, source });
+        }
+        let Some(place) = self.failures.untold.iter().position(|other| *other == volume) else {
+            return Ok(());
+        };
+        self.failures.untold.swap_remove(place);
+        self.failures.check(volume, Extent::new(0, self.capacity(volume)))
+    }
+}
