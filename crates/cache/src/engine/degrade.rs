@@ -195,7 +195,6 @@ impl<E: Eviction> Cache<E> {
         }
         let saved =
             after.and_then(|after| self.at_disk(Op::Write, volume, whole, Bytes::of(&memory), after).ok());
-        self.owe(volume);
         self.give_buffer(memory);
         saved
     }
