@@ -1,8 +1,6 @@
 """A cache over files and its server, for the tests of `nandscape cache` and `serve --cache`."""
 
 import hashlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import pathlib
@@ -10,18 +8,11 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "fuse"))
+sys.path[:0] = [str(HERE.parent / "fuse"), str(HERE.parent / "nbd")]
 
+import client as nbd  # noqa: E402, F401
 import harness  # noqa: E402
 from harness import check, run  # noqa: E402
-
-
-def load(name, path):
-    """A test that is a program, as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(path))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
 
 
 def digest(path):
