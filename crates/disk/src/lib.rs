@@ -4,7 +4,7 @@
 //! * [`disk`]: arm, rotation, zones, a queue that is reordered, read-ahead, a write cache;
 //! * [`rated`]: a drive of which four rates are known.
 //!
-//! [`registry`] has them by name, with parameters, and presets. [`decorate`] has stores around stores: cuts of power and errors at any operation. [`mod@measure`] runs a benchmark on any store.
+//! [`joined`] makes several of them one. [`registry`] has them by name, with parameters, and presets. [`decorate`] has stores around stores: cuts of power and errors at any operation. [`mod@measure`] runs a benchmark on any store.
 //!
 //! Each keeps bytes or only its state, as it is made ([`Keep`]). None reads a clock: a run is a function of parameters and commands.
 
@@ -12,6 +12,7 @@ mod base;
 mod contents;
 pub mod decorate;
 pub mod disk;
+pub mod joined;
 pub mod measure;
 pub mod ram;
 pub mod rated;
@@ -20,6 +21,7 @@ pub mod registry;
 pub use contents::{Keep, PAGE_BYTES};
 pub use disk::Disk;
 pub use disk::mechanics::SECTOR_BYTES;
+pub use joined::{Joined, Layout};
 pub use ram::RamDisk;
 pub use rated::RatedDrive;
 
