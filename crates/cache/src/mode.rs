@@ -44,6 +44,11 @@ impl Mode {
         matches!(self, Self::WriteBack | Self::WriteThrough | Self::WriteAround)
     }
 
+    /// Whether what is written is cached.
+    pub const fn caches_writes(self) -> bool {
+        matches!(self, Self::WriteBack | Self::WriteThrough | Self::WriteOnly)
+    }
+
     /// Whether writes make blocks dirty.
     pub const fn makes_dirty(self) -> bool {
         matches!(self, Self::WriteBack | Self::WriteOnly)

@@ -6,7 +6,7 @@
 #[expect(dead_code, reason = "other tests need the rest")]
 mod support;
 
-use nandscape_cache::engine::BlockCounts;
+use nandscape_cache::CacheCounters;
 use nandscape_cache::{Cache, Map, Mode, Setup};
 use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
@@ -116,7 +116,10 @@ fn a_hit_on_a_block_that_is_being_filled_waits_for_the_disk_read() {
     let mut rig = Rig::new(Mode::WriteBack, 8, |_| {});
     let miss = rig.submit(Op::Read, 1, 0);
     let (read, write) = (rig.submit(Op::Read, 1, 10_000), rig.submit(Op::Write, 1, 20_000));
-    assert_eq!((rig.cache.counts().read_hits, rig.cache.counts().write_hits), (1, 1));
+    assert_eq!(
+        (rig.cache.counters().total().read_piece_hits, rig.cache.counters().total().write_piece_hits),
+        (1, 1)
+    );
     assert_eq!(rig.cache.completion(miss), Some(SimTime(DISK)));
     let ends = rig.ends([read, write]);
     assert_eq!(
@@ -184,7 +187,7 @@ fn a_flush_is_a_flush_of_the_data_the_metadata_and_their_flush() {
     let second = rig.submit(Op::Flush, 0, 30_002);
     let ends = rig.ends([first, second]);
     assert_eq!(ends, [30_000 + WRITE + WRITE; 2], "the second has nothing to do, and waits for the first");
-    assert_eq!(rig.cache.counts().commits, 2);
+    assert_eq!(rig.cache.counters().total().metadata_commits, 2);
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn a_flush_does_not_wait_for_reads_of_others() {
     rig.submit(Op::Write, 2, 0);
     assert_eq!(rig.answered(Op::Flush, 0, 10_000), 10_000 + WRITE, "the fill is not part of it");
     assert_eq!(rig.answered(Op::Flush, 0, 2 * DISK), 2 * DISK + WRITE, "now it is");
-    assert_eq!(rig.cache.counts().commits, 2);
+    assert_eq!(rig.cache.counters().total().metadata_commits, 2);
     // But of a block that is written while it is being filled, all is committed.
     rig.submit(Op::Read, 3, 3 * DISK);
     rig.submit(Op::Write, 3, 3 * DISK);
@@ -219,7 +222,7 @@ fn counters_begin_anew_and_what_is_cached_stays() {
     rig.submit(Op::Write, 2, 0);
     Subsystem::reset_counters(&mut rig.cache, SimTime::ZERO);
     assert_eq!(rig.counts(), [0; 4]);
-    assert_eq!(rig.cache.counts(), BlockCounts::default());
+    assert_eq!(rig.cache.counters(), CacheCounters::new(1));
     assert_eq!((rig.cache.used(), rig.cache.dirty()), (2, 1));
     assert_eq!(rig.answered(Op::Read, 1, 0), READ, "time begins anew, too");
     assert_eq!(rig.answered(Op::Read, 2, 0), 2 * READ);

@@ -129,6 +129,10 @@ impl Admission for Bcache {
         Ok(())
     }
 
+    fn watches_device(&self) -> bool {
+        self.slow_ns != [0; 2]
+    }
+
     fn served(&mut self, served: &Served) {
         let slow_ns = self.slow_ns[usize::from(served.op == Op::Write)];
         if slow_ns == 0 {

@@ -112,6 +112,10 @@ impl Admission for Chain {
         }
     }
 
+    fn watches_device(&self) -> bool {
+        self.members.iter().any(|member| member.watches_device())
+    }
+
     fn served(&mut self, served: &Served) {
         for member in &mut self.members {
             member.served(served);

@@ -133,6 +133,11 @@ pub trait Admission {
         let _ = out;
     }
 
+    /// Whether [`Admission::served`] is of any use: if not, it is not called.
+    fn watches_device(&self) -> bool {
+        false
+    }
+
     /// The fast device has answered.
     fn served(&mut self, served: &Served) {
         let _ = served;

@@ -54,39 +54,43 @@ struct Bucket {
     /// Units a second, which is also 1e-9 units of credit a nanosecond.
     rate: u64,
     /// Credit for a piece, in 1e-9 units.
-    piece: u128,
-    most: u128,
-    credit: u128,
+    piece: i128,
+    most: i128,
+    /// Negative where other policies have begun what this one does not know of in advance.
+    credit: i128,
     at: SimTime,
     /// Pieces counted so far.
     counted: u64,
+    /// Pieces that were let begin at that time.
+    granted: u32,
 }
 
-const NANO: u128 = 1_000_000_000;
+const NANO: i128 = 1_000_000_000;
 
 impl Bucket {
     fn new(rate: u64, units: u64, burst_ns: u64) -> Self {
-        let piece = u128::from(units) * NANO;
-        let most = (u128::from(rate) * u128::from(burst_ns)).max(piece);
-        Self { rate, piece, most, credit: most, at: SimTime::ZERO, counted: 0 }
+        let piece = i128::from(units) * NANO;
+        let most = (i128::from(rate) * i128::from(burst_ns)).max(piece);
+        Self { rate, piece, most, credit: most, at: SimTime::ZERO, counted: 0, granted: 0 }
     }
 
     /// Takes account of `counted` pieces begun since the beginning; how many may begin now.
     fn allowance(&mut self, at: SimTime, counted: u64) -> u32 {
-        let spent = u128::from(counted - self.counted) * self.piece;
+        let begun = counted - self.counted;
         self.counted = counted;
-        // What was begun came out of what was there when it was allowed.
-        self.credit = self.credit.saturating_sub(spent);
-        let earned = u128::from(at.since(self.at).0) * u128::from(self.rate);
-        self.credit = (self.credit + earned).min(self.most);
+        // What was granted came out of what was there then, and the rest, which other policies have begun, out of what there is now.
+        let own = begun.min(u64::from(self.granted));
+        self.credit -= i128::from(own) * self.piece;
+        let earned = i128::from(at.since(self.at).0) * i128::from(self.rate);
+        self.credit = (self.credit + earned).min(self.most) - i128::from(begun - own) * self.piece;
         self.at = self.at.max(at);
-        u32::try_from(self.credit / self.piece).unwrap_or(u32::MAX)
+        u32::try_from((self.credit / self.piece).max(0)).unwrap_or(u32::MAX)
     }
 
     /// When there is credit for a piece again, once `granted` are begun.
     fn next(&self, granted: u32) -> SimTime {
-        let needed = (u128::from(granted) + 1) * self.piece;
-        let missing = needed.saturating_sub(self.credit);
+        let needed = (i128::from(granted) + 1) * self.piece;
+        let missing = u128::try_from(needed - self.credit).unwrap_or(0);
         let wait = missing.div_ceil(u128::from(self.rate));
         SimTime(self.at.0.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
@@ -106,6 +110,13 @@ impl Cleaning for Capped {
         let is_held = plan.blocks > blocks || plan.blocks > 0 && writes == 0;
         plan.blocks = if writes == 0 { 0 } else { plan.blocks.min(blocks) };
         plan.writes = plan.writes.min(writes);
+        let grant = |bucket: &mut Option<Bucket>, pieces| {
+            if let Some(bucket) = bucket {
+                bucket.granted = pieces;
+            }
+        };
+        grant(&mut self.blocks, plan.blocks);
+        grant(&mut self.writes, plan.blocks.min(plan.writes));
         if is_held {
             // Of the writes at least one will be made; how many more is not known yet.
             let next =

@@ -155,7 +155,7 @@ impl Cleaning for PiRate {
         }
         if view.dirty == 0 {
             // There was nothing to do, which is not falling behind.
-            self.next = view.at;
+            self.next = self.next.max(view.at);
             return Plan { again: (self.integral > 0.0).then_some(self.update_at), ..Plan::NONE };
         }
         let is_idle = self.idle > 0 && view.at.since(view.last_request).0 >= self.idle;

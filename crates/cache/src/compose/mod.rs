@@ -3,11 +3,13 @@
 //! [`Design::parse`] checks typed keys ([`KEYS`], and the parameters of every policy that is named) and names the key that is wrong; [`Design::create`]
 //! makes a cache of it that can be asked.
 
+mod facts;
 mod keys;
 mod parse;
 #[cfg(test)]
 mod tests;
 
+pub use facts::Now;
 pub use keys::{KEYS, Typed};
 
 use crate::admission::{Admission, Chain};
@@ -15,7 +17,7 @@ use crate::cleaning::{self, Cleaning};
 use crate::engine::{BoxedStore, Cache, CacheError, Disk, Setup, Started};
 use crate::eviction::{AnyEviction, EvictionSpec};
 use crate::map::Map;
-use crate::metadata::{self, MetadataError, StoreArea};
+use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
 use crate::presets::{self, PRESETS, Preset, Quirks};
 use keys::{blocks, names, quoted, take, unquoted};
@@ -66,6 +68,8 @@ pub struct Design {
     pub seed: u64,
     admission: Member,
     cleanings: Vec<Member>,
+    /// Names of these, separated by commas.
+    cleaning: String,
     prefix: String,
     typed: Typed,
 }
@@ -101,6 +105,7 @@ impl Design {
             quirks: parse::quirks(&own, preset.quirks),
             seed: own.int("seed"),
             admission,
+            cleaning: cleanings.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(","),
             cleanings,
             prefix: prefix.to_owned(),
             typed: typed.clone(),
@@ -169,7 +174,7 @@ impl Design {
         self.eviction.params().iter().for_each(|(key, value)| put(key, value.to_owned()));
         put("admission", self.admission.name.clone());
         self.admission.typed.iter().for_each(|(key, value)| put(key, value.clone()));
-        put("cleaning", self.cleanings.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(","));
+        put("cleaning", self.cleaning.clone());
         let cleaning = self.cleanings.iter().flat_map(|member| member.typed.clone());
         for (key, value) in cleaning.collect::<Typed>() {
             put(&key, value);
@@ -245,9 +250,12 @@ impl Design {
         });
         let setup =
             self.metadata_setup(fast.capacity_bytes(), fast.block_bytes(), uuid, volumes.collect())?;
-        let mut area = StoreArea::new(fast.as_mut(), at);
-        let opened = metadata::create(self.metadata, &setup, &mut area)?;
-        let at = area.at;
+        let (opened, at) = if fast.stores_bytes() {
+            let mut area = StoreArea::new(fast.as_mut(), at);
+            (metadata::create(self.metadata, &setup, &mut area)?, area.at)
+        } else {
+            (metadata::create(self.metadata, &setup, &mut Sketch::new(fast.capacity_bytes()))?, at)
+        };
         let mut started = Cache::start(fast, disks, opened, &self.setup(), self.policies(), at)?;
         self.equip(&mut started.cache)?;
         Ok(started)
@@ -269,6 +277,8 @@ impl Design {
     /// this after it.
     pub fn equip(&self, cache: &mut Cache<AnyEviction>) -> Result<(), ParamError> {
         cache.set_admission(self.admission(cache.slots())?);
+        cache.set_quirks(self.quirks);
+        cache.set_cleanings(self.cleanings(cache.slots(), cache.ways())?);
         Ok(())
     }
 

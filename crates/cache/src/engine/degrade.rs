@@ -147,6 +147,7 @@ impl<E: Eviction> Cache<E> {
                 self.salvage(slot, true, after);
             }
             self.make_note_room()?;
+            self.meter.of(key.volume()).error_invalidates += 1;
             self.expel(slot, false);
         }
         Ok(())
@@ -174,6 +175,7 @@ impl<E: Eviction> Cache<E> {
                 self.give_buffer(bytes);
                 if saved.is_none() {
                     self.failures.lose(key.volume(), extent);
+                    self.meter.of(key.volume()).lost_bytes += extent.len;
                 }
             }
         }
@@ -208,6 +210,13 @@ impl<E: Eviction> Cache<E> {
         for slot in used {
             self.salvage(slot, is_readable, Moment::PAST);
             let key = self.slots.key(slot);
+            self.meter.of(key.volume()).error_invalidates += 1;
+            self.volumes[usize::from(key.volume())].held -= 1;
+            if self.slots.dirty_bits(slot) != 0
+                && let Some(cleaner) = &mut self.cleaner
+            {
+                cleaner.remove(key, slot);
+            }
             self.index.remove(key, &self.slots);
             let (policy, local) = self.policy(slot);
             policy.remove(local);

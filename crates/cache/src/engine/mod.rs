@@ -15,14 +15,18 @@
 //! * a block leaves its slot when it is on the disk, or where a commit must come first, when that is durable;
 //! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other.
 
-mod counts;
+mod batch;
+mod cleaner;
+mod counting;
 mod degrade;
 mod error;
 mod failure;
 mod hole;
 mod index;
+mod judging;
 mod lost;
 mod open;
+mod quirks;
 mod read;
 mod regions;
 mod room;
@@ -30,23 +34,27 @@ mod setup;
 mod shape;
 mod side;
 mod slots;
+mod standing;
 mod steps;
 mod subsystem;
+mod volumes;
 mod write;
 
-pub use counts::BlockCounts;
 pub use degrade::Health;
 pub use error::CacheError;
 pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
 pub use steps::LateError;
 
-use crate::admission::{Admission, Ask, Bypass};
+use crate::admission::{Admission, Bypass};
 use crate::eviction::{Build, Eviction};
 use crate::key::BlockKey;
 use crate::map::Map;
 use crate::metadata::{Entry, Metadata, Write};
 use crate::mode::Mode;
+use crate::presets::Quirks;
+use cleaner::Cleaner;
+use counting::Meter;
 use degrade::Failures;
 use index::Index;
 use nandscape_core::namespace::{HostCounts, Payload};
@@ -73,6 +81,11 @@ struct Volume {
     is_failing: bool,
     /// A flush of the disk that nobody asked for failed.
     flush_error: Option<StoreError>,
+    /// Slots that it may hold at most.
+    quota: Option<u32>,
+    /// Slots that it holds.
+    held: u32,
+    is_attached: bool,
 }
 
 /// A fast store in front of the slow stores of one or more volumes.
@@ -89,6 +102,8 @@ pub struct Cache<E> {
     slots: Slots,
     policies: Vec<E>,
     admission: Option<Box<dyn Admission + Send>>,
+    /// Admission is told what the fast store takes.
+    watches_device: bool,
     metadata: Box<dyn Metadata + Send>,
     /// Whether data may be overwritten that a committed entry refers to.
     is_in_place: bool,
@@ -128,7 +143,19 @@ pub struct Cache<E> {
     /// The first error that nobody has been told of.
     late_error: Option<LateError>,
     late_errors: u64,
-    counts: BlockCounts,
+    meter: Meter,
+    /// Favoured and back again ([`Eviction::moves`]) at the last reset.
+    moved: (u64, u64),
+    quirks: Quirks,
+    /// Slots that are used at most; [`u32::MAX`] if all of them may be.
+    limit: u32,
+    cleaner: Option<Box<Cleaner>>,
+    /// Memory of cleaning.
+    parts: Vec<batch::Part>,
+    /// Memory for what admission takes back.
+    retracted: Vec<(u16, Extent)>,
+    /// Blocks that the write under way has thrown out, since the design does not cache such writes, and why.
+    shunned: Vec<(u64, Bypass)>,
 }
 
 impl<E: Build> Cache<E> {
@@ -179,6 +206,7 @@ impl<E: Eviction> Cache<E> {
             slots,
             policies,
             admission: None,
+            watches_device: false,
             is_in_place: metadata.is_in_place(),
             defers_reuse: metadata.is_reuse_deferred() || !metadata.is_in_place(),
             keeps_clean: metadata.keeps_clean(),
@@ -201,12 +229,20 @@ impl<E: Eviction> Cache<E> {
             last_commit: Moment::PAST,
             late_error: None,
             late_errors: 0,
-            counts: BlockCounts::default(),
+            meter: Meter::default(),
+            moved: (0, 0),
+            quirks: Quirks::NONE,
+            limit: u32::MAX,
+            cleaner: None,
+            parts: Vec::new(),
+            retracted: Vec::new(),
+            shunned: Vec::new(),
         })
     }
 
     /// Who decides what is cached from now on; everything, where nobody does.
     pub fn set_admission(&mut self, admission: Option<Box<dyn Admission + Send>>) {
+        self.watches_device = admission.as_ref().is_some_and(|admission| admission.watches_device());
         self.admission = admission;
     }
 
@@ -217,7 +253,24 @@ impl<E: Eviction> Cache<E> {
         Setup::check_disk(disk.as_ref(), self.shape, fast, self.volumes.len())?;
         let unit = disk.block_bytes().max(fast.unit);
         let host = HostCounts::default();
-        self.volumes.push(Volume { capacity, unit, host, is_failing: false, flush_error: None });
+        let volume = Volume {
+            capacity,
+            unit,
+            host,
+            is_failing: false,
+            flush_error: None,
+            quota: None,
+            held: 0,
+            is_attached: true,
+        };
+        if let Some(number) = self.vacancy() {
+            self.volumes[usize::from(number)] = volume;
+            self.infos[usize::from(number)].capacity_bytes = capacity;
+            *self.steps.side_mut(number + 1) = Side::new(disk);
+            self.forget_counts(number);
+            return Ok(number);
+        }
+        self.volumes.push(volume);
         self.infos.push(NamespaceInfo {
             name: format!("vol{}", self.volumes.len()),
             capacity_bytes: capacity,
@@ -226,6 +279,7 @@ impl<E: Eviction> Cache<E> {
             endurance_group: 0,
         });
         self.steps.add(Side::new(disk));
+        self.meter.attach();
         Ok(self.volumes.len() as u16 - 1)
     }
 
@@ -280,14 +334,30 @@ impl<E: Eviction> Cache<E> {
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
         host.count(command, self.shape.block_bytes());
+        self.meter.begin(volume, command);
+        if let Some(cleaner) = &mut self.cleaner {
+            cleaner.note_request(self.steps.now());
+        }
         let mut payload = payload;
         self.begin_tries();
-        loop {
+        let done = loop {
             match self.execute(volume, command, &mut payload) {
-                Err(CacheError::Fast(error)) => self.degrade(error)?,
-                done => return done,
+                Err(CacheError::Fast(error)) => {
+                    if let Err(error) = self.degrade(error) {
+                        break Err(error);
+                    }
+                    self.meter.try_again();
+                }
+                done => break done,
             }
+        };
+        self.meter.end(command.op);
+        let token = done?;
+        if matches!(command.op, Op::Read | Op::Write) {
+            self.time_answer(token);
         }
+        self.after_command();
+        Ok(token)
     }
 
     fn execute(
@@ -323,6 +393,9 @@ impl<E: Eviction> Cache<E> {
     #[inline]
     fn arrive(&mut self, at: SimTime) -> Result<(), CacheError> {
         self.answer = Gather::default();
+        if self.cleaner.as_ref().is_some_and(|cleaner| cleaner.again() <= at || !self.steps.is_quiet()) {
+            return self.pass(at, false);
+        }
         self.steps.arrive(at);
         self.settle_fills()
     }
@@ -340,6 +413,9 @@ impl<E: Eviction> Cache<E> {
         while let Some(slot) = self.steps.take_filled() {
             self.note_filled(slot)?;
         }
+        if self.steps.has_noticed() {
+            self.take_notices();
+        }
         if self.steps.has_errors() {
             self.note_late_errors();
         }
@@ -350,7 +426,8 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn check(&self, volume: u16, command: Command, payload: &Payload<'_>) -> Result<(), CacheError> {
-        let place = self.volumes.get(usize::from(volume)).ok_or(CacheError::NoVolume(volume))?;
+        let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
+        let place = place.ok_or(CacheError::NoVolume(volume))?;
         if command.op == Op::Flush {
             return Ok(());
         }
@@ -417,14 +494,14 @@ impl<E: Eviction> Cache<E> {
         self.slots.count()
     }
 
+    /// Slots of a set; all of them where there is one set only.
+    pub fn ways(&self) -> u32 {
+        self.slots.count() / self.policies.len() as u32
+    }
+
     /// What is known of a block; `None` if it is not cached.
     pub fn entry(&self, key: BlockKey) -> Option<Entry> {
         self.index.find(key, &self.slots).map(|slot| self.slots.entry(slot))
-    }
-
-    /// What the data path counted.
-    pub const fn counts(&self) -> BlockCounts {
-        self.counts
     }
 
     /// What hosts asked of a volume. Pages are cache blocks.
@@ -477,18 +554,12 @@ impl<E: Eviction> Cache<E> {
         let waiting = self.limbo.len() as u32 + self.failures.withdrawn;
         assert_eq!(used + free + waiting, self.slots.count(), "{used} used, {free} free");
         assert_eq!((used, dirty), (self.used(), self.dirty()));
+        let held: u32 = self.volumes.iter().map(|volume| volume.held).sum();
+        assert_eq!(held, used, "blocks of all volumes");
         self.steps.check();
-    }
-
-    fn ask(&mut self, volume: u16, command: Command) -> Result<(), Bypass> {
-        let Some(admission) = &mut self.admission else { return Ok(()) };
-        let at = self.steps.now();
-        admission.request(&Ask { volume, op: command.op, extent: command.extent, hint: command.hint, at })
-    }
-
-    fn may_insert(&mut self, key: BlockKey, op: Op) -> Result<(), Bypass> {
-        let Some(admission) = &mut self.admission else { return Ok(()) };
-        admission.block(key, op, self.slots.used() as f32 / self.slots.count() as f32)
+        for (volume, counters) in self.meter.counters().volumes.iter().enumerate() {
+            assert_eq!(counters.check(), Ok(()), "volume {volume}");
+        }
     }
 
     /// A command on this extent will come soon: what is looked up for its first block may come nearer in the meantime.
@@ -536,7 +607,7 @@ impl<E> std::fmt::Debug for Cache<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cache")
             .field("mode", &self.mode)
-            .field("counts", &self.counts)
+            .field("used", &self.slots.used())
             .finish_non_exhaustive()
     }
 }

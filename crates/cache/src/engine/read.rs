@@ -3,7 +3,7 @@
 use super::shape::Piece;
 use super::side::Bytes;
 use super::steps::{Moment, Place};
-use super::{Cache, CacheError, Mode};
+use super::{Cache, CacheError, Mode, counting};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
@@ -52,8 +52,11 @@ impl<E: Eviction> Cache<E> {
         command: Command,
         out: Option<&mut [u8]>,
     ) -> Result<(), CacheError> {
-        let asked = self.ask(volume, command);
+        let asked = self.ask(volume, command)?;
         let asked = if self.active_mode().caches_reads() { asked } else { Err(Bypass::Mode) };
+        if asked.is_err() {
+            self.meter.goes_past();
+        }
         let mut reading = Reading {
             volume,
             extent: command.extent,
@@ -83,7 +86,17 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<(), CacheError> {
         let key = BlockKey::new(reading.volume, piece.block);
         let touched = self.shape.touched(piece);
-        if let Some(slot) = self.index.find(key, &self.slots) {
+        let bytes = u64::from(piece.end - piece.start);
+        let found = self.index.find(key, &self.slots);
+        if let Some(why) = self.shuns(found, key, piece) {
+            if let Some(slot) = found {
+                self.throw_out(slot)?;
+                self.meter.own().read_invalidates += 1;
+            }
+            self.meter.read(counting::Piece::Past(why), bytes);
+            return self.add_run(reading, piece, piece.start, piece.end);
+        }
+        if let Some(slot) = found {
             let (policy, local) = self.policy(slot);
             policy.hit(local);
             let there = if self.active_mode() == Mode::PassThrough {
@@ -92,24 +105,28 @@ impl<E: Eviction> Cache<E> {
                 self.slots.valid(slot)
             };
             if touched & !there == 0 {
-                self.counts.read_hits += 1;
+                self.meter.read(counting::Piece::Hit, bytes);
                 return self.read_slot(reading, slot, piece);
             }
-            self.counts.read_partial_hits += 1;
             return self.read_partial(reading, slot, piece, there);
         }
-        self.counts.read_misses += 1;
         let mut slot = self.insert(key, Op::Read, asked)?;
         if slot == Err(Bypass::NoRoom) && !reading.run.fills.is_empty() {
             // The request itself holds the slots; with its first part done they may leave.
             self.end_run(reading)?;
             slot = self.insert_somewhere(key)?;
         }
-        if let Ok(slot) = slot {
-            return self.add_fill(reading, slot, touched, piece);
+        match slot {
+            Ok(slot) => {
+                self.meter.read(counting::Piece::Miss, bytes);
+                let mask = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
+                self.add_fill(reading, slot, mask, piece)
+            }
+            Err(why) => {
+                self.meter.read(counting::Piece::Past(why), bytes);
+                self.add_run(reading, piece, piece.start, piece.end)
+            }
         }
-        self.counts.bypassed += 1;
-        self.add_run(reading, piece, piece.start, piece.end)
     }
 
     fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<(), CacheError> {
@@ -117,6 +134,7 @@ impl<E: Eviction> Cache<E> {
         let bytes = reading.out(first + u64::from(piece.start), first + u64::from(piece.end));
         let read = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, Moment::PAST)?;
         self.wait(read);
+        self.watch_device(Op::Read, read);
         Ok(())
     }
 
@@ -129,6 +147,7 @@ impl<E: Eviction> Cache<E> {
         there: u16,
     ) -> Result<(), CacheError> {
         let mut rest = self.shape.touched(piece);
+        let mut cached = 0;
         while rest != 0 {
             let is_there = there >> rest.trailing_zeros() & 1 == 1;
             let alike = rest & if is_there { there } else { !there };
@@ -137,6 +156,7 @@ impl<E: Eviction> Cache<E> {
             rest &= !mask;
             let cut = Piece { start: start.max(piece.start), end: end.min(piece.end), ..piece };
             if is_there {
+                cached += u64::from(cut.end - cut.start);
                 self.read_slot(reading, slot, cut)?;
             } else if self.active_mode().caches_reads() {
                 self.add_fill(reading, slot, mask, cut)?;
@@ -144,6 +164,7 @@ impl<E: Eviction> Cache<E> {
                 self.add_run(reading, piece, cut.start, cut.end)?;
             }
         }
+        self.meter.read(counting::Piece::Partial(cached), u64::from(piece.end - piece.start));
         Ok(())
     }
 
@@ -211,7 +232,9 @@ impl<E: Eviction> Cache<E> {
         let mut fills = std::mem::take(&mut reading.run.fills);
         let mut done = read;
         for fill in fills.drain(..) {
-            if let Ok(read) = done {
+            if let Ok(read) = done
+                && (!self.steps.is_past(read) || self.is_worth(fill.slot, fill.mask))
+            {
                 let bytes = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
                 done = self.fill(fill, start, &bytes, read).map(|()| read);
             }
@@ -234,6 +257,7 @@ impl<E: Eviction> Cache<E> {
             _ => Bytes::None,
         };
         let extent = self.place(fill.slot, from, to);
+        self.meter.filled(entry.key.volume(), extent.len);
         let place = Place::slot(fill.slot);
         let free_at = self.steps.free_at(place);
         let after = self.steps.join(free_at, read);

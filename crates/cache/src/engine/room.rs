@@ -6,7 +6,8 @@ use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Write};
-use nandscape_core::{Extent, Op, SimTime};
+use crate::presets::Victims;
+use nandscape_core::{Extent, Op};
 
 impl<E: Eviction> Cache<E> {
     pub(super) fn set(&self, key: BlockKey) -> u32 {
@@ -27,7 +28,7 @@ impl<E: Eviction> Cache<E> {
             return Ok(Some(slot));
         }
         let (batch, waiting) = if self.defers_reuse {
-            let ways = self.slots.count() / self.policies.len() as u32;
+            let ways = self.ways();
             let waiting =
                 self.limbo.iter().filter(|(slot, _)| self.slots.set_of(*slot) == set).count() as u32;
             ((ways / 8).clamp(1, 64), waiting)
@@ -36,7 +37,7 @@ impl<E: Eviction> Cache<E> {
         };
         for _ in waiting..batch {
             self.make_note_room()?;
-            if !self.evict(set)? {
+            if !self.evict(set, None)? {
                 break;
             }
         }
@@ -69,28 +70,40 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Lets one block of a set leave, to the disk if it is dirty.
-    fn evict(&mut self, set: u32) -> Result<bool, CacheError> {
+    /// Lets one block of a set leave, of this volume if one is named, to the disk if it is dirty.
+    pub(super) fn evict(&mut self, set: u32, owner: Option<u16>) -> Result<bool, CacheError> {
         let base = self.slots.base(set);
         let slot = loop {
             let (pinned, slots, volumes) = (&self.pinned, &self.slots, &self.volumes);
-            // What the disk does not take stays.
-            let may = |local| {
+            let may_clean = |local: u32| {
                 let slot = base + local;
-                let is_stuck =
-                    slots.dirty_bits(slot) != 0 && volumes[usize::from(slots.key(slot).volume())].is_failing;
-                !pinned.has(slot) && !is_stuck
+                let is_owned = owner.is_none_or(|owner| slots.key(slot).volume() == owner);
+                !pinned.has(slot) && is_owned && slots.dirty_bits(slot) == 0
             };
-            let Some(local) = self.policies[set as usize].evict(may) else { return Ok(false) };
+            // What the disk does not take stays.
+            let may = |local: u32| {
+                let (slot, volume) = (base + local, slots.key(base + local).volume());
+                let is_stuck = slots.dirty_bits(slot) != 0 && volumes[usize::from(volume)].is_failing;
+                !pinned.has(slot) && !is_stuck && owner.is_none_or(|owner| volume == owner)
+            };
+            let policy = &mut self.policies[set as usize];
+            let chosen = match self.quirks.victims {
+                Victims::Any => policy.evict(may),
+                Victims::CleanFirst => policy.evict(may_clean).or_else(|| policy.evict(may)),
+                Victims::CleanOnly => policy.evict(may_clean),
+            };
+            let Some(local) = chosen else { return Ok(false) };
             let slot = base + local;
             let dirty = self.slots.dirty_bits(slot);
             if dirty == 0 {
+                self.meter.replaced(false);
                 break slot;
             }
             match self.write_out(slot, dirty) {
                 Ok(written) => {
                     self.steps.hold(Place::slot(slot), written);
-                    self.counts.evicted_dirty += 1;
+                    self.meter.forced(self.slots.key(slot).volume());
+                    self.meter.replaced(true);
                     break slot;
                 }
                 Err(error) => {
@@ -102,7 +115,6 @@ impl<E: Eviction> Cache<E> {
                 }
             }
         };
-        self.counts.evicted += 1;
         self.vacate(slot, false);
         Ok(true)
     }
@@ -111,6 +123,7 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn settle(&mut self, slot: u32, key: BlockKey) {
         self.slots.set_key(slot, key);
         self.index.insert(key, slot);
+        self.volumes[usize::from(key.volume())].held += 1;
         let (policy, local) = self.policy(slot);
         policy.insert(local, key);
     }
@@ -119,6 +132,7 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn unsettle(&mut self, slot: u32) {
         let key = self.slots.key(slot);
         self.index.remove(key, &self.slots);
+        self.volumes[usize::from(key.volume())].held -= 1;
         let (policy, local) = self.policy(slot);
         policy.remove(local);
         self.slots.give(slot);
@@ -128,6 +142,12 @@ impl<E: Eviction> Cache<E> {
     fn vacate(&mut self, slot: u32, discard: bool) {
         let old = self.slots.entry(slot);
         self.index.remove(old.key, &self.slots);
+        self.volumes[usize::from(old.key.volume())].held -= 1;
+        if old.dirty != 0
+            && let Some(cleaner) = &mut self.cleaner
+        {
+            cleaner.remove(old.key, slot);
+        }
         self.leave(slot, discard);
     }
 
@@ -167,7 +187,11 @@ impl<E: Eviction> Cache<E> {
 
     /// The block leaves though no policy chose it, to the disk as far as it is dirty.
     pub(super) fn evacuate(&mut self, slot: u32) -> Result<(), CacheError> {
-        let written = self.write_out(slot, self.slots.dirty_bits(slot))?;
+        let dirty = self.slots.dirty_bits(slot);
+        let written = self.write_out(slot, dirty)?;
+        if dirty != 0 {
+            self.meter.forced(self.slots.key(slot).volume());
+        }
         self.steps.hold(Place::slot(slot), written);
         self.expel(slot, false);
         Ok(())
@@ -181,7 +205,6 @@ impl<E: Eviction> Cache<E> {
         if rest == old.valid {
             return Ok(());
         }
-        self.counts.invalidated += 1;
         let dirty = rest & old.dirty;
         if rest == 0 || self.must_move(slot) && dirty == 0 {
             self.expel(slot, discard);
@@ -201,6 +224,14 @@ impl<E: Eviction> Cache<E> {
         if (old.valid, old.dirty) == (valid, dirty) {
             return;
         }
+        if (old.dirty == 0) != (dirty == 0) {
+            self.turn(slot, old.key, dirty != 0);
+        }
+        self.put_record(slot, valid, dirty);
+    }
+
+    fn put_record(&mut self, slot: u32, valid: u16, dirty: u16) {
+        let old = self.slots.entry(slot);
         self.slots.set_bits(slot, valid, dirty);
         let new = self.slots.entry(slot);
         self.must_commit |= self.metadata.is_synchronous((old.valid != 0).then_some(&old), Some(&new));
@@ -227,11 +258,28 @@ impl<E: Eviction> Cache<E> {
         if self.unnoted.has(slot) {
             self.unnoted.clear(slot);
             self.make_note_room()?;
+            let valid = self.slots.valid(slot);
+            if self.slots.dirty_bits(slot) == 0 && !self.committed.has(slot) && !self.is_worth(slot, valid) {
+                self.expel(slot, false);
+                return Ok(());
+            }
             let clean = Entry { dirty: 0, ..self.slots.entry(slot) };
             self.must_commit |= self.metadata.is_synchronous(None, Some(&clean));
             self.note(slot, !self.committed.has(slot));
         }
         Ok(())
+    }
+
+    /// A block became dirty, or was dirty and is clean.
+    fn turn(&mut self, slot: u32, key: BlockKey, is_dirty: bool) {
+        self.meter.turned(key.volume(), is_dirty);
+        if let Some(cleaner) = &mut self.cleaner {
+            if is_dirty {
+                cleaner.insert(key, slot, self.steps.now());
+            } else {
+                cleaner.remove(key, slot);
+            }
+        }
     }
 
     fn note(&mut self, slot: u32, is_fresh: bool) {
@@ -248,18 +296,27 @@ impl<E: Eviction> Cache<E> {
         self.pinned.clear(slot);
         let Some(target) = target? else { return Ok(None) };
         let old = self.slots.entry(slot);
+        self.slots.set_key(target, old.key);
         if let Err(error) = self.copy(slot, target, keep) {
             self.slots.give(target);
             return Err(error);
         }
-        self.slots.set_key(target, old.key);
         self.index.replace(old.key, target, &self.slots);
         let to = target - self.slots.base(self.slots.set_of(target));
         let (policy, from) = self.policy(slot);
         policy.relabel(from, to);
         self.leave(slot, false);
-        self.record(target, keep, old.dirty & keep);
-        self.counts.moved += 1;
+        let dirty = old.dirty & keep;
+        if old.dirty != 0
+            && let Some(cleaner) = &mut self.cleaner
+        {
+            cleaner.relabel(slot, target);
+            if dirty == 0 {
+                cleaner.remove(old.key, target);
+            }
+        }
+        self.put_record(target, keep, dirty);
+        self.meter.own().relabels += 1;
         Ok(Some(target))
     }
 
@@ -300,6 +357,7 @@ impl<E: Eviction> Cache<E> {
                 // Not before the commit that speaks of it.
                 let after = self.steps.join(read, self.last_commit);
                 let written = self.at_disk(Op::Write, key.volume(), extent, Bytes::of(&bytes), after)?;
+                self.meter.cleaning_write(key.volume(), extent.len);
                 self.steps.hold(Place::block(key), after);
                 Ok(written)
             });
@@ -307,56 +365,6 @@ impl<E: Eviction> Cache<E> {
             self.steps.gather(&mut all, written?);
         }
         Ok(self.steps.close(&mut all))
-    }
-
-    /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there were. Goes round over the slots; what it found is
-    /// written in the order of the disk. What a disk does not take stays dirty; the first error of those is given after all others were tried.
-    pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
-        self.arrive(at)?;
-        let count = self.slots.count();
-        let mut found: Vec<u32> = Vec::new();
-        for _ in 0..count {
-            if found.len() as u32 >= max.min(self.slots.dirty()) {
-                break;
-            }
-            if self.slots.dirty_bits(self.hand) != 0 {
-                found.push(self.hand);
-            }
-            self.hand = if self.hand + 1 == count { 0 } else { self.hand + 1 };
-        }
-        found.sort_unstable_by_key(|slot| self.slots.key(*slot));
-        self.begin_tries();
-        let mut refused = None;
-        for slot in &found {
-            loop {
-                match self.clean_slot(*slot) {
-                    Ok(()) => break,
-                    Err(CacheError::Fast(error)) => self.degrade(error)?,
-                    Err(error) => {
-                        refused.get_or_insert(error);
-                        break;
-                    }
-                }
-            }
-        }
-        if self.must_commit
-            && let Err(error) = self.commit()
-        {
-            let CacheError::Fast(error) = error else { return Err(error) };
-            self.degrade(error)?;
-        }
-        refused.map_or(Ok(found.len() as u32), Err)
-    }
-
-    fn clean_slot(&mut self, slot: u32) -> Result<(), CacheError> {
-        self.make_note_room()?;
-        let entry = self.slots.entry(slot);
-        if entry.dirty != 0 {
-            self.write_out(slot, entry.dirty)?;
-            self.record(slot, entry.valid, 0);
-            self.counts.cleaned += 1;
-        }
-        Ok(())
     }
 
     /// Writes that the last commit is durable, which need not be so itself.
@@ -401,8 +409,11 @@ impl<E: Eviction> Cache<E> {
         self.steps.gather(&mut before, flushed);
         let before = self.steps.close(&mut before);
         let mut writes = std::mem::take(&mut self.writes);
+        let changes = u64::from(self.metadata.noted());
         self.metadata.commit(&self.slots, &mut writes);
         let done = self.write_metadata(&writes, before);
+        let bytes = writes.iter().map(|write| write.bytes.len() as u64).sum();
+        self.meter.committed(changes, writes.len() as u64, bytes);
         writes.clear();
         self.writes = writes;
         let done = done?;
@@ -410,7 +421,6 @@ impl<E: Eviction> Cache<E> {
         self.metadata.committed();
         self.confirm()?;
         self.regions.commit(regions);
-        self.counts.commits += 1;
         for slot in self.fresh.drain(..) {
             if self.slots.valid(slot) != 0 {
                 self.committed.set(slot);

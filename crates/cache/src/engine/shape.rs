@@ -32,7 +32,7 @@ impl Shape {
         1 << self.block_shift
     }
 
-    const fn sub_bytes(self) -> u32 {
+    pub(super) const fn sub_bytes(self) -> u32 {
         1 << self.sub_shift
     }
 
@@ -61,6 +61,11 @@ impl Shape {
     /// Sub-blocks that a piece touches.
     pub(super) fn touched(self, piece: Piece) -> u16 {
         bits(piece.start >> self.sub_shift, piece.end.div_ceil(self.sub_bytes()))
+    }
+
+    /// All sub-blocks of a piece's block.
+    pub(super) fn whole(self, piece: Piece) -> u16 {
+        self.touched(Piece { start: 0, end: piece.limit, ..piece })
     }
 
     /// Sub-blocks that a piece covers whole.

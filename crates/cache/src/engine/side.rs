@@ -45,6 +45,8 @@ pub(super) struct Side {
     pub(super) flushed: Moment,
     /// Steps under way whose end is unknown.
     pub(super) watched: u32,
+    /// Flushes since the last reset.
+    pub(super) flushes: u64,
 }
 
 impl Side {
@@ -57,12 +59,14 @@ impl Side {
             behind: Gather::default(),
             flushed: Moment::PAST,
             watched: 0,
+            flushes: 0,
         }
     }
 
     /// Applies a command that is started later.
     pub(super) fn apply(&mut self, command: Command, bytes: Bytes<'_>) -> Result<Applied, StoreError> {
         self.is_volatile |= is_write(command.op);
+        self.flushes += u64::from(command.op == Op::Flush);
         self.store.apply(command, bytes.payload())
     }
 
@@ -75,6 +79,7 @@ impl Side {
         at: SimTime,
     ) -> Result<Token, StoreError> {
         self.is_volatile |= is_write(command.op);
+        self.flushes += u64::from(command.op == Op::Flush);
         if command.op == Op::Flush {
             // What is applied from now on and has to wait for the flush may count on it.
             let applied = self.store.apply(command, Payload::None)?;
@@ -121,6 +126,7 @@ impl<E: Eviction> Cache<E> {
         after: Moment,
     ) -> Result<Moment, CacheError> {
         let extent = self.place(slot, start, end);
+        self.meter.fast(self.slots.key(slot).volume(), op, extent.len);
         let free_at = self.steps.free_at(Place::slot(slot));
         let after = self.steps.join(after, free_at);
         self.at_fast(op, extent, bytes, after)
@@ -135,7 +141,10 @@ impl<E: Eviction> Cache<E> {
         bytes: Bytes<'_>,
         after: Moment,
     ) -> Result<Moment, CacheError> {
-        self.steps.submit(FAST, op, extent, bytes, after).map_err(CacheError::Fast)
+        self.steps.submit(FAST, op, extent, bytes, after).map_err(|source| {
+            self.meter.fast_failed(op);
+            CacheError::Fast(source)
+        })
     }
 
     /// A step at a volume's disk, after `after` and after whatever is under way to the same blocks.
@@ -147,6 +156,7 @@ impl<E: Eviction> Cache<E> {
         bytes: Bytes<'_>,
         after: Moment,
     ) -> Result<Moment, CacheError> {
+        self.meter.disk(volume, op, extent.len);
         let (first, end) = self.shape.blocks(extent);
         let free_at = self.steps.blocks_free_at(volume, first, end);
         let after = self.steps.join(after, free_at);
@@ -154,7 +164,10 @@ impl<E: Eviction> Cache<E> {
         if op == Op::Write {
             self.volumes[usize::from(volume)].is_failing = step.is_err();
         }
-        step.map_err(|source| CacheError::Slow { volume, source })
+        step.map_err(|source| {
+            self.meter.disk_failed(volume, op);
+            CacheError::Slow { volume, source }
+        })
     }
 
     /// The answer waits for this.

@@ -1,7 +1,7 @@
 //! A cache as replay and servers see it: each volume is a namespace.
 
 use super::steps::{FAST, Moment};
-use super::{BlockCounts, Cache, CacheError};
+use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
@@ -36,12 +36,13 @@ impl<E: Eviction> Cache<E> {
 
     /// Starts what is due until `until`, and what follows from it.
     fn run_until(&mut self, until: SimTime) -> Result<(), CacheError> {
-        self.steps.run(until, true);
-        self.settle_fills()
+        self.pass(until, true)
     }
 
     /// Gives idle time to the stores, from when nothing is under way any more.
     fn pass_idle(&mut self, at: SimTime, until: SimTime) -> Result<(), CacheError> {
+        self.run_until(at)?;
+        self.clean_while_idle();
         self.run_until(until)?;
         let from = self.steps.idle_from().max(at);
         if from >= until {
@@ -99,7 +100,11 @@ impl<E: Eviction> Subsystem for Cache<E> {
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        self.steps.next_event()
+        let step = self.steps.next_event();
+        match self.cleaner.as_ref().map(|cleaner| cleaner.again()) {
+            None | Some(SimTime::MAX) => step,
+            Some(again) => Some(step.map_or(again, |step| step.min(again))),
+        }
     }
 
     fn idle_from(&self) -> SimTime {
@@ -157,7 +162,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
         }
         self.steps.reset(at);
         self.last_commit = Moment::PAST;
-        self.counts = BlockCounts::default();
+        self.reset_counting();
         self.late_errors = 0;
         for volume in &mut self.volumes {
             volume.host = HostCounts::default();

@@ -3,7 +3,7 @@
 use super::shape::Piece;
 use super::side::Bytes;
 use super::steps::{Moment, Place};
-use super::{Cache, CacheError, Mode, part};
+use super::{Cache, CacheError, Mode, counting, part};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
@@ -16,7 +16,10 @@ impl<E: Eviction> Cache<E> {
         command: Command,
         data: Option<&[u8]>,
     ) -> Result<(), CacheError> {
-        let asked = self.ask(volume, command);
+        let asked = self.ask(volume, command)?;
+        if self.active_mode().caches_writes() {
+            self.shun(volume, command.extent)?;
+        }
         match self.active_mode() {
             Mode::WriteBack | Mode::WriteOnly => self.write_cached(volume, command.extent, data, asked, true),
             Mode::WriteThrough => {
@@ -91,22 +94,35 @@ impl<E: Eviction> Cache<E> {
             self.make_note_room()?;
             let piece = self.shape.piece(extent, block, self.capacity(volume));
             let key = BlockKey::new(volume, block);
-            let found = self.index.find(key, &self.slots);
-            let slot = if let Some(slot) = found {
-                self.counts.write_hits += 1;
-                self.pinned.clear(slot);
-                let (policy, local) = self.policy(slot);
-                policy.hit(local);
-                Some(slot)
-            } else {
-                self.counts.write_misses += 1;
-                let slot = self.insert(key, Op::Write, asked)?.ok();
-                self.counts.bypassed += u64::from(slot.is_none());
-                slot
+            let mut found = self.index.find(key, &self.slots);
+            if let Some(slot) = found.filter(|_| !makes_dirty) {
+                found = self.renounce(slot);
+            }
+            let was_dirty = found.is_some_and(|slot| self.slots.dirty_bits(slot) != 0);
+            let (slot, mut became) = match found {
+                Some(slot) => {
+                    self.pinned.clear(slot);
+                    let (policy, local) = self.policy(slot);
+                    policy.hit(local);
+                    self.note_busy(slot, key);
+                    (Some(slot), counting::Piece::Hit)
+                }
+                None => match self.shunned(key, piece) {
+                    Some(became) => (None, became),
+                    None => match self.insert(key, Op::Write, asked)? {
+                        Ok(slot) => (Some(slot), counting::Piece::Miss),
+                        Err(why) => (None, counting::Piece::Past(why)),
+                    },
+                },
             };
             if let Some(slot) = slot {
-                self.store(slot, key, piece, part(data, extent, self.shape, piece), makes_dirty)?;
-            } else if makes_dirty {
+                let bytes = part(data, extent, self.shape, piece);
+                if !self.store(slot, key, piece, bytes, makes_dirty)? {
+                    became = counting::Piece::PastCached(Bypass::NoRoom);
+                }
+            }
+            self.meter.write(became, u64::from(piece.end - piece.start), was_dirty);
+            if slot.is_none() && makes_dirty {
                 let start = self.shape.offset(block) + u64::from(piece.start);
                 let piece = Extent::new(start, u64::from(piece.end - piece.start));
                 past = match past {
@@ -153,9 +169,16 @@ impl<E: Eviction> Cache<E> {
 
     /// A slot for a block that may enter.
     pub(super) fn insert_somewhere(&mut self, key: BlockKey) -> Result<Result<u32, Bypass>, CacheError> {
-        let Some(slot) = self.take_slot(self.set(key))? else { return Ok(Err(Bypass::NoRoom)) };
+        if let Err(why) = self.make_allowance(key)? {
+            self.meter.own().no_room += u64::from(why == Bypass::NoRoom);
+            return Ok(Err(why));
+        }
+        let Some(slot) = self.take_slot(self.set(key))? else {
+            self.meter.own().no_room += 1;
+            return Ok(Err(Bypass::NoRoom));
+        };
         self.settle(slot, key);
-        self.counts.inserted += 1;
+        self.meter.inserted();
         Ok(Ok(slot))
     }
 
@@ -167,7 +190,7 @@ impl<E: Eviction> Cache<E> {
         piece: Piece,
         bytes: Bytes<'_>,
         makes_dirty: bool,
-    ) -> Result<(), CacheError> {
+    ) -> Result<bool, CacheError> {
         let (touched, covered) = (self.shape.touched(piece), self.shape.covered(piece));
         let mut slot = slot;
         if self.must_move(slot) {
@@ -179,16 +202,20 @@ impl<E: Eviction> Cache<E> {
                 let after = self.guard(key.volume(), extent)?;
                 let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
                 self.wait(written);
-                return Ok(());
+                return Ok(false);
             };
             slot = target;
         }
-        let missing = touched & !covered & !self.slots.valid(slot);
+        let wanted = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
+        let missing = wanted & !covered & !self.slots.valid(slot);
         let done = self.bring(slot, missing);
         let done =
             done.and_then(|()| self.at_slot(Op::Write, slot, piece.start, piece.end, bytes, Moment::PAST));
         match done {
-            Ok(written) => self.wait(written),
+            Ok(written) => {
+                self.wait(written);
+                self.watch_device(Op::Write, written);
+            }
             Err(error) => {
                 if self.slots.valid(slot) == 0 {
                     self.unsettle(slot);
@@ -199,7 +226,13 @@ impl<E: Eviction> Cache<E> {
         let entry = self.slots.entry(slot);
         let dirty = if makes_dirty { entry.dirty | touched } else { entry.dirty & !covered };
         self.record(slot, entry.valid | touched, dirty);
-        Ok(())
+        if entry.dirty != 0
+            && makes_dirty
+            && let Some(cleaner) = &mut self.cleaner
+        {
+            cleaner.rewrite(slot, self.steps.now());
+        }
+        Ok(true)
     }
 
     /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write follows.
@@ -230,9 +263,9 @@ impl<E: Eviction> Cache<E> {
         let (first, end) = self.shape.blocks(extent);
         for block in first..end {
             let is_cached = self.index.find(BlockKey::new(volume, block), &self.slots).is_some();
-            self.counts.write_hits += u64::from(is_cached);
-            self.counts.write_misses += u64::from(!is_cached);
-            self.counts.bypassed += u64::from(!is_cached);
+            let piece = self.shape.piece(extent, block, self.capacity(volume));
+            let became = if is_cached { counting::Piece::PastCached } else { counting::Piece::Past };
+            self.meter.write(became(Bypass::Mode), u64::from(piece.end - piece.start), false);
         }
     }
 
@@ -243,6 +276,10 @@ impl<E: Eviction> Cache<E> {
             if result.is_ok() {
                 let touched = cache.shape.touched(piece);
                 cache.pinned.clear(slot);
+                if cache.slots.valid(slot) & touched != 0 {
+                    let own = cache.meter.own();
+                    *(if discard { &mut own.trim_invalidates } else { &mut own.write_invalidates }) += 1;
+                }
                 result = cache.make_note_room().and_then(|()| cache.forget(slot, touched, discard));
             }
         });
@@ -281,6 +318,7 @@ impl<E: Eviction> Cache<E> {
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
                 let clean = cache.shape.touched(piece) & !cache.slots.dirty_bits(slot);
+                cache.meter.own().error_invalidates += u64::from(cache.slots.valid(slot) & clean != 0);
                 result = cache.make_note_room().and_then(|()| cache.forget(slot, clean, false));
             }
         });
@@ -288,7 +326,12 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Every cached block of an extent: by looking up its blocks or by looking at all slots, whichever is less.
-    fn each_cached(&mut self, volume: u16, extent: Extent, mut act: impl FnMut(&mut Self, u32, Piece)) {
+    pub(super) fn each_cached(
+        &mut self,
+        volume: u16,
+        extent: Extent,
+        mut act: impl FnMut(&mut Self, u32, Piece),
+    ) {
         let (first, end) = self.shape.blocks(extent);
         if end - first > u64::from(self.slots.count()) {
             for slot in 0..self.slots.count() {

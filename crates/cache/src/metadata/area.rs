@@ -3,6 +3,7 @@
 use super::Write;
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use std::collections::BTreeMap;
 
 /// A range of bytes, used only when a cache is created or opened.
 pub trait Area {
@@ -27,6 +28,51 @@ pub fn apply(area: &mut dyn Area, writes: &[Write]) -> Result<(), StoreError> {
     area.flush()
 }
 
+/// Bytes in memory, as many as were written: where metadata are created for a store that keeps none.
+#[derive(Debug)]
+pub struct Sketch {
+    capacity: u64,
+    written: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Sketch {
+    /// So many bytes, all zero.
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self { capacity: capacity_bytes, written: BTreeMap::new() }
+    }
+}
+
+impl Area for Sketch {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        bytes.fill(0);
+        let end = offset + bytes.len() as u64;
+        // What begins before may reach into it.
+        let first = self.written.range(..=offset).next_back().map_or(offset, |(start, _)| *start);
+        for (start, written) in self.written.range(first..end) {
+            let (from, to) = (offset.max(*start), end.min(start + written.len() as u64));
+            if from < to {
+                let part = &written[(from - start) as usize..(to - start) as usize];
+                bytes[(from - offset) as usize..(to - offset) as usize].copy_from_slice(part);
+            }
+        }
+        Ok(())
+    }
+
+    // Metadata are written in blocks that are the same each time.
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.written.insert(offset, bytes.to_vec());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
 /// A store, one command after the other.
 #[derive(Debug)]
 pub struct StoreArea<'a, S: Store + ?Sized> {
@@ -42,6 +88,7 @@ impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
+        let payload = if self.store.stores_bytes() { payload } else { Payload::None };
         let command = Command { op, extent: Extent { offset, len }, hint: Hint::default() };
         let token = self.store.submit(command, payload, self.at)?;
         self.at = self.at.max(self.wait(token));

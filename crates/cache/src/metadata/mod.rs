@@ -20,7 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use area::{Area, StoreArea, apply};
+pub use area::{Area, Sketch, StoreArea, apply};
 pub use report::{Found, Lost, Report};
 pub(crate) use report::{dirty_of, merged};
 pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume};

@@ -137,7 +137,8 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    const NONE: Self = Self {
+    /// Nothing particular.
+    pub const NONE: Self = Self {
         partial: Partial::Cached,
         victims: Victims::Any,
         is_write_through_never_hit: false,

@@ -28,6 +28,11 @@ impl Moment {
     /// Before anything else.
     pub const PAST: Self = Self(0);
 
+    /// When an answer is given.
+    pub const fn of(token: Token) -> Self {
+        Self(token.0)
+    }
+
     const fn at(time: SimTime) -> Self {
         Self(time.0)
     }
@@ -62,6 +67,17 @@ impl Place {
     pub const fn block(key: BlockKey) -> Self {
         Self(key.0)
     }
+}
+
+/// What the engine is to be told of when a moment is past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// The answer with this number of the meter's is given.
+    Answer(u32),
+    /// So many blocks that cleaning has written are on the disk.
+    Cleaned(u32),
+    /// A host's read or write of the fast store that began at this time has ended.
+    Served(Op, SimTime),
 }
 
 /// A step that a store refused when it was started.
@@ -100,6 +116,10 @@ pub(super) struct Steps {
     /// Errors at starts, and the host's tags among what waited for those steps.
     errors: Vec<LateError>,
     failed_tags: Vec<u64>,
+    /// What the engine is to be told of, and when it was.
+    noticed: VecDeque<(Notice, SimTime)>,
+    /// Among these is one that lets the engine begin something.
+    has_cleaned: bool,
     /// The latest time that anything is known to begin or end.
     last: SimTime,
     /// The fast store is used no more: what was to be done there is passed over.
@@ -125,6 +145,8 @@ impl Steps {
             filled: Vec::new(),
             errors: Vec::new(),
             failed_tags: Vec::new(),
+            noticed: VecDeque::new(),
+            has_cleaned: false,
             last: SimTime::ZERO,
             is_fast_gone: false,
         }
@@ -165,7 +187,7 @@ impl Steps {
         }
     }
 
-    fn is_past(&self, moment: Moment) -> bool {
+    pub fn is_past(&self, moment: Moment) -> bool {
         self.known(moment).is_some_and(|at| at <= self.now)
     }
 
@@ -348,9 +370,10 @@ impl Steps {
         }
     }
 
-    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves.
+    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves. `false` if it stopped before, since cleaning has ended and the
+    /// engine may want to begin something.
     #[cold]
-    pub fn run(&mut self, until: SimTime, is_inclusive: bool) {
+    pub fn run(&mut self, until: SimTime, is_inclusive: bool) -> bool {
         loop {
             let event = self.store_event().filter(|event| *event < until || is_inclusive && *event == until);
             let queued = self.queue.peek().map(|Reverse((at, ..))| *at).filter(|at| *at <= until);
@@ -373,8 +396,56 @@ impl Steps {
                 }
                 self.run_ready();
             }
+            if self.has_cleaned {
+                return false;
+            }
         }
         self.now = self.now.max(until);
+        true
+    }
+
+    /// Whether nothing is under way.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.watched == 0
+    }
+
+    /// The engine is told when this moment is past.
+    #[cold]
+    pub fn notify(&mut self, moment: Moment, notice: Notice) {
+        let join = match (self.known(moment), StepId::of_token(moment.0)) {
+            (Some(at), _) if at <= self.now => {
+                self.noticed.push_back((notice, at));
+                self.has_cleaned |= matches!(notice, Notice::Cleaned(_));
+                return;
+            }
+            (Some(at), _) => {
+                let join = self.slab.put_join(at);
+                self.slab.get_mut(Slab::index(join)).state = State::Ending;
+                self.queue_up(at, Slab::index(join));
+                join
+            }
+            (None, Some(step)) => self.join_after(step, SimTime::ZERO),
+            (None, None) => unreachable!("a time is known"),
+        };
+        self.slab.get_mut(Slab::index(join)).notice = Some(notice);
+    }
+
+    /// What the engine is to be told of.
+    pub fn take_noticed(&mut self) -> Option<(Notice, SimTime)> {
+        self.has_cleaned = false;
+        self.noticed.pop_front()
+    }
+
+    /// Steps that have not ended.
+    pub const fn under_way(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Whether anything has to wait.
+    #[inline]
+    pub const fn has_holds(&self) -> bool {
+        self.holds.len() > 0
     }
 
     /// Runs everything to its end.
@@ -482,6 +553,10 @@ impl Steps {
                 self.failed_tags.push(tag);
             }
         }
+        if let Some(notice) = step.notice {
+            self.noticed.push_back((notice, at));
+            self.has_cleaned |= matches!(notice, Notice::Cleaned(_));
+        }
         while let Some(follower) = self.slab.next_follower(index) {
             let waiting = self.slab.get_mut(follower);
             waiting.waits -= 1;
@@ -522,6 +597,17 @@ impl Steps {
     #[inline]
     pub fn free_at(&mut self, place: Place) -> Moment {
         if self.holds.len() == 0 { Moment::PAST } else { self.hold_of(place) }
+    }
+
+    /// Whether something has to wait for a place.
+    pub fn is_held(&mut self, place: Place) -> bool {
+        self.hold_of(place) != Moment::PAST
+    }
+
+    /// Whether the engine is to be told of something.
+    #[inline]
+    pub fn has_noticed(&self) -> bool {
+        !self.noticed.is_empty()
     }
 
     fn hold_of(&mut self, place: Place) -> Moment {
@@ -646,6 +732,7 @@ impl Steps {
         (self.now, self.last) = (at, at);
         for side in &mut self.sides {
             (side.behind, side.flushed) = (Gather::default(), Moment::PAST);
+            side.flushes = 0;
             side.store.reset_counters(at);
         }
     }

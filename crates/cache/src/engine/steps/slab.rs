@@ -1,5 +1,6 @@
 //! Steps that have not ended, and which of them wait for which. Nothing is allocated once as many were under way as ever are.
 
+use super::Notice;
 use nandscape_core::{Applied, Command, Extent, Hint, Op, SimTime};
 
 const NONE: u32 = u32::MAX;
@@ -62,6 +63,8 @@ pub struct Step {
     pub tag: Option<u64>,
     /// The slot that this step fills with what was read from a disk.
     pub fills: Option<u32>,
+    /// What the engine is told when it ends.
+    pub notice: Option<Notice>,
     first: u32,
     last: u32,
 }
@@ -95,6 +98,7 @@ impl Slab {
             applied,
             tag: None,
             fills: None,
+            notice: None,
             first: NONE,
             last: NONE,
         };
