@@ -29,6 +29,7 @@ mod open;
 mod quirks;
 mod read;
 mod regions;
+mod report;
 mod room;
 mod setup;
 mod shape;

@@ -5,8 +5,8 @@ use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, NamespaceError,
-    NamespaceInfo, SimTime, Subsystem, Token,
+    Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus,
+    NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
 
 /// What a host is told of an error.
@@ -147,6 +147,10 @@ impl<E: Eviction> Subsystem for Cache<E> {
 
     fn log_status(&self, set: u16, log: u16) -> LogStatus {
         self.flash().map_or_else(LogStatus::default, |flash| flash.log_status(set, log))
+    }
+
+    fn cache(&self) -> Option<CacheReport> {
+        Some(self.report())
     }
 
     /// Panics unless the fast store is flash: there are no sets.

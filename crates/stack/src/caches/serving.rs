@@ -191,14 +191,13 @@ fn serving(
         what: "start a thread",
         source,
     })?;
-    let (unit, block_bytes) = (u64::from(unit), stat.block_bytes);
+    let unit = u64::from(unit);
     let handle = Handle { is_closing: Arc::clone(&is_closing), stat, _heart: heart };
     let subsystem = CachedFiles {
         cache,
         served,
         infos,
         fast,
-        block_bytes,
         cleans,
         busy_at: SimTime::ZERO,
         unit,
@@ -235,7 +234,6 @@ pub struct CachedFiles {
     served: Vec<Served>,
     infos: Vec<NamespaceInfo>,
     fast: Option<Place>,
-    block_bytes: u32,
     /// Whether the design cleans at all.
     cleans: bool,
     /// When the last command came.
@@ -255,48 +253,10 @@ impl CachedFiles {
         self.served[namespace as usize].id.into()
     }
 
-    /// What the engine counts, under the names of all counters; those of which it has no count are left out.
+    /// What the engine counts; of the disks those that are there.
     fn report(&self) -> CacheReport {
-        let mut host = HostCounts::default();
-        self.served.iter().for_each(|volume| host.add(&self.cache.host_counts(volume.id)));
-        let blocks = self.cache.counts();
-        let counters = [
-            ("reads", host.reads),
-            ("writes", host.writes),
-            ("trims", host.trims),
-            ("flushes", host.flushes),
-            ("read_bytes", host.read_bytes),
-            ("write_bytes", host.write_bytes),
-            ("trim_bytes", host.trim_bytes),
-            ("read_pieces", blocks.read_hits + blocks.read_partial_hits + blocks.read_misses),
-            ("write_pieces", blocks.write_hits + blocks.write_misses),
-            ("read_piece_hits", blocks.read_hits),
-            ("read_piece_partial_hits", blocks.read_partial_hits),
-            ("read_piece_misses", blocks.read_misses),
-            ("write_piece_hits", blocks.write_hits),
-            ("write_piece_misses", blocks.write_misses),
-            ("write_replacements", blocks.evicted),
-            ("dirty_replacements", blocks.evicted_dirty),
-            ("write_invalidates", blocks.invalidated),
-            ("cleanings", blocks.cleaned),
-            ("relabels", blocks.moved),
-            ("metadata_commits", blocks.commits),
-        ];
-        let (own, policies) = self.cache.memory_bytes();
-        let dirty = u64::from(self.cache.dirty());
-        CacheReport {
-            mode: self.cache.mode().name().to_owned(),
-            block_bytes: self.block_bytes.into(),
-            slots: self.cache.slots().into(),
-            used: self.cache.used().into(),
-            dirty,
-            dirty_bytes: dirty * u64::from(self.block_bytes),
-            memory_bytes: own + policies,
-            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-            fast: self.cache.fast_counts(),
-            disks: self.served.iter().map(|volume| self.cache.disk_counts(volume.id)).collect(),
-            ..CacheReport::default()
-        }
+        let disks = self.served.iter().map(|volume| self.cache.disk_counts(volume.id)).collect();
+        CacheReport { disks, ..self.cache.report() }
     }
 
     /// The whole sectors around an extent.

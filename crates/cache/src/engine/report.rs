@@ -1,0 +1,36 @@
+//! What a cache tells of itself, for result documents and servers.
+
+use super::Cache;
+use crate::admission::Bypass;
+use crate::eviction::Eviction;
+use nandscape_core::{BypassCount, CacheReport};
+
+impl<E: Eviction> Cache<E> {
+    /// The counters by name, how the cache stands, and what went to either side, over all volumes. Looks at every slot.
+    pub fn report(&self) -> CacheReport {
+        let total = self.counters().total();
+        let gauges = self.gauges();
+        let bypass = Bypass::ALL.iter().filter_map(|why| {
+            let (index, bypass) = (why.index(), &total.bypass);
+            let count = BypassCount {
+                read_pieces: bypass.read_pieces[index],
+                write_pieces: bypass.write_pieces[index],
+                bytes: bypass.bytes[index],
+            };
+            (count != BypassCount::default()).then(|| (why.name().to_owned(), count))
+        });
+        CacheReport {
+            mode: self.mode().name().to_owned(),
+            block_bytes: self.shape.block_bytes().into(),
+            slots: gauges.slots,
+            used: gauges.used,
+            dirty: gauges.dirty,
+            dirty_bytes: gauges.dirty_bytes,
+            memory_bytes: gauges.memory_bytes,
+            bypass: bypass.collect(),
+            counters: total.fields().map(|(name, count)| (name.to_owned(), count)).collect(),
+            fast: self.fast_counts(),
+            disks: (0..self.volumes.len() as u16).map(|volume| self.disk_counts(volume)).collect(),
+        }
+    }
+}
