@@ -393,6 +393,10 @@ pub struct CompareArgs {
     /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
+    /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk alone). --ftl is then that of
+    /// their flash [default: page-map].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cache: Vec<String>,
     #[command(flatten)]
     pub stack: StackArgs,
     #[command(flatten)]

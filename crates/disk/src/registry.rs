@@ -149,10 +149,10 @@ pub static PRESETS: &[DiskPreset] = &[
 const SIZE: ParamKind = ParamKind::Size { min: 0, max: 1 << 40 };
 const BLOCK: ParamKind = ParamKind::Int { min: 512, max: 65_536 };
 
-/// Checks what was typed for a store of a kind or preset (`key -> text`; `prefix` is the table's, for messages), and makes one of `capacity_bytes`.
+/// Checks what was typed for a store of a kind or preset, and makes one: see [`DiskSpec`].
 ///
 /// # Errors
-/// An unknown name or key, a value out of its range, or values that do not go together.
+/// As of [`DiskSpec::new`] and [`DiskSpec::build`].
 pub fn build(
     name: &str,
     prefix: &str,
@@ -160,29 +160,80 @@ pub fn build(
     capacity_bytes: u64,
     keep: Keep,
 ) -> Result<Box<dyn Store + Send>, ParamError> {
-    let preset = PRESETS.iter().find(|preset| preset.name == name);
-    let kind = preset.map_or(name, |preset| preset.kind);
-    let Some(entry) = DISKS.iter().find(|entry| entry.info.name == kind) else {
-        return Err(ParamError::UnknownName {
-            what: "disk",
-            name: name.to_owned(),
-            known: names().collect::<Vec<_>>().join(", "),
-        });
-    };
-    let given = preset.map_or(&[][..], |preset| preset.values);
-    let mut values: BTreeMap<_, _> =
-        given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    values.extend(typed.iter().map(|(key, value)| (key.clone(), value.clone())));
-    let params = registry::Params::check(&entry.info, prefix, &values)?;
-    let block = params.get("block").map_or(SECTOR_BYTES, |text| text.parse().expect("checked"));
-    if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
-        return Err(ParamError::BadValue {
-            key: format!("{prefix}size"),
-            value: capacity_bytes.to_string(),
-            expected: format!("one or more blocks of {block} bytes"),
-        });
+    DiskSpec::new(name, prefix, typed)?.build(capacity_bytes, keep)
+}
+
+/// A kind of store with checked parameters, of which any number can be made.
+#[derive(Clone)]
+pub struct DiskSpec {
+    name: String,
+    prefix: String,
+    entry: &'static DiskEntry,
+    params: Params,
+}
+
+impl DiskSpec {
+    /// Checks what was typed for a store of a kind or preset (`key -> text`; `prefix` is the table's, for messages).
+    ///
+    /// # Errors
+    /// An unknown name or key, or a value out of its range.
+    pub fn new(name: &str, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
+        let preset = PRESETS.iter().find(|preset| preset.name == name);
+        let kind = preset.map_or(name, |preset| preset.kind);
+        let Some(entry) = DISKS.iter().find(|entry| entry.info.name == kind) else {
+            return Err(ParamError::UnknownName {
+                what: "disk",
+                name: name.to_owned(),
+                known: names().collect::<Vec<_>>().join(", "),
+            });
+        };
+        let given = preset.map_or(&[][..], |preset| preset.values);
+        let mut values: BTreeMap<_, _> =
+            given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        values.extend(typed.iter().map(|(key, value)| (key.clone(), value.clone())));
+        let params = registry::Params::check(&entry.info, prefix, &values)?;
+        Ok(Self { name: name.to_owned(), prefix: prefix.to_owned(), entry, params })
     }
-    (entry.build)(&params, capacity_bytes, keep)
+
+    /// The kind or preset that was asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kind.
+    pub const fn info(&self) -> &'static Info {
+        &self.entry.info
+    }
+
+    /// Its parameters.
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Makes a store of `capacity_bytes`.
+    ///
+    /// # Errors
+    /// Values that do not go together, or a capacity that is not whole blocks.
+    pub fn build(&self, capacity_bytes: u64, keep: Keep) -> Result<Box<dyn Store + Send>, ParamError> {
+        let block = self.params.get("block").map_or(SECTOR_BYTES, |text| text.parse().expect("checked"));
+        if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
+            return Err(ParamError::BadValue {
+                key: format!("{}size", self.prefix),
+                value: capacity_bytes.to_string(),
+                expected: format!("one or more blocks of {block} bytes"),
+            });
+        }
+        (self.entry.build)(&self.params, capacity_bytes, keep)
+    }
+}
+
+impl std::fmt::Debug for DiskSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DiskSpec")
+            .field("name", &self.name)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Names of kinds and presets.

@@ -5,6 +5,7 @@ use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::directives::DirectiveKind;
 use crate::{memory, storing};
 use nandscape_core::{AnyDevice, FlashDevice, Ftl, Namespace, Subsystem, UnitId};
+use nandscape_disk::Keep;
 use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
 use nandscape_media::{Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
@@ -20,13 +21,13 @@ pub struct BuildOptions {
 
 /// Builds the only namespace of a configuration, its device wholly erased.
 pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Namespace + Send>, ConfigError> {
+    if let Some(cache) = &config.cache {
+        let cache = cache.build(config, options, Keep::Nothing)?;
+        one_namespace(cache.namespaces().len())?;
+        return Ok(Box::new(Sole::new(cache)));
+    }
     if !config.partition.is_plain() || config.directives.kind != DirectiveKind::Direct {
-        if config.partition.namespaces() != 1 {
-            return Err(ConfigError::Unsuited(format!(
-                "namespaces: expected one for a trace or generator, but there are {}; job files address several",
-                config.partition.namespaces()
-            )));
-        }
+        one_namespace(config.partition.namespaces())?;
         let subsystem = subsystem(config, options)?;
         if config.directives.kind == DirectiveKind::Direct {
             return Ok(Box::new(Sole::new(subsystem)));
@@ -45,8 +46,20 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Name
     }
 }
 
+fn one_namespace(namespaces: usize) -> Result<(), ConfigError> {
+    if namespaces == 1 {
+        return Ok(());
+    }
+    Err(ConfigError::Unsuited(format!(
+        "namespaces: expected one for a trace or generator, but there are {namespaces}; job files address several"
+    )))
+}
+
 /// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the directives in front.
 pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    if let Some(cache) = &config.cache {
+        return Ok(Box::new(cache.build(config, BuildOptions::default(), Keep::Nothing)?));
+    }
     let subsystem = subsystem(config, BuildOptions::default())?;
     if config.directives.kind == DirectiveKind::Direct {
         return Ok(Box::new(subsystem));

@@ -3,6 +3,7 @@
 //! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
 //! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
 
+use crate::cache::CacheConfig;
 use crate::directives::{Below, DirectivesKeys};
 use crate::faults::FaultsConfig;
 use crate::file_system::FsKeys;
@@ -22,6 +23,9 @@ use nandscape_sim::{Pacing, Precondition};
 use xxhash_rust::xxh3::xxh3_64;
 
 const U32: u64 = u32::MAX as u64;
+
+/// The translation layer where none is named.
+const DEFAULT_FTL: &str = "page-map";
 
 /// Keys of `[device]`.
 pub static DEVICE: Info = Info {
@@ -316,6 +320,8 @@ pub struct StackConfig {
     pub directives: DirectivesKeys,
     /// What goes wrong with the flash.
     pub faults: FaultsConfig,
+    /// The disk, and what is in front of it; `None` where the flash is the device.
+    pub cache: Option<CacheConfig>,
     device: Params,
     timing_params: Params,
 }
@@ -333,18 +339,20 @@ impl StackConfig {
         let journal = JournalKeys::check(&take_table(&mut table, "journal", "journal")?)?;
         let fs = FsKeys::check(&take_table(&mut table, "fs", "fs")?)?;
         let faults = take_table(&mut table, "faults", "faults")?;
+        let cache = take_table(&mut table, "cache", "cache")?;
+        let cache = CacheConfig::check(cache, take_table(&mut table, "disk", "disk")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             return Err(ConfigError::Shape {
                 key: key.clone(),
-                message: "unknown table; known: device, device.timing, ftl, fs, host, journal, sets, namespaces, directives, faults, workload".into(),
+                message: "unknown table; known: cache, device, device.timing, disk, ftl, fs, host, journal, sets, namespaces, directives, faults, workload".into(),
             });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
         let timing_params = Params::check(&TIMING, "device.timing.", &flat("device.timing.", &timing)?)?;
         let workload = Params::check(&WORKLOAD, "workload.", &flat("workload.", &workload)?)?;
         let kind = match ftl.remove("kind") {
-            None => "page-map".to_owned(),
+            None => DEFAULT_FTL.to_owned(),
             Some(kind) => text_of("ftl.kind", &kind)?,
         };
         let infos = nandscape_ftl::registry::infos();
@@ -359,6 +367,7 @@ impl StackConfig {
         let seen = packing.as_ref().map_or(&geometry, |(_, seen)| seen);
         Ok(Self {
             faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
+            cache,
             geometry,
             packing,
             host,
@@ -434,6 +443,24 @@ impl StackConfig {
         text_of(key, value).ok()
     }
 
+    /// What a run is called: its translation layer, or its cache.
+    pub fn label(&self) -> String {
+        match &self.cache {
+            None => self.ftl.to_owned(),
+            Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {
+                format!("{} over {}", cache.name(), self.ftl)
+            }
+            Some(cache) => cache.name().to_owned(),
+        }
+    }
+
+    /// The tables of a flash stack inside another configuration.
+    pub(crate) fn to_stack_table(&self) -> toml::Table {
+        let mut table = self.to_table();
+        table.remove("workload");
+        table
+    }
+
     /// The whole configuration as nested JSON tables.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self.to_table()).expect("a table of scalars is valid JSON")
@@ -480,6 +507,11 @@ impl StackConfig {
         }
         if let Some(faults) = self.faults.to_table() {
             table.insert("faults".into(), faults.into());
+        }
+        if let Some(cache) = &self.cache {
+            let (cache, disk) = cache.to_tables();
+            table.insert("cache".into(), cache.into());
+            table.insert("disk".into(), disk.into());
         }
         table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
         table

@@ -2,10 +2,10 @@
 
 use crate::build::build_subsystem;
 use crate::config::{ConfigError, StackConfig};
-use crate::run::{CompareOptions, RunError, RunOptions, pool};
+use crate::run::{CompareOptions, RunError, RunOptions, finish, pool};
 use nandscape_jobs::{JobError, JobFile};
 use nandscape_report::Run;
-use nandscape_sim::{JobOptions, JobsError, LifetimeResult, run_jobs};
+use nandscape_sim::{JobOptions, JobsError, run_jobs};
 use rayon::prelude::*;
 use std::path::Path;
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub fn run_parsed(
     options: &RunOptions<'_>,
 ) -> Result<Run, RunError> {
     let mut subsystem = build_subsystem(config)?;
-    let label = config.ftl;
+    let label = config.label();
     let job_options = JobOptions {
         precondition: &config.precondition,
         seed: config.seed,
@@ -52,7 +52,7 @@ pub fn run_parsed(
         spec,
         &job_options,
         &mut || started = Instant::now(),
-        &mut |progress| (options.progress)(label, progress),
+        &mut |progress| (options.progress)(&label, progress),
     )?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
@@ -64,9 +64,8 @@ pub fn run_parsed(
     if let Some(depth) = config.depth {
         result.notes.push(format!("workload.depth = {depth} is for traces: each job has its own iodepth"));
     }
-    let page_bytes = config.geometry.page_bytes;
-    result.lifetime = LifetimeResult::estimate(&result, config.nand.endurance, page_bytes);
-    Ok(Run { label: label.to_owned(), result, series: None, jobs: outcome.series })
+    finish(config, &mut result);
+    Ok(Run { label, result, series: None, jobs: outcome.series })
 }
 
 /// Runs every job file on every configuration. Runs come in the order job file by job file.
@@ -90,7 +89,7 @@ pub(crate) fn compare_job_files(
         refuse_reading_keys(config)?;
         let mut run = run_parsed(config, file, path, options)?;
         if workloads.len() > 1 {
-            run.label = format!("{} | {path}", config.ftl);
+            run.label = format!("{} | {path}", config.label());
         }
         Ok(run)
     };

@@ -4,6 +4,7 @@
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
 //! * [`host`]: who chooses the stream of a write.
+//! * [`cache`]: a disk, and flash or memory in front of it.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`faults`]: what is to go wrong with the flash.
 //! * [`directives`]: what the device makes of stream ids and placement handles.
@@ -18,6 +19,7 @@
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
+pub mod cache;
 pub mod caches;
 pub mod config;
 pub mod directives;

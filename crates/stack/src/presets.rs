@@ -65,6 +65,12 @@ pub static PRESETS: &[Preset] = &[
         include_str!("../presets/pm963-1920g.toml"),
     ),
     preset(
+        "article-ssd",
+        "64 GiB drive of 2 channels x 4 dies whose raw rates are near those of the SSD of the article on disk caches",
+        "S3-08; fitted, see the file",
+        include_str!("../presets/article-ssd.toml"),
+    ),
+    preset(
         "zns-atc21-block-7op",
         "2 TiB block drive with 7 % over-provisioning, stripes of 1077 MiB",
         "ZNS (USENIX ATC 2021), table 3 and figure 1",

@@ -1,6 +1,7 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
 //! [`REPRODUCTIONS`].
 
+pub mod cache_article;
 pub mod nvm_sets;
 pub mod pm963;
 mod policies;
@@ -74,6 +75,7 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     streams::RULES,
     pm963::PM963,
     nvm_sets::NVM_SETS,
+    cache_article::CACHE_ARTICLE,
 ];
 
 /// A comparison of two numbers.

@@ -6,7 +6,7 @@ use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use nandscape_core::{Namespace, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions};
+use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions, RunResult};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -134,7 +134,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         let source = Workload::new(workload, &open_options, target)?;
         config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open())?
     };
-    replay_on(&mut *namespace, config, workload, &mut reader, config.ftl, options)
+    replay_on(&mut *namespace, config, workload, &mut reader, &config.label(), options)
 }
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
@@ -167,7 +167,7 @@ pub fn compare(
         // Only the capacity is wanted; maps of large devices are given back at once.
         match build(config, BuildOptions::default()) {
             Ok(namespace) => {
-                capacities.push((config.ftl, namespace.capacity_bytes(), namespace.page_bytes()));
+                capacities.push((config.label(), namespace.capacity_bytes(), namespace.page_bytes()));
                 suited.push(config);
             }
             Err(error @ ConfigError::Unsuited(_)) if compare.skip_unsuited => left_out.push(error),
@@ -180,7 +180,7 @@ pub fn compare(
         return Err(error.into());
     }
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
-    let Some(&(ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
+    let Some(&(ref ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
     let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes) };
     let mut points = Vec::new();
     for workload in workloads {
@@ -192,16 +192,16 @@ pub fn compare(
                 workload: workload.clone(),
                 end,
                 end_text: units::format_bytes(end),
-                ftl: ftl.to_owned(),
+                ftl: ftl.clone(),
                 capacity: capacity_bytes,
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
         for config in suited.iter().copied() {
             let label = if workloads.len() == 1 {
-                config.ftl.to_owned()
+                config.label()
             } else {
-                format!("{} | {workload}", config.ftl)
+                format!("{} | {workload}", config.label())
             };
             points.push((config, workload, source.clone(), label));
         }
@@ -230,6 +230,17 @@ pub(crate) fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
         .num_threads(jobs)
         .build()
         .map_err(|e| RunError::Threads { jobs, message: e.to_string() })
+}
+
+/// What only the configuration knows of a result.
+pub(crate) fn finish(config: &StackConfig, result: &mut RunResult) {
+    if let (Some(cache), Some(result)) = (&config.cache, &mut result.cache) {
+        cache.describe(result);
+    }
+    if result.cache.is_none() || !result.flash.by_cause.is_empty() {
+        let page_bytes = config.geometry.page_bytes;
+        result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
+    }
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {
@@ -294,8 +305,7 @@ fn replay_on(
         result.policy = Some(policy);
         result.notes.extend(notes);
     }
-    let page_bytes = config.geometry.page_bytes;
-    result.lifetime = LifetimeResult::estimate(&result, config.nand.endurance, page_bytes);
+    finish(config, &mut result);
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

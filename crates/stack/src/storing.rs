@@ -1,12 +1,13 @@
 //! Stacks that keep bytes: in memory, or in an image file. What stands over the medium is compiled once for all of them.
 
-use crate::build::{divide, layer, timed};
+use crate::build::{BuildOptions, divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
 use crate::directives::DirectiveKind;
 use crate::memory;
 use nandscape_core::{
     AnyDevice, FlashDevice, FlashError, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem,
 };
+use nandscape_disk::Keep;
 use nandscape_ftl::Journal;
 use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
 use nandscape_media::faults::Faults;
@@ -122,13 +123,19 @@ pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, 
 ///
 /// Errors: as [`crate::build_subsystem`]; an image that cannot be made or opened, or whose shape is not that of the configuration.
 pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, StorageError> {
+    if let Some(cache) = &config.cache {
+        if *storage != Storage::Memory {
+            return Err(with_cache("an image").into());
+        }
+        let cache = cache.build(config, BuildOptions::default(), Keep::Bytes)?;
+        return Ok(Stored { subsystem: config.fs.wrap(config, Box::new(cache))?, image: None });
+    }
+    let Storage::Image(path) = storage else {
+        return Ok(Stored { subsystem: build_in_memory(config)?, image: None });
+    };
     memory::check(config.seen_geometry())?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
-    let Storage::Image(path) = storage else {
-        let nand = Nand::new(*config.seen_geometry(), &config.nand).map_err(|e| bad_blocks(&e))?;
-        return Ok(Stored { subsystem: over(&config, Box::new(nand), false)?, image: None });
-    };
     let medium = if path.try_exists().unwrap_or(true) {
         fitting(&config, ImageMedium::open(path)?, path)?
     } else {
@@ -138,12 +145,26 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
     Ok(Stored { subsystem: over(&config, Box::new(medium), true)?, image })
 }
 
+/// The flash stack of a configuration over a device that keeps bytes in memory.
+pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    memory::check(config.seen_geometry())?;
+    let mut config = config.clone();
+    config.nand.capabilities.stores_data = true;
+    let nand = Nand::new(*config.seen_geometry(), &config.nand).map_err(|e| bad_blocks(&e))?;
+    over(&config, Box::new(nand), false)
+}
+
+/// What a configuration with a cache is refused for.
+pub(crate) fn with_cache(what: &str) -> ConfigError {
+    ConfigError::Unsuited(format!("[cache] and [disk]: expected neither for {what}, which is of flash alone"))
+}
+
 /// The namespaces over a medium, which `lasts` longer than the process or not.
 fn over(
     config: &StackConfig,
     medium: AnyMedium,
     lasts: bool,
-) -> Result<Box<dyn Subsystem + Send>, StorageError> {
+) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     let device = with_time(config, with_faults(config, medium)?);
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
     let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
@@ -152,7 +173,7 @@ fn over(
     } else {
         Box::new(config.directives.wrap(config.below_directives(), subsystem)?)
     };
-    Ok(config.fs.wrap(config, subsystem)?)
+    config.fs.wrap(config, subsystem)
 }
 
 /// The device of a run that keeps no bytes and in which something goes wrong.
@@ -240,7 +261,7 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
     let (mut config, mut image) = look(path)?;
     config.nand.capabilities.stores_data = true;
     let findings = image.check(path, progress)?;
-    let started = fitting(&config, image, path).and_then(|image| over(&config, Box::new(image), true));
+    let started = fitting(&config, image, path).and_then(|image| Ok(over(&config, Box::new(image), true)?));
     let (recovery, start_error) = match started {
         Err(error) => (Vec::new(), Some(error.to_string())),
         Ok(subsystem) => {
@@ -253,5 +274,8 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
 
 /// Makes an image for a configuration, wholly erased.
 pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageError> {
+    if config.cache.is_some() {
+        return Err(with_cache("an image").into());
+    }
     Ok(ImageMedium::create(path, config.seen_geometry(), &config.nand, &config.to_toml_without(OF_THE_RUN))?)
 }

@@ -4,20 +4,12 @@ use super::{command_line, deliver, interval_ns, typed, wants_series};
 use crate::args::CompareArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_report::{ReportContext, render_text};
+use nandscape_stack::cache::knows;
 use nandscape_stack::{CompareOptions, RunOptions, StackConfig};
 
-/// Replays workloads through several translation layers.
+/// Replays workloads through several translation layers or caches.
 pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
-    let infos = nandscape_ftl::registry::infos();
-    let names: Vec<String> = if args.ftl.is_empty() {
-        infos.iter().map(|info| info.name.to_owned()).collect()
-    } else {
-        args.ftl.clone()
-    };
-    let configs = names
-        .iter()
-        .map(|name| Ok(typed_for(args, name)?.check()?))
-        .collect::<Result<Vec<StackConfig>, Failure>>()?;
+    let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;
     let bar = console.progress("compare");
     let options = RunOptions {
@@ -29,12 +21,51 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
         progress: &|_, progress| bar.show(progress),
     };
     // A layer that was asked for by name must run; 'all' means all that can.
-    let how = CompareOptions { jobs: args.jobs, skip_unsuited: args.ftl.is_empty() };
+    let how = CompareOptions { jobs: args.jobs, skip_unsuited: args.ftl.is_empty() && args.cache.is_empty() };
     let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
     let runs = runs?;
     let context = ReportContext { command: command_line(), ..ReportContext::default() };
     deliver(&runs, &args.output, &context, true, || render_text(&runs), console)
+}
+
+/// One configuration for each layer.
+fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
+    let infos = nandscape_ftl::registry::infos();
+    let mut names: Vec<String> = args.ftl.clone();
+    if names.is_empty() {
+        names = infos.iter().map(|info| info.name.to_owned()).collect();
+    }
+    names.iter().map(|name| Ok(typed_for(args, name)?.check()?)).collect()
+}
+
+/// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that have such a key, and at least one
+/// must.
+fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
+    let pairs = args.stack.device.sets.iter().filter_map(|pair| pair.split_once('='));
+    let pairs: Vec<(&str, &str)> =
+        pairs.filter_map(|(key, value)| Some((key.trim().strip_prefix("cache.")?, value.trim()))).collect();
+    let mut configs = Vec::new();
+    for cache in &args.cache {
+        let mut args = args.clone();
+        args.stack.device.sets.retain(|pair| {
+            let key = pair.split('=').next().unwrap_or_default().trim();
+            key.strip_prefix("cache.").is_none_or(|key| {
+                knows(cache, key, &pairs) || !args.cache.iter().any(|other| knows(other, key, &pairs))
+            })
+        });
+        let layers: Vec<Option<&String>> =
+            if args.ftl.is_empty() { vec![None] } else { args.ftl.iter().map(Some).collect() };
+        for layer in layers {
+            let mut typed = match layer {
+                None => typed(&args.stack, None)?,
+                Some(layer) => typed_for(&args, layer)?,
+            };
+            typed.set("cache.preset", cache)?;
+            configs.push(typed.check()?);
+        }
+    }
+    Ok(configs)
 }
 
 /// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key, and at least one must.

@@ -11,7 +11,7 @@ use nandscape_cache::simulate::BELADY;
 use nandscape_core::Info;
 use nandscape_disk::registry::DiskPreset;
 use nandscape_stack::{
-    config, directives, faults, file_system, host, journal, partition, presets, reproduce,
+    cache, config, directives, faults, file_system, host, journal, partition, presets, reproduce,
 };
 use std::fmt::Write;
 
@@ -104,6 +104,9 @@ fn infos(what: Listing) -> Vec<Info> {
                 partition::NAMESPACES,
                 directives::DIRECTIVES,
                 host::HOST,
+                cache::CACHE,
+                nandscape_cache::compose::KEYS,
+                cache::DISK,
                 journal::JOURNAL,
                 file_system::FS,
                 faults::FAULTS,

@@ -14,7 +14,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     }
     let workload = args.workload.as_deref().expect("required unless --print-config");
     stop_on_ctrl_c()?;
-    let bar = console.progress(config.ftl);
+    let bar = console.progress(&config.label());
     let options = RunOptions {
         stop: Some(&STOP),
         with_series: wants_series(&args.output),

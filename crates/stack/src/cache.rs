@@ -1,0 +1,387 @@
+//! `[cache]` and `[disk]`: a disk, and what is put in front of it.
+//!
+//! Without either there is the flash of `[device]` and nothing else. `[disk]` alone is the disk alone. With `[cache]` the flash of `[device]`, or
+//! what `cache.device` names instead, is the fast side of a cache, and the disk its slow side.
+
+use crate::build::{BuildOptions, subsystem};
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::keys::{flat, int, param, table_of, take_table};
+use crate::storing;
+use nandscape_cache::engine::{BoxedStore, Disk};
+use nandscape_cache::eviction::AnyEviction;
+use nandscape_cache::metadata::Volume;
+use nandscape_cache::{Cache, ComposeError, Design};
+use nandscape_core::{Info, ParamError, ParamKind, Params, SimTime, Subsystem, units};
+use nandscape_disk::Keep;
+use nandscape_disk::registry::DiskSpec;
+use nandscape_namespace::NamespaceStore;
+use nandscape_sim::result::CacheResult;
+use std::collections::BTreeMap;
+
+/// Keys of `[cache]` beside those of the design ([`nandscape_cache::compose::KEYS`]) and of its policies.
+pub static CACHE: Info = Info {
+    name: "cache",
+    summary: "flash or memory in front of the disk; more keys: those of the policies that are named ('nandscape list caches --detail')",
+    source: "docs/cache-replay.md",
+    params: &[param(
+        "device",
+        "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in [cache.fast]; absent: flash, and ram for rapidcache",
+        ParamKind::Text,
+        "",
+    )],
+};
+
+/// Keys of `[disk]` beside the parameters of its kind.
+pub static DISK: Info = Info {
+    name: "disk",
+    summary: "what the cache stands in front of; more keys: the parameters of its kind (docs/disks.md)",
+    source: "docs/disks.md",
+    params: &[
+        param(
+            "preset",
+            "kind or preset: disk, rated, ram, article-ssd, article-hdd; or flash, whose configuration is in [disk.stack]",
+            ParamKind::Text,
+            "article-hdd",
+        ),
+        param(
+            "size",
+            "capacity; of flash: that of its device",
+            ParamKind::Size { min: 512, max: 1 << 60 },
+            "500GB",
+        ),
+        param("count", "volumes, each over a disk of its own: namespaces ns1, ns2 ...", int(1, 64), "1"),
+    ],
+};
+
+/// The name of no cache at all.
+pub const NO_CACHE: &str = "none";
+
+/// Cached bytes of a fast side that is no flash, where no size was asked for.
+const DEFAULT_BYTES: u64 = 1 << 30;
+
+/// Of caches that are gone with the process.
+const CACHE_UUID: [u8; 16] = [0xca; 16];
+
+/// One side.
+#[derive(Clone, Debug)]
+enum Side {
+    /// A flash stack: that of the configuration, or one of its own.
+    Flash(Option<Box<StackConfig>>),
+    /// A model of another kind.
+    Other(DiskSpec),
+}
+
+/// A checked `[cache]` and `[disk]`.
+#[derive(Clone, Debug)]
+pub struct CacheConfig {
+    /// The design; `None` for the disk alone.
+    pub design: Option<Design>,
+    fast: Side,
+    disk: Side,
+    disk_bytes: u64,
+    disks: u32,
+    disk_own: Params,
+}
+
+impl CacheConfig {
+    /// Checks the tables. `None` where neither says anything.
+    pub(crate) fn check(mut cache: toml::Table, mut disk: toml::Table) -> Result<Option<Self>, ConfigError> {
+        if cache.is_empty() && disk.is_empty() {
+            return Ok(None);
+        }
+        let fast = take_table(&mut cache, "fast", "cache.fast")?;
+        let stack = take_table(&mut disk, "stack", "disk.stack")?;
+        let mut typed = flat("cache.", &cache)?;
+        let is_bare = cache.is_empty() || typed.get("preset").is_some_and(|preset| preset == NO_CACHE);
+        let device = typed.remove("device");
+        let (design, fast) = if is_bare {
+            let mut others =
+                typed.keys().filter(|key| *key != "preset").cloned().chain(device.map(|_| "device".into()));
+            if let Some(key) = others.next().or_else(|| fast.keys().next().map(|key| format!("fast.{key}"))) {
+                let message = format!("expected no other key with preset {NO_CACHE}: there is no cache");
+                return Err(ConfigError::Shape { key: format!("cache.{key}"), message });
+            }
+            (None, Side::Other(DiskSpec::new("ram", "cache.fast.", &BTreeMap::new())?))
+        } else {
+            let mut design = Design::parse("cache.", &typed)?;
+            let default = if design.preset.info.name == "rapidcache" { "ram" } else { "flash" };
+            let fast = side(
+                device.as_deref().unwrap_or(default),
+                "cache.",
+                "cache.fast.",
+                &flat("cache.fast.", &fast)?,
+            )?;
+            if matches!(fast, Side::Other(_)) {
+                design.slots.get_or_insert(
+                    u32::try_from(DEFAULT_BYTES / u64::from(design.block_bytes)).expect("small"),
+                );
+            }
+            (Some(design), fast)
+        };
+        Self::with_disk(design, fast, &disk, &stack).map(Some)
+    }
+
+    fn with_disk(
+        design: Option<Design>,
+        fast: Side,
+        disk: &toml::Table,
+        stack: &toml::Table,
+    ) -> Result<Self, ConfigError> {
+        let is_own = |key: &str| DISK.params.iter().any(|param| param.name == key);
+        let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            flat("disk.", disk)?.into_iter().partition(|(key, _)| is_own(key));
+        let disk_own = Params::check(&DISK, "disk.", &own)?;
+        let mut disk_bytes = disk_own.size("size");
+        let disk = match side(disk_own.text("preset"), "disk.", "disk.", &others)? {
+            Side::Flash(_) => {
+                if let Some(text) = own.get("size") {
+                    let expected = "no size with preset flash: the device of [disk.stack] has one";
+                    return Err(registry_error("disk.size", text, expected));
+                }
+                Side::Flash(Some(Box::new(nested(stack)?)))
+            }
+            other @ Side::Other(_) => {
+                if let Some(key) = stack.keys().next() {
+                    let message = "expected disk.preset = flash beside it".to_owned();
+                    return Err(ConfigError::Shape { key: format!("disk.stack.{key}"), message });
+                }
+                other
+            }
+        };
+        if let Side::Other(spec) = &disk {
+            if !own.contains_key("size") {
+                let block = spec.params().get("block").map_or(512, |text| text.parse().expect("checked"));
+                disk_bytes -= disk_bytes % block;
+            }
+            // What is in range by itself and wrong together shows when it is built.
+            spec.build(disk_bytes, Keep::Nothing)?;
+        }
+        Ok(Self { design, fast, disk, disk_bytes, disks: disk_own.int32("count"), disk_own })
+    }
+
+    /// What a run of it is called: the preset, or [`NO_CACHE`].
+    pub fn name(&self) -> &'static str {
+        self.design.as_ref().map_or(NO_CACHE, |design| design.preset.info.name)
+    }
+
+    /// Whether the fast side is the flash of `[device]`.
+    pub const fn is_over_flash(&self) -> bool {
+        matches!(self.fast, Side::Flash(_))
+    }
+
+    /// What its two sides are, for reports.
+    pub(crate) fn describe(&self, result: &mut CacheResult) {
+        let Some(design) = &self.design else {
+            result.disk = self.disk_name();
+            return;
+        };
+        design.preset.info.name.clone_into(&mut result.preset);
+        result.device = match &self.fast {
+            Side::Flash(_) => "flash".to_owned(),
+            Side::Other(spec) => spec.name().to_owned(),
+        };
+        result.disk = self.disk_name();
+    }
+
+    fn disk_name(&self) -> String {
+        let many = if self.disks > 1 { format!("{} x ", self.disks) } else { String::new() };
+        match &self.disk {
+            Side::Flash(_) => format!("{many}flash"),
+            Side::Other(spec) => format!("{many}{} of {}", spec.name(), units::format_bytes(self.disk_bytes)),
+        }
+    }
+
+    /// Both tables, for printing: `cache` and `disk`.
+    pub(crate) fn to_tables(&self) -> (toml::Table, toml::Table) {
+        let mut cache = toml::Table::new();
+        match &self.design {
+            None => drop(cache.insert("preset".into(), NO_CACHE.into())),
+            Some(design) => {
+                for (key, value) in design.settings().into_iter().chain(design.typed().clone()) {
+                    if (key.as_str(), value.as_str()) != ("size", "all") {
+                        cache.insert(key, value.into());
+                    }
+                }
+                match &self.fast {
+                    Side::Flash(_) => drop(cache.insert("device".into(), "flash".into())),
+                    Side::Other(spec) => {
+                        cache.insert("device".into(), spec.name().into());
+                        cache.insert("fast".into(), table_of(spec.info(), spec.params()).into());
+                    }
+                }
+            }
+        }
+        let mut disk = table_of(&DISK, &self.disk_own);
+        match &self.disk {
+            Side::Flash(stack) => {
+                disk.remove("size");
+                disk.insert("stack".into(), stack.as_ref().expect("of its own").to_stack_table().into());
+            }
+            Side::Other(spec) => disk.extend(table_of(spec.info(), spec.params())),
+        }
+        (cache, disk)
+    }
+
+    /// Builds both sides and the cache, empty, at the beginning of time.
+    pub(crate) fn build(
+        &self,
+        config: &StackConfig,
+        options: BuildOptions,
+        keep: Keep,
+    ) -> Result<Cache<AnyEviction>, ConfigError> {
+        let disks = (0..self.disks).map(|number| {
+            let store = self.slow(options, keep)?;
+            let mut uuid = [0; 16];
+            uuid[..4].copy_from_slice(&(number + 1).to_le_bytes());
+            Ok(Disk { store, uuid })
+        });
+        let disks: Vec<Disk> = disks.collect::<Result<_, ConfigError>>()?;
+        let design = &self.design.clone().unwrap_or_else(nothing_cached);
+        let fast = self.fast_side(config, design, &disks, options, keep)?;
+        let started = design.create(fast, disks, CACHE_UUID, SimTime::ZERO).map_err(|error| match error {
+            ComposeError::Param(error) => error.into(),
+            error => ConfigError::Unsuited(format!("cache: {error}")),
+        })?;
+        let mut cache = started.cache;
+        for volume in 0..self.disks as u16 {
+            cache.rename(volume, &format!("ns{}", volume + 1));
+        }
+        // What it took to make it is over before the first request.
+        cache.reset_counters(SimTime::ZERO);
+        Ok(cache)
+    }
+
+    fn slow(&self, options: BuildOptions, keep: Keep) -> Result<BoxedStore, ConfigError> {
+        match &self.disk {
+            Side::Flash(stack) => {
+                over_flash(stack.as_ref().expect("of its own"), "disk.stack", options, keep)
+            }
+            Side::Other(spec) => Ok(spec.build(self.disk_bytes, keep)?),
+        }
+    }
+
+    fn fast_side(
+        &self,
+        config: &StackConfig,
+        design: &Design,
+        disks: &[Disk],
+        options: BuildOptions,
+        keep: Keep,
+    ) -> Result<BoxedStore, ConfigError> {
+        let spec = match &self.fast {
+            Side::Flash(_) => return over_flash(config, "cache.device = flash", options, keep),
+            Side::Other(spec) => spec,
+        };
+        let volumes = (0..).zip(disks).map(|(id, disk)| Volume {
+            id,
+            uuid: disk.uuid,
+            bytes: disk.store.capacity_bytes(),
+            stamp: [0; 16],
+        });
+        let setup = design.metadata_setup(u64::MAX >> 1, 512, CACHE_UUID, volumes.collect());
+        let setup = setup.map_err(|error| ConfigError::Unsuited(format!("cache: {error}")))?;
+        Ok(spec.build(setup.capacity_bytes.next_multiple_of(65_536), keep)?)
+    }
+}
+
+/// A cache that nothing is let into, of the least size.
+fn nothing_cached() -> Design {
+    let keys = [
+        ("mode", "pass-through"),
+        ("metadata", "none"),
+        ("admission", "all"),
+        ("cleaning", "none"),
+        ("eviction", "fifo"),
+        ("size", "1b"),
+    ];
+    let typed = keys.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    Design::parse("cache.", &typed).expect("keys that go together")
+}
+
+/// What a side is made of. `owner` is the table that names it, `prefix` the one that its parameters stand in.
+fn side(
+    name: &str,
+    owner: &str,
+    prefix: &str,
+    typed: &BTreeMap<String, String>,
+) -> Result<Side, ConfigError> {
+    if name != "flash" {
+        return DiskSpec::new(name, prefix, typed).map(Side::Other).map_err(|error| match error {
+            ParamError::UnknownName { name, known, .. } => {
+                let key = format!("{owner}{}", if owner == "disk." { "preset" } else { "device" });
+                ParamError::BadValue { key, value: name, expected: format!("one of flash, {known}") }.into()
+            }
+            error => error.into(),
+        });
+    }
+    match typed.keys().next() {
+        None => Ok(Side::Flash(None)),
+        Some(key) => Err(ConfigError::Shape {
+            key: format!("{prefix}{key}"),
+            message: "unknown key: flash has its keys in tables of its own ([device] and [ftl])".to_owned(),
+        }),
+    }
+}
+
+fn registry_error(key: &str, value: &str, expected: &str) -> ConfigError {
+    ParamError::BadValue { key: key.to_owned(), value: value.to_owned(), expected: expected.to_owned() }
+        .into()
+}
+
+/// The configuration of a flash stack inside another.
+fn nested(table: &toml::Table) -> Result<StackConfig, ConfigError> {
+    let mut typed = Typed::new();
+    let text = toml::to_string(table).expect("a table that was read");
+    let inside = |error: ConfigError| match error {
+        ConfigError::Shape { key, message } => {
+            ConfigError::Shape { key: format!("disk.stack.{key}"), message }
+        }
+        error => error,
+    };
+    typed.merge_text("disk.stack", &text).map_err(inside)?;
+    let config = typed.check().map_err(inside)?;
+    if config.cache.is_some() {
+        let message = "a cache or a disk inside a disk: expected a flash stack".to_owned();
+        return Err(ConfigError::Shape { key: "disk.stack".to_owned(), message });
+    }
+    Ok(config)
+}
+
+/// The only namespace of a flash stack.
+fn over_flash(
+    config: &StackConfig,
+    place: &str,
+    options: BuildOptions,
+    keep: Keep,
+) -> Result<BoxedStore, ConfigError> {
+    if config.partition.namespaces() != 1 {
+        return Err(ConfigError::Unsuited(format!(
+            "{place}: expected a device with one namespace, but there are {}",
+            config.partition.namespaces()
+        )));
+    }
+    let below: Box<dyn Subsystem + Send> = if keep == Keep::Bytes {
+        storing::build_in_memory(config)?
+    } else {
+        Box::new(subsystem(config, options)?)
+    };
+    Ok(Box::new(NamespaceStore::new(below, 0, 512)))
+}
+
+/// Whether a cache of this preset may have a key of `[cache]`, whatever its value, beside these others; for settings that are meant for some of
+/// several caches.
+pub fn knows(preset: &str, key: &str, others: &[(&str, &str)]) -> bool {
+    if preset == NO_CACHE {
+        return false;
+    }
+    if key == "device" || key.starts_with("fast.") {
+        return true;
+    }
+    // What names a policy decides which keys there are.
+    let choosing = others.iter().filter(|(key, _)| ["eviction", "admission", "cleaning"].contains(key));
+    let typed =
+        choosing.copied().chain([("preset", preset)]).map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let mut typed: BTreeMap<String, String> = typed.collect();
+    typed.entry(key.to_owned()).or_default();
+    !matches!(Design::parse("cache.", &typed), Err(ParamError::UnknownKey { .. }))
+}
