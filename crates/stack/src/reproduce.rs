@@ -2,6 +2,7 @@
 //! [`REPRODUCTIONS`].
 
 pub mod cache_article;
+mod cache_cleaning;
 pub mod nvm_sets;
 pub mod pm963;
 mod policies;
@@ -76,6 +77,7 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
     pm963::PM963,
     nvm_sets::NVM_SETS,
     cache_article::CACHE_ARTICLE,
+    cache_cleaning::CACHE_CLEANING,
 ];
 
 /// A comparison of two numbers.

@@ -28,3 +28,15 @@ fn what_follows_from_the_designs_holds_and_what_does_not_is_explained() {
         assert!(of_preset.count() >= 4, "{preset}");
     }
 }
+
+#[test]
+fn who_uses_the_cache_while_it_cleans_waits_at_most_twice_as_long() {
+    let entry =
+        nandscape_stack::reproduce::REPRODUCTIONS.iter().find(|r| r.info.name == "cache-cleaning").unwrap();
+    let rows = (entry.run)(&Context::new(42, None)).unwrap();
+    let statements: Vec<_> = rows.iter().filter(|row| row.measured.is_boolean()).collect();
+    assert_eq!(statements.len(), 3);
+    for row in statements {
+        assert_eq!(row.measured, Value::Bool(true), "{row:?}");
+    }
+}
