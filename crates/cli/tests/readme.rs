@@ -57,6 +57,7 @@ fn the_commands_of_the_readme_run() {
     std::fs::copy(root.join("traces/lammps.block.csv.zst"), dir.path().join("my.csv.zst")).unwrap();
     std::fs::create_dir(dir.path().join("configs")).unwrap();
     std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
+    std::fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64 << 20).unwrap();
     let mut commands = 0;
     let mut in_block = false;
     let mut server = None;
@@ -81,7 +82,7 @@ fn the_commands_of_the_readme_run() {
         let output = nandscape(arguments, dir.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "nandscape {arguments}: {stderr}");
-        assert!(!output.stdout.is_empty(), "nandscape {arguments} printed nothing");
+        assert!(!output.stdout.is_empty() || !stderr.is_empty(), "nandscape {arguments} said nothing");
     }
     drop(server.take());
     assert!(commands >= 5, "the README shows only {commands} commands");
