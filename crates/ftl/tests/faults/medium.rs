@@ -131,6 +131,15 @@ impl State {
         }
     }
 
+    /// Whether a refused erase has cost a block what it held: pages with which nothing was wrong are gone.
+    fn has_lost_all(&self, geometry: &Geometry, block: BlockId) -> bool {
+        let mut medium = self.medium.medium().clone();
+        let pages = (0..geometry.pages_per_block).map(|index| geometry.page(block, index));
+        pages
+            .filter(|page| self.owner(*page).is_some() && !self.bad.contains(page))
+            .any(|page| medium.read(page, None).is_err())
+    }
+
     fn forget(&mut self, geometry: &Geometry, block: BlockId) {
         self.bad.retain(|page| geometry.block_of(*page) != block);
         let first = geometry.page(block, 0).index();
@@ -197,7 +206,7 @@ impl Medium for Held {
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
         let mut state = self.state();
         let result = state.medium.erase(block);
-        if result.is_ok() {
+        if result.is_ok() || state.has_lost_all(&self.geometry, block) {
             state.forget(&self.geometry, block);
         }
         state.note();
