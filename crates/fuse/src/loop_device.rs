@@ -62,7 +62,7 @@ fn hint(error: &io::Error) -> &'static str {
 /// The kernel takes it away when its last user goes, this process included: a server that is killed leaves no device behind, unless a file
 /// system is still mounted on it, and then only until that is unmounted.
 ///
-/// A thread of its own opens the file, sets the device up and holds it, [`apart`] from the server's descriptors: these calls wait for
+/// A thread of its own opens the file, sets the device up and holds it, apart from the server's descriptors: these calls wait for
 /// requests that the same process answers, and would wait for ever if it were killed meanwhile.
 #[derive(Debug)]
 pub struct LoopDevice {
