@@ -188,11 +188,6 @@ impl Design {
         self.cleanings.iter().map(|member| member.name.as_str())
     }
 
-    /// Names of the admission policies, separated by commas.
-    pub fn admission_names(&self) -> &str {
-        &self.admission.name
-    }
-
     /// What the engine is told.
     pub fn setup(&self) -> Setup {
         Setup { block_bytes: self.block_bytes, mode: self.mode, map: self.map, seed: self.seed }

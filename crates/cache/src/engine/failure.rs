@@ -14,16 +14,6 @@ impl<E> Cache<E> {
     pub const fn late_error(&self) -> Option<&LateError> {
         self.late_error.as_ref()
     }
-
-    /// Errors at starts, since the last reset of the counters.
-    pub const fn late_errors(&self) -> u64 {
-        self.late_errors
-    }
-
-    /// Tags of answers that were reported and waited for a step that failed.
-    pub fn take_failed_answers(&mut self) -> Vec<u64> {
-        self.steps.take_failed_tags()
-    }
 }
 
 impl<E: Eviction> Cache<E> {
@@ -32,7 +22,6 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn note_late_errors(&mut self) {
         let is_bypassed = self.failures.bypassed.is_some();
         for error in self.steps.take_errors().filter(|error| error.volume.is_some() || !is_bypassed) {
-            self.late_errors += 1;
             self.late_error.get_or_insert(error);
         }
     }
@@ -40,7 +29,6 @@ impl<E: Eviction> Cache<E> {
     /// An error of background work that no command asked for; kept as those are.
     #[cold]
     pub(super) fn keep_error(&mut self, error: CacheError) {
-        self.late_errors += 1;
         let (volume, error) = match error {
             CacheError::Fast(error) => (None, error),
             CacheError::Slow { volume, source } => (Some(volume), source),

@@ -143,7 +143,6 @@ pub struct Cache<E> {
     last_commit: Moment,
     /// The first error that nobody has been told of.
     late_error: Option<LateError>,
-    late_errors: u64,
     meter: Meter,
     /// Favoured and back again ([`Eviction::moves`]) at the last reset.
     moved: (u64, u64),
@@ -229,7 +228,6 @@ impl<E: Eviction> Cache<E> {
             answer: Gather::default(),
             last_commit: Moment::PAST,
             late_error: None,
-            late_errors: 0,
             meter: Meter::default(),
             moved: (0, 0),
             quirks: Quirks::NONE,

@@ -167,7 +167,6 @@ impl<E: Eviction> Subsystem for Cache<E> {
         self.steps.reset(at);
         self.last_commit = Moment::PAST;
         self.reset_counting();
-        self.late_errors = 0;
         for volume in &mut self.volumes {
             volume.host = HostCounts::default();
         }

@@ -40,11 +40,6 @@ impl<E: Eviction> Cache<E> {
         self.limit = if slots < self.slots.count() { slots } else { u32::MAX };
     }
 
-    /// Slots that are used at most.
-    pub fn limit_slots(&self) -> u32 {
-        self.limit.min(self.slots.count())
-    }
-
     /// Lets up to `max` blocks leave that are too many for [`Cache::set_limit`], dirty ones to the disk, and gives how many too many there still are.
     pub fn shrink(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;

@@ -91,11 +91,6 @@ impl DiskPlace {
     pub(super) const fn unmarked(place: Place) -> Self {
         Self { place, mark: None }
     }
-
-    /// The stamp file, if there can be one.
-    pub fn mark_path(&self) -> Option<&Path> {
-        self.mark.as_deref()
-    }
 }
 
 /// The stamp file of a disk.

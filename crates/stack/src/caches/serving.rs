@@ -476,7 +476,7 @@ impl Subsystem for CachedFiles {
     }
 
     fn cache(&self) -> Option<CacheReport> {
-        Subsystem::cache(&self.cache).or_else(|| Some(self.report()))
+        Some(self.report())
     }
 
     fn cache_control(&mut self) -> Option<&mut dyn CacheControl> {

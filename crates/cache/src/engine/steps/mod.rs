@@ -113,9 +113,8 @@ pub(super) struct Steps {
     purge_at: usize,
     /// Slots whose filling has begun.
     filled: Vec<u32>,
-    /// Errors at starts, and the host's tags among what waited for those steps.
+    /// Errors at starts.
     errors: Vec<LateError>,
-    failed_tags: Vec<u64>,
     /// What the engine is to be told of, and when it was.
     noticed: VecDeque<(Notice, SimTime)>,
     /// Among these is one that lets the engine begin something.
@@ -144,7 +143,6 @@ impl Steps {
             purge_at: PURGE_LEAST,
             filled: Vec::new(),
             errors: Vec::new(),
-            failed_tags: Vec::new(),
             noticed: VecDeque::new(),
             has_cleaned: false,
             last: SimTime::ZERO,
@@ -549,9 +547,6 @@ impl Steps {
         self.last = self.last.max(at);
         if let Some(tag) = step.tag {
             self.reports.push_back(Completion { tag, at });
-            if step.has_failed {
-                self.failed_tags.push(tag);
-            }
         }
         if let Some(notice) = step.notice {
             self.noticed.push_back((notice, at));
@@ -712,11 +707,6 @@ impl Steps {
 
     pub const fn has_errors(&self) -> bool {
         !self.errors.is_empty()
-    }
-
-    /// Of these tags the answer, which was reported, came though a step that it waited for failed.
-    pub fn take_failed_tags(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.failed_tags)
     }
 
     /// From when on nothing is under way, as far as that is known.
