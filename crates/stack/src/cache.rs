@@ -103,7 +103,7 @@ impl CacheConfig {
             }
             (None, Side::Other(DiskSpec::new("ram", "cache.fast.", &BTreeMap::new())?))
         } else {
-            let mut design = Design::parse("cache.", &typed)?;
+            let mut design = Design::parse("cache.", &typed).map_err(|error| with_own(error, &CACHE))?;
             let default = if design.preset.info.name == "rapidcache" { "ram" } else { "flash" };
             let fast = side(
                 device.as_deref().unwrap_or(default),
@@ -298,6 +298,18 @@ fn nothing_cached() -> Design {
     Design::parse("cache.", &typed).expect("keys that go together")
 }
 
+/// The keys of a table that are not of what is named in it are known as well.
+fn with_own(error: ParamError, own: &Info) -> ParamError {
+    match error {
+        ParamError::UnknownKey { key, owner, known } => {
+            let own = own.params.iter().filter(|param| !known.split(", ").any(|name| name == param.name));
+            let own = own.map(|param| param.name).collect::<Vec<_>>().join(", ");
+            ParamError::UnknownKey { key, owner, known: [own, known].join(", ") }
+        }
+        error => error,
+    }
+}
+
 /// What a side is made of. `owner` is the table that names it, `prefix` the one that its parameters stand in.
 fn side(
     name: &str,
@@ -311,6 +323,7 @@ fn side(
                 let key = format!("{owner}{}", if owner == "disk." { "preset" } else { "device" });
                 ParamError::BadValue { key, value: name, expected: format!("one of flash, {known}") }.into()
             }
+            error if prefix == "disk." => with_own(error, &DISK).into(),
             error => error.into(),
         });
     }

@@ -343,10 +343,11 @@ impl StackConfig {
         let cache = CacheConfig::check(cache, take_table(&mut table, "disk", "disk")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
-            return Err(ConfigError::Shape {
-                key: key.clone(),
-                message: "unknown table; known: cache, device, device.timing, disk, ftl, fs, host, journal, sets, namespaces, directives, faults, workload".into(),
-            });
+            const KNOWN: &str = "cache, device, device.timing, disk, ftl, fs, host, journal, sets, namespaces, directives, faults, workload";
+            let near = registry::nearest(key, KNOWN.split(", "));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+            let message = format!("unknown table; known: {KNOWN}{near}");
+            return Err(ConfigError::Shape { key: key.clone(), message });
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
         let timing_params = Params::check(&TIMING, "device.timing.", &flat("device.timing.", &timing)?)?;

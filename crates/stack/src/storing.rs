@@ -125,7 +125,7 @@ pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, 
 pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, StorageError> {
     if let Some(cache) = &config.cache {
         if *storage != Storage::Memory {
-            return Err(with_cache("an image").into());
+            return Err(cache_in_image().into());
         }
         let cache = cache.build(config, BuildOptions::default(), Keep::Bytes)?;
         return Ok(Stored { subsystem: config.fs.wrap(config, Box::new(cache))?, image: None });
@@ -154,9 +154,14 @@ pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem 
     over(&config, Box::new(nand), false)
 }
 
-/// What a configuration with a cache is refused for.
-pub(crate) fn with_cache(what: &str) -> ConfigError {
-    ConfigError::Unsuited(format!("[cache] and [disk]: expected neither for {what}, which is of flash alone"))
+/// Why there is no image of the flash of a cache.
+fn cache_in_image() -> ConfigError {
+    ConfigError::Unsuited(
+        "[cache] and [disk] with an image: the disk of a configuration is gone with the process, so the flash of its cache would have nothing behind it; \
+         expected no image (serve it from memory), no [cache] and [disk] (the flash alone), or a cache over files that lasts: \
+         nandscape cache create FAST, cache attach FAST DISK, and serve --cache FAST"
+            .to_owned(),
+    )
 }
 
 /// The namespaces over a medium, which `lasts` longer than the process or not.
@@ -275,7 +280,7 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
 /// Makes an image for a configuration, wholly erased.
 pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageError> {
     if config.cache.is_some() {
-        return Err(with_cache("an image").into());
+        return Err(cache_in_image().into());
     }
     Ok(ImageMedium::create(path, config.seen_geometry(), &config.nand, &config.to_toml_without(OF_THE_RUN))?)
 }
