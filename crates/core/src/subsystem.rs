@@ -143,6 +143,31 @@ pub trait Subsystem {
     fn check_invariants(&self);
 }
 
+/// What a [`Subsystem`] or [`crate::Namespace`] that holds another one says of time and tokens: what the one in the field says.
+#[macro_export]
+macro_rules! pass_on_time {
+    ($field:ident) => {
+        fn completion(&self, token: $crate::Token) -> Option<$crate::SimTime> {
+            self.$field.completion(token)
+        }
+        fn join(&mut self, a: $crate::Token, b: $crate::Token) -> $crate::Token {
+            self.$field.join(a, b)
+        }
+        fn watch(&mut self, token: $crate::Token, tag: u64) {
+            self.$field.watch(token, tag);
+        }
+        fn advance(&mut self, until: $crate::SimTime, out: &mut Vec<$crate::Completion>) {
+            self.$field.advance(until, out);
+        }
+        fn next_event(&self) -> Option<$crate::SimTime> {
+            self.$field.next_event()
+        }
+        fn idle_from(&self) -> $crate::SimTime {
+            self.$field.idle_from()
+        }
+    };
+}
+
 /// A single namespace as a subsystem.
 pub struct Single {
     info: [NamespaceInfo; 1],
@@ -186,29 +211,7 @@ impl Subsystem for Single {
         self.namespace.submit(command, payload, at)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.namespace.completion(token)
-    }
-
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.namespace.join(a, b)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.namespace.watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.namespace.advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.namespace.next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.namespace.idle_from()
-    }
+    crate::pass_on_time!(namespace);
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.namespace.idle(at, until)

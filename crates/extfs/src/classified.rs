@@ -5,8 +5,8 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport,
-    LogStatus, NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport, LogStatus,
+    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -269,29 +269,7 @@ impl Subsystem for Classified {
         Ok(token)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.inner.completion(token)
-    }
-
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.inner.join(a, b)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.inner.watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.inner.advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.inner.next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.inner.idle_from()
-    }
+    nandscape_core::pass_on_time!(inner);
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.inner.idle(at, until)

@@ -2,7 +2,7 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
+    Allocation, CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
     NamespaceError, PlacementReport, SimTime, Subsystem, Token,
 };
 
@@ -48,25 +48,7 @@ impl<S: Subsystem> Namespace for Sole<S> {
         self.subsystem.submit(0, command, payload, at)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.subsystem.completion(token)
-    }
-
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.subsystem.join(a, b)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.subsystem.watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.subsystem.advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.subsystem.next_event()
-    }
+    nandscape_core::pass_on_time!(subsystem);
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.subsystem.idle(at, until)
@@ -102,10 +84,6 @@ impl<S: Subsystem> Namespace for Sole<S> {
 
     fn device(&self) -> Option<&dyn FlashDevice> {
         self.set.map(|set| self.subsystem.device(set))
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.subsystem.idle_from()
     }
 
     fn logs(&self) -> u16 {
