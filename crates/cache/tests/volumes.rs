@@ -56,6 +56,30 @@ impl Rig {
     }
 }
 
+#[test]
+fn more_blocks_are_cleaned_at_once_than_a_commit_has_room_for() {
+    const BLOCKS: u64 = 6000;
+    let fast = store("ram", 64 << 20, Keep::Nothing);
+    let disk = Disk { store: store("ram", BLOCKS * BLOCK, Keep::Nothing), uuid: [1; 16] };
+    let pairs = [("admission", "all"), ("cleaning", "none"), ("metadata", "journal")];
+    let started = design(&pairs).create(fast, vec![disk], [9; 16], SimTime::ZERO).expect("a cache");
+    let (mut cache, mut at) = (started.cache, started.at);
+    for block in 0..BLOCKS {
+        at += 100_000;
+        let command =
+            Command { op: Op::Write, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() };
+        cache.submit(0, command, Payload::None, at).expect("no error");
+    }
+    let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+    cache.submit(0, command, Payload::None, at).expect("no error");
+    assert_eq!(u64::from(cache.dirty()), BLOCKS);
+    // A disk write has 256 neighbours, and they are clean in the metadata all at once.
+    assert_eq!(cache.drain(None, u32::MAX, at).expect("no error"), BLOCKS as u32);
+    assert_eq!(cache.dirty(), 0);
+    cache.check_invariants();
+    cache.close(at).expect("no error");
+}
+
 fn ram() -> Box<dyn Store + Send> {
     store("ram", 4 << 20, Keep::Bytes)
 }

@@ -110,8 +110,11 @@ impl<E: Eviction> Cache<E> {
     /// Makes the write that was put together.
     fn write_pending(&mut self, pending: &mut Pending, begun: &mut Begun) {
         let Some(extent) = pending.extent.take() else { return };
-        if !self.is_in_place
-            && pending.parts.iter().any(|part| !self.committed.has(part.slot))
+        let is_uncommitted =
+            !self.is_in_place && pending.parts.iter().any(|part| !self.committed.has(part.slot));
+        // All of them are noted when the write is made.
+        let is_full = self.metadata.noted() + pending.parts.len() as u32 > self.metadata.room();
+        if (is_uncommitted || is_full)
             && let Err(error) = self.commit()
         {
             begun.error = Some(error);
