@@ -63,6 +63,11 @@ impl From<CacheFileError> for Failure {
             | CacheFileError::KeepsNothing { .. }
             | CacheFileError::Volatile { .. }
             | CacheFileError::Fixed { .. } => Self::usage(error),
+            CacheFileError::IsDisk { .. }
+            | CacheFileError::Manage {
+                source: ManageError::Exists { .. } | ManageError::NotBlank { .. } | ManageError::Taken { .. },
+                ..
+            } => Self::run(format!("{error}; --force goes ahead all the same")),
             CacheFileError::Manage { source: ManageError::Changed { .. }, .. } => Self::run(format!(
                 "{error}; 'nandscape cache salvage' lists them, and writes them to a file or onto the disk"
             )),
@@ -110,7 +115,6 @@ pub struct Console {
     quiet: bool,
 }
 
-#[expect(clippy::print_stderr, reason = "this module is the one that prints")]
 #[expect(
     clippy::unused_self,
     reason = "results and errors are printed whatever the console, but only through one"
@@ -134,13 +138,14 @@ impl Console {
     /// A message beside the result.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("nandscape: {text}");
+            // A server goes on when nobody reads its messages any more.
+            let _ = writeln!(std::io::stderr(), "nandscape: {text}");
         }
     }
 
     /// An error.
     pub fn error(self, text: &str) {
-        eprintln!("nandscape: error: {text}");
+        let _ = writeln!(std::io::stderr(), "nandscape: error: {text}");
     }
 
     /// A progress bar; hidden unless stderr is a terminal.

@@ -8,11 +8,12 @@ use crate::commands::cache::files::{disks, pairs};
 use crate::commands::typed_device;
 use crate::console::{Console, Failure};
 use nandscape_cache::compose::Design;
+use nandscape_cache::manage::ManageError;
 use nandscape_core::{NamespaceError, units};
 use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
-use nandscape_stack::caches::{CacheStat, Handle, Serving, cache_in_memory, open_cache};
+use nandscape_stack::caches::{CacheFileError, CacheStat, Handle, Serving, cache_in_memory, open_cache};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -66,6 +67,10 @@ impl Session {
         let serving = if let Some(size) = in_memory_of {
             in_memory(args, size, &disks)?
         } else {
+            if let Some(name) = &args.cached.cache_preset {
+                let hint = "expected it with ram:SIZE alone; a cache that is there has the design that it was created with";
+                return Err(Failure::usage(format!("--cache-preset {name}: {hint}")));
+            }
             if let Some(pair) = args.device.sets.first() {
                 let hint = "expected it before the start: nandscape cache set";
                 return Err(Failure::usage(format!("--set {pair} of a cache that is there: {hint}")));
@@ -143,8 +148,12 @@ impl Session {
         if let Some(cache) = &self.cache {
             cache.close_next();
         }
+        let cached = self.cache.as_ref().map(|cache| {
+            let report = self.engine.look(|subsystem| subsystem.cache()).unwrap_or_default();
+            cache.stat(&report)
+        });
         let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
-        for line in summary(&self.engine.stat(), recording.as_ref()) {
+        for line in summary(&self.engine.stat(), recording.as_ref(), cached.as_ref()) {
             self.console.note(&line);
         }
         shut.map_err(|error| Failure::run(format!("shutdown: {error}")))?;
@@ -232,19 +241,34 @@ fn stat_source(engine: &Arc<Engine>, config: &StackConfig) -> StatSource {
 }
 
 /// The end of the story, for people.
-fn summary(stat: &Stat, recording: Option<&RecordingStat>) -> Vec<String> {
+fn summary(stat: &Stat, recording: Option<&RecordingStat>, cached: Option<&CacheStat>) -> Vec<String> {
     let (host, waf) =
         (&stat.host, |waf: Option<f64>| waf.map_or("none".to_owned(), |waf| format!("{waf:.3}")));
+    let amplification = match cached {
+        Some(_) => String::new(),
+        None => format!("; write amplification {}", waf(stat.waf)),
+    };
     let mut lines = vec![format!(
-        "{} reads ({}), {} writes ({}), {} trims, {} flushes; write amplification {}",
+        "{} reads ({}), {} writes ({}), {} trims, {} flushes{amplification}",
         host.reads,
         units::format_bytes(host.read_bytes),
         host.writes,
         units::format_bytes(host.write_bytes),
         host.trims,
-        host.flushes,
-        waf(stat.waf)
+        host.flushes
     )];
+    if let Some(cache) = cached {
+        let share = |ratio: Option<f64>| {
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0))
+        };
+        let dirty = match cache.gauges.dirty {
+            0 => "the disks have everything".to_owned(),
+            dirty => format!("{dirty} blocks are dirty and stay in the cache"),
+        };
+        let [reads, writes] = [cache.read_hit_ratio, cache.write_hit_ratio].map(share);
+        lines.push(format!("{reads} of the reads and {writes} of the writes were hits; {dirty}"));
+        lines.extend(cache.trouble.clone());
+    }
     if let Some(pace) = stat.pace {
         lines.push(format!(
             "{} of {} answers were late (by p50 {}, p99 {}, at most {} over all)",
@@ -298,7 +322,12 @@ fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Resul
         args.cached.cache_preset.clone().unwrap_or_else(|| "rapidcache".to_owned()),
     );
     let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
-    Ok(cache_in_memory(bytes, &design, disks)?)
+    cache_in_memory(bytes, &design, disks, args.cached.trust_disks).map_err(|error| match error {
+        error @ CacheFileError::Manage { source: ManageError::Taken { .. }, .. } => Failure::run(format!(
+            "{error}; what that cache has may be newer than the disk: detach it, or --trust-disks"
+        )),
+        error => error.into(),
+    })
 }
 
 /// How the model's time runs.

@@ -271,3 +271,49 @@ fn a_workload_without_reads_and_writes_has_no_curve_and_no_crash() {
     assert_eq!(rows[1]["requests"], 0);
     assert_eq!(rows[1]["miss_ratio"], 0.0);
 }
+
+#[test]
+fn compare_gives_a_document_for_each_cache_with_the_settings_that_it_has() {
+    let shape = [
+        "compare",
+        "zipf:count=3000,span=16MiB,bs=4k,read=70%",
+        "--set",
+        "cache.device=ram",
+        "--set",
+        "cache.size=4MiB",
+        "--set",
+        "disk.size=1GiB",
+    ];
+    let caches = ["--cache", "nandscape,flashcache,none", "--set", "cache.fallow_delay=60s", "--json"];
+    let documents = json(&[&shape[..], &caches].concat());
+    let documents = documents.as_array().unwrap();
+    let presets: Vec<&Value> = documents.iter().map(|document| &document["cache"]["preset"]).collect();
+    assert_eq!(presets[..2], ["nandscape", "flashcache"]);
+    let delay = |at: usize| &documents[at]["config"]["cache"]["fallow_delay"];
+    assert_eq!((delay(0), delay(1)), (&Value::Null, &Value::from("60s")));
+    for document in &documents[..2] {
+        let cache = &document["cache"];
+        assert_eq!((&cache["device"], &cache["slots"]), (&Value::from("ram"), &Value::from(1024)));
+        let (hits, reads) = (&cache["counters"]["read_hits"], &cache["counters"]["reads"]);
+        assert!(hits.as_u64().unwrap() > 100 && reads.as_u64().unwrap() > 2000, "{hits} of {reads}");
+        assert!(cache["read_hit_ratio"].as_f64().unwrap() > 0.05);
+    }
+    let alone = &documents[2];
+    assert_eq!(alone["config"]["cache"]["preset"], "none");
+    assert_eq!(alone["host"]["writes"], documents[0]["host"]["writes"], "the same workload");
+    let table = run(&[&shape[..], &["--cache", "nandscape,none"]].concat());
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(
+        table.contains("nandscape: write-back, 1,024 slots of 4 KiB on ram")
+            && table.contains("none, article-hdd")
+    );
+    for (extra, wanted) in [
+        (&["--cache", "nandscape,bcach"][..], &["'bcach'", "did you mean 'bcache'"][..]),
+        (&["--cache", "nandscape", "--set", "cache.fallow_delay=1s"], &["cache.fallow_delay", "'idle-age'"]),
+        (&["--cache", "nandscape,flashcache", "--set", "cache.nope=1"], &["cache.nope", "known keys"]),
+        (&["--cache", "nandscape", "--set", "disk.presset=x"], &["disk.presset", "did you mean 'preset'"]),
+        (&["--cache", "nandscape", "--set", "cash.size=1"], &["cash", "did you mean 'cache'"]),
+    ] {
+        fails(&[&shape[..], extra].concat(), 2, wanted);
+    }
+}

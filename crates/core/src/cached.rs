@@ -76,8 +76,9 @@ impl CacheReport {
 
 /// What can be asked of a cache that is served.
 pub trait CacheControl {
-    /// Commands from now on follow another mode, by its name. The error says what was expected.
-    fn set_mode(&mut self, mode: &str) -> Result<(), String>;
+    /// Commands from now on follow other settings, by key: the mode, and the policies with their parameters. The error says what was expected, and
+    /// then nothing has changed.
+    fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), String>;
 
     /// Writes dirty blocks to their disks, at most so many, and gives how many there were.
     fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String>;

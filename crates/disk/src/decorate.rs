@@ -5,10 +5,12 @@ mod failing;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use cut::{Cut, Fate};
 pub use failing::{Failing, Fault, When};
 pub use shared::Shared;
+pub use told::{Tell, Told};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -77,6 +77,7 @@ impl Collector for Scrape {
         flash(stat, &mut families)?;
         space(stat, &mut families)?;
         times(stat, &mut families)?;
+        cache(stat, &mut families)?;
         trouble(stat, &mut families)
     }
 }
@@ -215,6 +216,32 @@ fn times(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         ("lateness", "How much later than the model's completion answers were"),
         Some(&Unit::Seconds),
         quantiles(&pace.late_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
+    )
+}
+
+/// A cache that is served, of which the document holds whatever it counts.
+fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
+    let Some(cache) = &stat.cached else { return Ok(()) };
+    let numbers = |key: &str| {
+        let numbers = cache[key].as_object().into_iter().flatten();
+        numbers.filter_map(|(name, value)| Some((name.as_str(), value.as_u64()?))).collect::<Vec<_>>()
+    };
+    let events = numbers("counters").into_iter().map(|(event, count)| (vec![("event", event)], count));
+    out.counters(("cache_events", "What a cache counted, by its names in the stat document"), None, events)?;
+    let gauges = numbers("gauges").into_iter().map(|(gauge, value)| (vec![("gauge", gauge)], value as f64));
+    out.gauges(("cache_state", "How a cache stands, by its names in the stat document"), None, gauges)?;
+    let volumes = cache["volumes"].as_array().into_iter().flatten().flat_map(|volume| {
+        let name = volume["name"].as_str().unwrap_or_default();
+        [("cached", "blocks"), ("dirty", "dirty_blocks")].map(|(state, key)| {
+            (vec![("volume", name), ("state", state)], volume[key].as_f64().unwrap_or_default())
+        })
+    });
+    out.gauges(("cache_volume_blocks", "Blocks of a volume in a cache"), None, volumes)?;
+    let is_degraded = cache["health"].as_str() != Some("normal");
+    out.gauges(
+        ("cache_degraded", "1 if the cache device is used no more, or something is lost"),
+        None,
+        [(vec![], f64::from(u8::from(is_degraded)))],
     )
 }
 

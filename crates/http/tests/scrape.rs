@@ -103,6 +103,33 @@ fn a_scrape_is_open_metrics_and_agrees_with_the_stat_document() {
 }
 
 #[test]
+fn a_cache_is_scraped_by_its_names_in_the_stat_document() {
+    let cached = serde_json::json!({
+        "counters": { "read_hits": 7, "bypass": { "bytes": [1] } },
+        "gauges": { "dirty": 3 },
+        "volumes": [{ "name": "data", "blocks": 9, "dirty_blocks": 3 }],
+        "health": "degraded",
+    });
+    let source = move || Stat { cached: Some(cached.clone()), ..Stat::default() };
+    let http = Http::start("127.0.0.1:0".parse().unwrap(), false, Arc::new(source)).unwrap();
+    let (samples, families) = parse(&get(http.addr(), "/metrics").1);
+    for (name, value) in [
+        ("nandscape_cache_events_total{event=\"read_hits\"}", 7.0),
+        ("nandscape_cache_state{gauge=\"dirty\"}", 3.0),
+        ("nandscape_cache_volume_blocks{volume=\"data\",state=\"cached\"}", 9.0),
+        ("nandscape_cache_volume_blocks{volume=\"data\",state=\"dirty\"}", 3.0),
+        ("nandscape_cache_degraded", 1.0),
+    ] {
+        assert_eq!(samples.get(name), Some(&value), "{name} in {samples:?}");
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md");
+    let documented = std::fs::read_to_string(path).unwrap();
+    for family in families.iter().filter(|family| family.contains("_cache_")) {
+        assert!(documented.contains(&format!("`{family}`")), "{family} is not in docs/serving.md");
+    }
+}
+
+#[test]
 fn the_stat_document_is_served_and_other_paths_and_addresses_are_not() {
     let (_, http) = server(Clock::free());
     let (head, body) = get(http.addr(), "/stat.json");

@@ -48,9 +48,15 @@ pub const ENTRY: Entry = Entry {
             },
             Param {
                 name: "rate_idle",
-                summary: "time without a request after which there is no limit to the rate; 0s: never",
+                summary: "time without a request after which the rate is rate_idle_max; 0s: never",
                 kind: ParamKind::Time,
                 default: "30s",
+            },
+            Param {
+                name: "rate_idle_max",
+                summary: "the rate while no requests come, in bytes a second; absent: no limit, as published",
+                kind: ParamKind::Size { min: 1, max: 1 << 50 },
+                default: "",
             },
             Param {
                 name: "rate_batch",
@@ -78,6 +84,7 @@ pub const ENTRY: Entry = Entry {
             update: params.time_ns("rate_update"),
             bounds: [min, max],
             idle: params.time_ns("rate_idle"),
+            idle_rate: params.get("rate_idle_max").map(|_| params.size("rate_idle_max") as f64 / block),
             batch: params.int32("rate_batch"),
             rate: min,
             integral: 0.0,
@@ -106,6 +113,8 @@ struct PiRate {
     /// Lowest and highest rate, in blocks a second.
     bounds: [f64; 2],
     idle: u64,
+    /// Blocks a second while no requests come; `None`: no limit.
+    idle_rate: Option<f64>,
     batch: u32,
     /// Blocks a second.
     rate: f64,
@@ -134,11 +143,12 @@ impl PiRate {
     }
 
     /// Accounts for what was begun since the last time.
-    fn charge(&mut self, view: &View) {
+    fn charge(&mut self, view: &View, is_idle: bool) {
         let begun = view.started - self.charged;
         self.charged = view.started;
         if begun > 0 {
-            let took = (begun as f64 / self.rate * 1e9) as u64;
+            let rate = self.idle_rate.filter(|_| is_idle).unwrap_or(self.rate);
+            let took = (begun as f64 / rate * 1e9) as u64;
             let next = self.next.0.saturating_add(took);
             self.next = SimTime(next.clamp(view.at.0.saturating_sub(BEHIND_NS), view.at.0 + AHEAD_NS));
         }
@@ -147,7 +157,8 @@ impl PiRate {
 
 impl Cleaning for PiRate {
     fn plan(&mut self, view: &View) -> Plan {
-        self.charge(view);
+        let is_idle = self.idle > 0 && view.at.since(view.last_request).0 >= self.idle;
+        self.charge(view, is_idle);
         let left = view.dirty.saturating_sub(view.cleaning);
         if view.at >= self.update_at {
             self.control(view);
@@ -158,11 +169,11 @@ impl Cleaning for PiRate {
             self.next = self.next.max(view.at);
             return Plan { again: (self.integral > 0.0).then_some(self.update_at), ..Plan::NONE };
         }
-        let is_idle = self.idle > 0 && view.at.since(view.last_request).0 >= self.idle;
         if is_idle {
-            self.next = view.at;
+            // What was not used of the rate is not saved up.
+            self.next = if self.idle_rate.is_some() { self.next.max(view.at) } else { view.at };
         }
-        let is_due = is_idle || view.at >= self.next;
+        let is_due = view.at >= self.next;
         let room = self.batch.saturating_sub(view.cleaning);
         let again = if is_due { self.update_at } else { self.next.min(self.update_at) };
         Plan { again: Some(again), ..Plan::of(if is_due { left.min(room) } else { 0 }, Order::Disk) }

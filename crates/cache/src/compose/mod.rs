@@ -38,6 +38,10 @@ pub enum ComposeError {
     Cache(#[from] CacheError),
 }
 
+fn named(key: &str, name: &str) -> std::iter::Once<(String, String)> {
+    std::iter::once((key.to_owned(), name.to_owned()))
+}
+
 /// A policy by name, with what was typed for it.
 #[derive(Clone, Debug)]
 struct Member {
@@ -170,17 +174,29 @@ impl Design {
                 put("cluster", nandscape_core::units::format_bytes(bytes));
             }
         }
-        put("eviction", self.eviction.info().name.to_owned());
-        self.eviction.params().iter().for_each(|(key, value)| put(key, value.to_owned()));
-        put("admission", self.admission.name.clone());
-        self.admission.typed.iter().for_each(|(key, value)| put(key, value.clone()));
-        put("cleaning", self.cleaning.clone());
-        let cleaning = self.cleanings.iter().flat_map(|member| member.typed.clone());
-        for (key, value) in cleaning.collect::<Typed>() {
-            put(&key, value);
-        }
-        put("metadata", self.metadata.to_owned());
+        out.extend(self.of_eviction());
+        out.extend(self.of_admission());
+        out.extend(self.of_cleaning());
+        out.push(("metadata".to_owned(), self.metadata.to_owned()));
         out
+    }
+
+    /// Of the settings those of the eviction policy.
+    pub fn of_eviction(&self) -> Vec<(String, String)> {
+        let params = self.eviction.params();
+        let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        named("eviction", self.eviction.info().name).chain(params).collect()
+    }
+
+    /// Of the settings those of the admission policies.
+    pub fn of_admission(&self) -> Vec<(String, String)> {
+        named("admission", &self.admission.name).chain(self.admission.typed.clone()).collect()
+    }
+
+    /// Of the settings those of the cleaning policies.
+    pub fn of_cleaning(&self) -> Vec<(String, String)> {
+        let typed = self.cleanings.iter().flat_map(|member| member.typed.clone());
+        named("cleaning", &self.cleaning).chain(typed.collect::<Typed>()).collect()
     }
 
     /// Names of the cleaning policies.
@@ -298,9 +314,16 @@ impl Design {
         let cleanings = cleanings.filter(|info| self.cleaning_names().any(|name| name == info.name));
         let infos = [KEYS, *self.eviction.info()].into_iter().chain(admissions).chain(cleanings);
         let known = infos.chain([cleaning::CAPS]).flat_map(|info| info.params).map(|param| param.name);
+        let evictions = crate::eviction::EVICTIONS.iter();
+        let all = evictions.chain(crate::admission::ADMISSIONS.iter().map(|entry| &entry.info));
+        let mut all = all.chain(cleaning::CLEANINGS.iter().map(|entry| &entry.info));
+        let other = all.find(|info| info.params.iter().any(|param| param.name == key));
+        let other = other.map_or_else(String::new, |info| {
+            format!(", which does not have '{}', whose key it is", info.name)
+        });
         ParamError::UnknownKey {
             key: format!("{}{key}", self.prefix),
-            owner: format!("a cache of preset {}", self.preset.info.name),
+            owner: format!("a cache of preset {}{other}", self.preset.info.name),
             known: known.collect::<Vec<_>>().join(", "),
         }
     }

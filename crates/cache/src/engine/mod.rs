@@ -38,6 +38,7 @@ mod slots;
 mod standing;
 mod steps;
 mod subsystem;
+mod switch;
 mod volumes;
 mod write;
 

@@ -42,7 +42,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn moves(&self) -> (u64, u64) {
+    pub(super) fn moves(&self) -> (u64, u64) {
         let moves = self.policies.iter().map(Eviction::moves);
         moves.fold((0, 0), |sum, moves| (sum.0 + moves.0, sum.1 + moves.1))
     }

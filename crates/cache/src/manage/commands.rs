@@ -1,14 +1,16 @@
 //! The commands.
 
-use super::copying::copy_out;
+use super::copying::{copy_out, copy_tail};
+use super::fingerprint::first_byte;
 use super::held::rewrite;
 use super::stamp::{Stamp, judge};
 use super::{Beside, Change, Disk, DiskState, Held, ManageError, Mark, Progress, Verdict};
-use super::{change_root, fingerprint, look};
-use crate::metadata::{self, Area, Entry, MetadataError, Superblock, VOLUMES_MAX, Volume};
+use super::{change_root, fingerprint, look, watch};
+use crate::metadata::{self, Area, Entry, Lost, MetadataError, Superblock, VOLUMES_MAX, Volume};
 use nandscape_core::StoreError;
 
-/// Makes an empty cache. One that is there is refused unless it is to be replaced, with all that it holds. A cut leaves no cache, if not the one before it.
+/// Makes an empty cache. One that is there, or anything else, is refused unless it is to be replaced, with all that it holds. A cut leaves no cache, if not the one
+/// before it.
 pub fn create(
     fast: &mut dyn Area,
     kind: &str,
@@ -19,7 +21,11 @@ pub fn create(
         match look(fast) {
             Err(ManageError::Metadata(
                 MetadataError::Absent | MetadataError::TooSmall { .. } | MetadataError::Superblock { .. },
-            )) => {}
+            )) => {
+                if let Some(offset) = first_byte(fast).map_err(ManageError::Fast)? {
+                    return Err(ManageError::NotBlank { offset });
+                }
+            }
             Err(error) => return Err(error),
             Ok(held) => {
                 let dirty_bytes = held.usage(None).dirty_bytes;
@@ -116,27 +122,45 @@ pub fn set(fast: &mut dyn Area, settings: &str) -> Result<(), ManageError> {
     change_root(fast, |superblock| settings.clone_into(&mut superblock.settings))
 }
 
-/// Takes the size that a disk has now, after it grew or shrank.
+/// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it; what is cached beyond is dropped.
 pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64), ManageError> {
     let held = look(fast)?;
     let volume = volume_of(&held.superblock, id)?.clone();
-    let (bytes, needed) = (disk.capacity_bytes(), held.end(id));
+    let slow = |source| ManageError::Disk { volume: id, source };
+    let (old, bytes) = (volume.bytes, disk.capacity_bytes());
+    changed(&held, disk, id)?;
+    if old == bytes {
+        return Ok((old, bytes));
+    }
+    let needed = held.certain(id).map(|range| range.offset + range.len).max().unwrap_or(0);
     if bytes < needed {
         return Err(ManageError::TooSmall { volume: id, bytes, needed });
     }
-    let state = state(disk, &volume.uuid).map_err(|source| ManageError::Disk { volume: id, source })?;
+    let end = old.min(bytes);
+    if bytes > old {
+        // A sub-block in which the disk ended has what nobody wrote after that end.
+        copy_tail(&held, fast, id, disk)?;
+    }
+    let reaches_past = |entry: &Entry| entry.key.volume() == id && held.within(entry, end) != entry.valid;
+    if held.entries.iter().any(|(_, entry)| reaches_past(entry)) {
+        rewrite(fast, |entry| {
+            let within = if entry.key.volume() == id { held.within(&entry, end) } else { u16::MAX };
+            Some(Entry { valid: entry.valid & within, dirty: entry.dirty & within, ..entry })
+        })?;
+    }
+    let state = state(disk, &volume.uuid).map_err(slow)?;
     // Changing the size of a disk changes the time of its last change as well, so there is nothing to compare with.
     let session = Stamp::decode(&volume.stamp).session;
     let mark =
         Mark { cache: held.superblock.uuid, volume: volume.uuid, session: session + 1, closed: Some(state) };
-    disk.put_mark(Some(&mark)).map_err(|source| ManageError::Disk { volume: id, source })?;
+    disk.put_mark(Some(&mark)).map_err(slow)?;
     change_root(fast, |superblock| {
         for volume in superblock.volumes.iter_mut().filter(|volume| volume.id == id) {
             volume.bytes = bytes;
             volume.stamp = Stamp { session: session + 1, digest: state.digest() }.encode();
         }
     })?;
-    Ok((volume.bytes, bytes))
+    Ok((old, bytes))
 }
 
 /// Writes all dirty blocks of these volumes to their disks; they stay cached.
@@ -166,8 +190,8 @@ fn copy_to_disks(
     let all: u64 = disks.iter().map(|(id, _)| bytes(*id)).sum();
     let mut before = 0;
     for (id, disk) in disks.iter_mut() {
-        begin(fast, *disk, *id)?;
-        copy_out(held, fast, *id, *disk, &mut |done, _| progress(before + done, all))?;
+        begin(fast, *disk, *id, &held.dirty_or_doubted(*id))?;
+        copy_out(held, fast, *id, *disk, true, &mut |done, _| progress(before + done, all))?;
         before += bytes(*id);
     }
     Ok(())
@@ -180,10 +204,12 @@ pub fn salvage(
     id: u16,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?;
-    volume_of(&held.superblock, id)?;
-    copy_to_disks(&held, fast, &mut [(id, &mut *disk)], progress)?;
+    let held = look(fast)?.certain_only();
+    changed(&held, disk, id)?;
+    // No session: until its blocks have left the cache, the disk has to count as one that was used without it.
+    copy_out(&held, fast, id, disk, false, progress)?;
     forget(fast, id)?;
+    begin(fast, disk, id, &[])?;
     end(fast, disk, id)
 }
 
@@ -194,9 +220,9 @@ pub fn copy_dirty(
     id: u16,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?;
+    let held = look(fast)?.certain_only();
     volume_of(&held.superblock, id)?;
-    copy_out(&held, fast, id, target, progress)
+    copy_out(&held, fast, id, target, false, progress)
 }
 
 /// Drops all blocks of a volume from the cache, dirty ones too.
@@ -210,12 +236,25 @@ pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, Manag
     let slow = |source| ManageError::Disk { volume: id, source };
     let state = state(disk, &volume.uuid).map_err(slow)?;
     let (beside, alive) = (disk.beside().map_err(slow)?, disk.alive_ns().map_err(slow)?);
-    Ok(judge(&held.superblock.uuid, volume, beside, &state, alive))
+    let session = Stamp::decode(&volume.stamp).session;
+    let watched = watch::is_same(held, disk, volume, session).map_err(slow)?;
+    Ok(judge(&held.superblock.uuid, volume, beside, &state, alive, watched))
+}
+
+/// The disk of another volume, or of another cache, is an error. If not, gives how the disk has changed.
+fn changed(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
+    match check(held, disk, id)? {
+        Verdict::Changed(change @ Change::OtherCache { .. }) => {
+            Err(ManageError::WrongDisk { volume: id, change })
+        }
+        Verdict::Changed(change) => Ok(Some(change)),
+        Verdict::Same | Verdict::Unknown => Ok(None),
+    }
 }
 
 /// A changed disk is an error if there is anything that it does not have.
 fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
-    let Verdict::Changed(change) = check(held, disk, id)? else { return Ok(None) };
+    let Some(change) = changed(held, disk, id)? else { return Ok(None) };
     match held.certain_bytes(id) {
         0 => Ok(Some(change)),
         dirty_bytes => Err(ManageError::Changed { volume: id, change, dirty_bytes }),
@@ -231,21 +270,22 @@ pub fn take_up(
     trust: bool,
 ) -> Result<Option<Change>, ManageError> {
     let held = look(fast)?;
-    let change = if trust { None } else { judged(&held, disk, id)? };
+    let change = if trust { changed(&held, disk, id).map(|_| None) } else { judged(&held, disk, id) }?;
     if change.is_some() && held.usage(Some(id)).blocks != 0 {
         forget(fast, id)?;
     }
-    begin(fast, disk, id)?;
+    begin(fast, disk, id, &[])?;
     Ok(change)
 }
 
-/// The cache may write to the disk from now on.
-pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(), ManageError> {
+/// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of.
+pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost]) -> Result<(), ManageError> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
     let session = Stamp::decode(&volume.stamp).session + 1;
     let mark = Mark { cache: superblock.uuid, volume: volume.uuid, session, closed: None };
     disk.put_mark(Some(&mark)).map_err(|source| ManageError::Disk { volume: id, source })?;
+    watch::begin(fast, &superblock, disk, volume, session, writes).map_err(ManageError::Fast)?;
     stamp(fast, id, Stamp { session, digest: 0 })
 }
 

@@ -1,7 +1,7 @@
 //! Dirty data from the slots to a disk or a file.
 
 use super::{Disk, Held, ManageError, Progress};
-use crate::metadata::Area;
+use crate::metadata::{Area, sub_bytes};
 
 /// Bytes of one write at most.
 const RUN_MAX: u64 = 1 << 20;
@@ -31,12 +31,31 @@ fn pieces(held: &Held, volume: u16) -> Vec<Piece> {
     pieces
 }
 
-/// Copies all dirty data of a volume to the same offsets of `target`, neighbours together, and flushes it.
+/// Copies the sub-block in which a volume ends, if it is dirty and ends only beyond.
+pub(super) fn copy_tail(
+    held: &Held,
+    fast: &mut dyn Area,
+    volume: u16,
+    disk: &mut dyn Disk,
+) -> Result<(), ManageError> {
+    let sub = u64::from(sub_bytes(held.superblock.shape.block_bytes));
+    let slow = |source| ManageError::Disk { volume, source };
+    for piece in pieces(held, volume).iter().filter(|piece| piece.len < sub) {
+        let mut bytes = vec![0; piece.len as usize];
+        fast.read(piece.at, &mut bytes).map_err(ManageError::Fast)?;
+        disk.write(piece.offset, &bytes).map_err(slow)?;
+        disk.flush().map_err(slow)?;
+    }
+    Ok(())
+}
+
+/// Copies all dirty data of a volume to the same offsets of `target`, neighbours together, and flushes it. `is_session`: it is the volume's disk, and shows it.
 pub(super) fn copy_out(
     held: &Held,
     fast: &mut dyn Area,
     volume: u16,
     target: &mut dyn Disk,
+    is_session: bool,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
     let pieces = pieces(held, volume);
@@ -58,7 +77,9 @@ pub(super) fn copy_out(
             target.write(start, &bytes).map_err(slow)?;
             done += bytes.len() as u64;
             bytes.clear();
-            target.sign_of_life().map_err(slow)?;
+            if is_session {
+                target.sign_of_life().map_err(slow)?;
+            }
             progress(done, all);
         }
     }

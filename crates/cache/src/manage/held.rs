@@ -1,8 +1,8 @@
 //! What a cache holds, read and changed without its engine.
 
-use super::ManageError;
+use super::{ManageError, watch};
 use crate::metadata::{
-    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Write, apply, dirty_of,
+    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Write, apply, dirty_of, sub_bytes,
 };
 use std::collections::BTreeSet;
 
@@ -17,6 +17,8 @@ pub struct Held {
     pub entries: Vec<(u32, Entry)>,
     /// Of these, slots that count as dirty only because the disk may be newer.
     pub doubted: BTreeSet<u32>,
+    /// What is known of the disks of sessions that were cut short.
+    pub(super) watched: Vec<watch::Record>,
 }
 
 /// How much of a cache a volume has.
@@ -35,7 +37,8 @@ pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
     let Opened { superblock, found, .. } = metadata::open(fast)?;
     let superblock = superblock.ok_or(metadata::MetadataError::Absent)?;
     let doubted = found.doubted.into_iter().collect();
-    Ok(Held { superblock, report: found.report, entries: found.entries, doubted })
+    let watched = watch::read(fast, &superblock).map_err(ManageError::Fast)?;
+    Ok(Held { superblock, report: found.report, entries: found.entries, doubted, watched })
 }
 
 impl Held {
@@ -51,24 +54,43 @@ impl Held {
         usage
     }
 
-    /// Bytes that the disk of a volume certainly does not have.
-    pub fn certain_bytes(&self, volume: u16) -> u64 {
-        let of_it = |slot: &u32, entry: &Entry| entry.key.volume() == volume && !self.doubted.contains(slot);
-        let entries = self.entries.iter().filter(|(slot, entry)| of_it(slot, entry));
-        entries.flat_map(|(_, entry)| self.ranges(entry)).map(|range| range.len).sum()
+    /// Ranges that the disk of a volume certainly does not have, in any order.
+    pub(super) fn certain(&self, volume: u16) -> impl Iterator<Item = Lost> + '_ {
+        let is_certain =
+            move |slot: &u32, entry: &Entry| entry.key.volume() == volume && !self.doubted.contains(slot);
+        let entries = self.entries.iter().filter(move |(slot, entry)| is_certain(slot, entry));
+        entries.flat_map(|(_, entry)| self.ranges(entry))
     }
 
-    /// Ranges of the volume that its disk does not have, in order.
+    /// Bytes of these.
+    pub fn certain_bytes(&self, volume: u16) -> u64 {
+        self.certain(volume).map(|range| range.len).sum()
+    }
+
+    /// Ranges of the volume that its disk certainly does not have, in order.
     pub fn dirty(&self, volume: u16) -> Vec<Lost> {
+        metadata::merged(self.certain(volume).collect())
+    }
+
+    /// Ranges that may be written to the disk of the volume when it is cleaned.
+    pub(super) fn dirty_or_doubted(&self, volume: u16) -> Vec<Lost> {
         let of_it = self.entries.iter().map(|(_, entry)| entry).filter(|entry| entry.key.volume() == volume);
         metadata::merged(of_it.flat_map(|entry| self.ranges(entry)).collect())
     }
 
-    /// The last byte that is cached of a volume, and one more.
-    pub fn end(&self, volume: u16) -> u64 {
-        let of_it = self.entries.iter().map(|(_, entry)| entry.key).filter(|key| key.volume() == volume);
-        // A block may reach past the end of the disk.
-        of_it.map(|key| key.block() * u64::from(self.superblock.shape.block_bytes) + 1).max().unwrap_or(0)
+    /// Without what counts as dirty only because the disk may be newer.
+    #[must_use]
+    pub(super) fn certain_only(mut self) -> Self {
+        self.entries.retain(|(slot, _)| !self.doubted.contains(slot));
+        self
+    }
+
+    /// Valid sub-blocks of an entry that end at `end` or before.
+    pub(super) fn within(&self, entry: &Entry, end: u64) -> u16 {
+        let block = u64::from(self.superblock.shape.block_bytes);
+        let room = end.saturating_sub(entry.key.block().saturating_mul(block));
+        let whole = room / u64::from(sub_bytes(self.superblock.shape.block_bytes));
+        if whole >= 16 { entry.valid } else { entry.valid & ((1 << whole) - 1) }
     }
 
     /// Dirty ranges of an entry, no further than its volume.

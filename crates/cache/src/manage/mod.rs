@@ -13,6 +13,7 @@ mod held;
 pub mod stamp;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use commands::{
     Attach, attach, begin, check, clean, copy_dirty, create, detach, end, forget, free_id, remove, resize,
@@ -21,6 +22,7 @@ pub use commands::{
 pub use fingerprint::fingerprint;
 pub use held::{Held, Usage, change_root, look};
 pub use stamp::{Beside, Change, DiskState, Mark, Verdict};
+pub use watch::Watch;
 
 use crate::metadata::{Area, MetadataError};
 use nandscape_core::StoreError;
@@ -53,6 +55,22 @@ pub enum ManageError {
         volumes: usize,
         /// Dirty bytes.
         dirty_bytes: u64,
+    },
+    /// Something else is there.
+    #[error(
+        "something is there already, at byte {offset}, such as a file system: expected nothing but zeroes"
+    )]
+    NotBlank {
+        /// First byte that is not zero, of those looked at.
+        offset: u64,
+    },
+    /// The disk of another volume or cache.
+    #[error("not the disk of volume {volume}: {change}")]
+    WrongDisk {
+        /// The volume.
+        volume: u16,
+        /// Whose it is.
+        change: Change,
     },
     /// The superblock has no more room.
     #[error("{count} volumes: expected at most {max}")]
@@ -105,6 +123,20 @@ pub enum ManageError {
         /// End of the last cached block.
         needed: u64,
     },
+}
+
+impl ManageError {
+    /// The number of the volume that it is about.
+    pub const fn volume(&self) -> Option<u16> {
+        match self {
+            Self::Disk { volume, .. }
+            | Self::WrongDisk { volume, .. }
+            | Self::Changed { volume, .. }
+            | Self::TooSmall { volume, .. }
+            | Self::NoVolume(volume) => Some(*volume),
+            _ => None,
+        }
+    }
 }
 
 /// A disk as commands see it.

@@ -225,13 +225,15 @@ pub enum Verdict {
 
 /// Compares both stamps and the disk.
 ///
-/// `alive_ns`: the last sign of life of the session that is open.
+/// `alive_ns`: the last sign of life of the session that is open. `watched`: whether the places of the disk to which it has not written hold what they held then
+/// ([`super::Watch`]), if that is known.
 pub fn judge(
     cache: &[u8; 16],
     volume: &Volume,
     beside: Beside,
     state: &DiskState,
     alive_ns: Option<u64>,
+    watched: Option<bool>,
 ) -> Verdict {
     let stamp = Stamp::decode(&volume.stamp);
     let mark = match beside {
@@ -264,11 +266,11 @@ pub fn judge(
         Some(Mark { session, closed: None, .. })
             if session == stamp.session || session == stamp.session + 1 =>
         {
-            still_open(state, alive_ns)
+            still_open(state, alive_ns, watched)
         }
         Some(mark) => Verdict::Changed(Change::Session { disk: mark.session, cache: stamp.session }),
         None if is_closed => same_as(stamp.digest, None, state),
-        None if beside == Beside::NoPlace => Verdict::Unknown,
+        None if beside == Beside::NoPlace => still_open(state, None, watched),
         None => Verdict::Changed(Change::NoMark),
     }
 }
@@ -285,11 +287,13 @@ fn same_as(digest: u64, closed: Option<DiskState>, state: &DiskState) -> Verdict
     })
 }
 
-fn still_open(state: &DiskState, alive_ns: Option<u64>) -> Verdict {
+fn still_open(state: &DiskState, alive_ns: Option<u64>, watched: Option<bool>) -> Verdict {
     match alive_ns {
         Some(alive_ns) if state.changed_ns > alive_ns.saturating_add(TOLERANCE_NS) => {
             Verdict::Changed(Change::Written { at_ns: state.changed_ns, left_ns: alive_ns })
         }
+        _ if watched == Some(false) => Verdict::Changed(Change::Content),
+        _ if watched == Some(true) => Verdict::Same,
         Some(_) if state.changed_ns != 0 => Verdict::Same,
         _ => Verdict::Unknown,
     }
@@ -349,29 +353,29 @@ mod tests {
             (mark(4, Some(later)), volume(4, Some(later)), later),
         ];
         for (at, (mark, volume, state)) in steps.into_iter().enumerate() {
-            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &state, Some(9_000_000_000));
+            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &state, Some(9_000_000_000), None);
             assert_eq!(verdict, Verdict::Same, "step {at}");
             // The same with a strange write afterwards, which shows in the time or, where there is none, in the content.
             let strange = DiskState { changed_ns: 60_000_000_000, fingerprint: 79, ..state };
-            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &strange, Some(9_000_000_000));
+            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &strange, Some(9_000_000_000), None);
             assert!(matches!(verdict, Verdict::Changed(_)), "step {at}: {verdict:?}");
         }
     }
 
     #[test]
     fn copies_of_either_side_from_an_earlier_time_are_told() {
-        let earlier = judge(&CACHE, &volume(4, None), Beside::Mark(mark(3, Some(LEFT))), &LEFT, None);
+        let earlier = judge(&CACHE, &volume(4, None), Beside::Mark(mark(3, Some(LEFT))), &LEFT, None, None);
         assert_eq!(earlier, Verdict::Changed(Change::Session { disk: 3, cache: 4 }), "the disk");
         let later = DiskState { changed_ns: 9_000_000_000, ..LEFT };
-        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(4, None)), &later, None);
+        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(4, None)), &later, None, None);
         assert!(matches!(old, Verdict::Changed(_)), "the cache: {old:?}");
-        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(7, Some(LEFT))), &LEFT, None);
+        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(7, Some(LEFT))), &LEFT, None, None);
         assert_eq!(old, Verdict::Changed(Change::Session { disk: 7, cache: 3 }));
     }
 
     #[test]
     fn what_cannot_be_told_is_not_called_the_same() {
-        let judged = |volume: &Volume, beside| judge(&CACHE, volume, beside, &LEFT, None);
+        let judged = |volume: &Volume, beside| judge(&CACHE, volume, beside, &LEFT, None, None);
         assert_eq!(judged(&volume(4, None), Beside::NoPlace), Verdict::Unknown);
         assert_eq!(judged(&volume(4, Some(LEFT)), Beside::NoPlace), Verdict::Same);
         assert_eq!(judged(&volume(4, None), Beside::Nothing), Verdict::Changed(Change::NoMark));
@@ -385,8 +389,16 @@ mod tests {
         for session in [4, 5] {
             let beside = Beside::Mark(mark(session, None));
             let alive = Some(LEFT.changed_ns);
-            assert_eq!(judge(&CACHE, &volume(4, None), beside, &LEFT, alive), Verdict::Same, "{session}");
-            assert_eq!(judge(&CACHE, &volume(4, None), beside, &LEFT, None), Verdict::Unknown, "{session}");
+            assert_eq!(
+                judge(&CACHE, &volume(4, None), beside, &LEFT, alive, None),
+                Verdict::Same,
+                "{session}"
+            );
+            assert_eq!(
+                judge(&CACHE, &volume(4, None), beside, &LEFT, None, None),
+                Verdict::Unknown,
+                "{session}"
+            );
         }
         let other = Mark { cache: [8; 16], ..mark(4, Some(LEFT)) };
         let found = judged(&volume(4, Some(LEFT)), Beside::Mark(other));

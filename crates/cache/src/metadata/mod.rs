@@ -22,8 +22,8 @@ mod tests;
 
 pub use area::{Area, Sketch, StoreArea, apply};
 pub use report::{Found, Lost, Report};
-pub(crate) use report::{dirty_of, merged};
-pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume};
+pub(crate) use report::{dirty_of, merged, sub_bytes};
+pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume, WATCH_BYTES};
 
 /// Why metadata cannot be created or opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,6 +159,12 @@ pub fn bytes_for(kind: &str, setup: &Setup, slots: u32) -> Result<u64, MetadataE
     Ok(low)
 }
 
+// After what the cache was given, where there is room.
+fn watch(setup: &Setup, area: &dyn Area) -> u64 {
+    let at = setup.capacity_bytes.next_multiple_of(format::BLOCK as u64);
+    if at.saturating_add(WATCH_BYTES) <= area.capacity_bytes() { at } else { 0 }
+}
+
 /// Creates an empty cache. Until this is through there is none: the superblock comes last, and after a flush.
 pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, MetadataError> {
     let kind = find(kind)?;
@@ -171,10 +177,12 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         kind: kind.info.name.to_owned(),
         uuid: setup.uuid,
         generation: 1,
+        is_used: false,
         is_clean: false,
         removal: 0,
         sequence: 0,
         shape,
+        watch: watch(setup, area),
         settings: setup.settings.clone(),
         volumes: setup.volumes.clone(),
     };
@@ -218,13 +226,15 @@ pub fn open(area: &mut dyn Area) -> Result<Opened, MetadataError> {
     let (superblock, is_damaged) = Superblock::read(area)?;
     let mut opened = (find(&superblock.kind)?.open)(&superblock, area)?;
     opened.found.report.damaged_superblocks = u32::from(is_damaged);
+    opened.found.report.is_new = !superblock.is_used && !is_damaged;
     opened.superblock = Some(superblock);
     Ok(opened)
 }
 
 // The superblock of a cache that is in use from now on.
 fn running(superblock: &Superblock, sequence: u64) -> Superblock {
-    Superblock { generation: superblock.generation + 1, is_clean: false, sequence, ..superblock.clone() }
+    let generation = superblock.generation + 1;
+    Superblock { generation, is_used: true, is_clean: false, sequence, ..superblock.clone() }
 }
 
 // The superblock of a clean removal.

@@ -19,6 +19,8 @@ pub struct Lost {
 /// What an opening read, and in which state it found the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// Whether it was never used since it was made.
+    pub is_new: bool,
     /// Whether the cache had been removed cleanly.
     pub is_clean: bool,
     /// The last commit that counts; 0 for kinds without commits.
@@ -79,10 +81,15 @@ impl Found {
     }
 }
 
+/// Bytes of a sub-block.
+pub(crate) const fn sub_bytes(block_bytes: u32) -> u32 {
+    if block_bytes < 16 * 512 { 512 } else { block_bytes / 16 }
+}
+
 // The dirty sub-blocks of an entry.
 pub(crate) fn dirty_of(entry: &Entry, block_bytes: u32) -> impl Iterator<Item = Lost> + use<> {
     let Entry { key, dirty, .. } = *entry;
-    let len = u64::from((block_bytes / 16).max(512));
+    let len = u64::from(sub_bytes(block_bytes));
     let first = key.block() * u64::from(block_bytes);
     let range = move |bit: u64| Lost { volume: BlockKey::volume(key), offset: first + bit * len, len };
     (0..u64::from(block_bytes) / len).filter(move |bit| dirty >> bit & 1 == 1).map(range)
@@ -105,6 +112,9 @@ pub(crate) fn merged(mut ranges: Vec<Lost>) -> Vec<Lost> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_new {
+            return f.write_str("new: nothing has been cached yet");
+        }
         let how = if self.is_clean { "removed cleanly" } else { "not removed cleanly" };
         write!(f, "{how}; {} blocks cached, {} of them dirty; ", self.entries, self.dirty_entries)?;
         if self.doubted_entries != 0 {

@@ -10,7 +10,14 @@ const VOLUMES_AT: usize = 1536;
 const SETTINGS_AT: usize = 160;
 // The end of the numbers, in the first sector of any device; what begins a checksum of them alone.
 const HEAD_SUM_AT: usize = 116;
+// 1 until it is opened.
+const NEW_AT: usize = 132;
+// What is kept of the disks' places.
+const WATCH_AT: usize = 124;
 const VOLUME: usize = 64;
+
+/// Bytes of [`Superblock::watch`].
+pub const WATCH_BYTES: u64 = 2 * BLOCK as u64;
 
 /// Volumes that a superblock has room for.
 pub const VOLUMES_MAX: usize = (BLOCK - VOLUMES_AT) / VOLUME;
@@ -138,6 +145,8 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// Counts the changes of the superblock.
     pub generation: u64,
+    /// Whether it was ever opened to be used.
+    pub is_used: bool,
     /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal).
     pub is_clean: bool,
     /// The generation of the last clean removal, which the table of the removal carries. Changes of volumes and settings leave it as it is.
@@ -146,6 +155,8 @@ pub struct Superblock {
     pub sequence: u64,
     /// Where things lie.
     pub shape: Shape,
+    /// First byte of what is kept of the disks' places while the cache is open (8192 bytes); 0: nothing is.
+    pub watch: u64,
     /// How the cache is to be used, as text that metadata does not read (TOML).
     pub settings: String,
     /// What is attached.
@@ -194,6 +205,8 @@ impl Superblock {
         b[104..106].copy_from_slice(&(self.volumes.len() as u16).to_le_bytes());
         b[106..108].copy_from_slice(&(self.settings.len() as u16).to_le_bytes());
         b[108..116].copy_from_slice(&self.removal.to_le_bytes());
+        b[NEW_AT] = u8::from(!self.is_used);
+        b[WATCH_AT..WATCH_AT + 8].copy_from_slice(&self.watch.to_le_bytes());
         b[SETTINGS_AT..SETTINGS_AT + self.settings.len()].copy_from_slice(self.settings.as_bytes());
         for (volume, v) in self.volumes.iter().zip(b[VOLUMES_AT..].chunks_exact_mut(VOLUME)) {
             v[..16].copy_from_slice(&volume.uuid);
@@ -249,6 +262,11 @@ impl Superblock {
         if shape.end() > capacity {
             return Err(MetadataError::TooSmall { capacity, needed: shape.end() });
         }
+        let watch = u64_at(b, WATCH_AT);
+        let needed = if watch == 0 { 0 } else { watch.saturating_add(WATCH_BYTES) };
+        if needed > capacity {
+            return Err(MetadataError::TooSmall { capacity, needed });
+        }
         let text = |bytes: &[u8]| {
             String::from_utf8(bytes.to_vec())
                 .map_err(|_| MetadataError::Superblock { detail: "text that is not UTF-8".to_owned() })
@@ -263,10 +281,12 @@ impl Superblock {
             kind: text(kind)?,
             uuid: b[40..56].try_into().expect("16 bytes"),
             generation: u64_at(b, 24),
+            is_used: b[NEW_AT] == 0,
             is_clean: u32_at(b, 20) == 1,
             removal: u64_at(b, 108),
             sequence: u64_at(b, 32),
             shape,
+            watch,
             settings: text(&b[SETTINGS_AT..SETTINGS_AT + settings])?,
             volumes: b[VOLUMES_AT..].chunks_exact(VOLUME).take(volumes).map(volume).collect(),
         }))

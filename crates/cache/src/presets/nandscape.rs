@@ -18,7 +18,8 @@ pub(super) const PRESET: Preset = Preset {
     modes: &Mode::ALL,
     eviction: Choice::of("s3-fifo"),
     admission: &[Choice::of("sequential")],
-    cleaning: &[Choice::of("pi-rate")],
+    // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long.
+    cleaning: &[Choice { name: "pi-rate", params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB")] }],
     metadata: Choice::of("journal"),
     after_cut: AfterCut::Everything,
     quirks: Quirks::NONE,

@@ -94,7 +94,7 @@ pub struct CacheCleanArgs {
 /// Arguments of `cache set`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheSetArgs {
-    /// The cache. While it is served only the mode can be set, which then holds until the server ends.
+    /// The cache, served or not. What is set while it is served is in force at once, and written down when the server ends in good order.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// Keys, such as mode=write-through, eviction=lru or cutoff=4MiB.

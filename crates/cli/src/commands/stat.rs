@@ -1,5 +1,6 @@
 //! `nandscape stat`: what a running server counts and measures.
 
+mod cached;
 mod text;
 mod watch;
 

@@ -193,7 +193,7 @@ impl Controlled {
             },
             Ask::Snapshot { path } => self.take_snapshot(&path),
             Ask::CacheClean {} => self.clean_cache(),
-            Ask::CacheMode { mode } => self.with_cache(|cache, _| cache.set_mode(&mode).map(|()| None)),
+            Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(&settings).map(|()| None)),
             Ask::Shutdown {} => {
                 self.stop.request("asked to end over the control socket");
                 Answer::done()

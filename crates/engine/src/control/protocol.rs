@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A request: an object whose `do` says what.
@@ -28,10 +29,10 @@ pub enum Ask {
     },
     /// Writes all dirty blocks of a cache to their disks, and answers with how many there were.
     CacheClean {},
-    /// The cache follows another mode, until the server ends.
-    CacheMode {
-        /// Such as `write-through`.
-        mode: String,
+    /// The cache follows other settings from now on: its mode and policies.
+    CacheSet {
+        /// Keys and values, such as `mode` and `write-through`.
+        settings: BTreeMap<String, String>,
     },
     /// Ends the server as SIGTERM does.
     Shutdown {},

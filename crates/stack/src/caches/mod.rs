@@ -7,12 +7,12 @@ mod stat;
 
 pub use place::{DiskPlace, MARK_SUFFIX, Place, mark_of};
 pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
-pub use settings::{Named, Settings, is_name};
-pub use stat::{CacheStat, VolumeStat};
+pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
+pub use stat::{CacheStat, LostRange, VolumeStat};
 
 use nandscape_cache::compose::{ComposeError, Design, Typed};
-use nandscape_cache::manage::{self, Attach, Disk as _, Held, ManageError, Progress, Verdict};
-use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock};
+use nandscape_cache::manage::{self, Attach, Held, ManageError, Progress, Verdict};
+use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock, WATCH_BYTES};
 use nandscape_core::ParamError;
 pub use nandscape_files::FileError;
 use nandscape_files::{FileOptions, FileStore};
@@ -30,10 +30,12 @@ pub enum CacheFileError {
     #[error(transparent)]
     Param(#[from] ParamError),
     /// A command.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}{source}", path.display(), name.as_ref().map_or_else(String::new, |name| format!("{name}: ")))]
     Manage {
         /// The cache.
         path: PathBuf,
+        /// Name of the volume that it is about.
+        name: Option<String>,
         /// Why.
         #[source]
         source: ManageError,
@@ -87,6 +89,20 @@ pub enum CacheFileError {
         /// The mode.
         mode: &'static str,
     },
+    /// What is to be a cache is the disk of one.
+    #[error("{}: expected no disk of a cache, and beside it is the stamp file {}", path.display(), mark_of(path).display())]
+    IsDisk {
+        /// It.
+        path: PathBuf,
+    },
+    /// A disk that is used already.
+    #[error("{}: {what}: expected a disk of its own for each volume", path.display())]
+    Twice {
+        /// The disk.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
     /// The operating system.
     #[error("{}: {what}: {source}", path.display())]
     Io {
@@ -120,6 +136,17 @@ const CHANGEABLE: &[&str] = &["mode", "eviction", "admission", "cleaning", "part
 /// Keys that say where blocks lie.
 const FIXED: &[&str] = &["preset", "block", "size", "map", "ways", "cluster", "metadata"];
 
+/// Keys that say where blocks lie are refused.
+fn check_changeable(changes: &Typed, blocks: u64) -> Result<(), CacheFileError> {
+    match changes.keys().find(|key| FIXED.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            let allowed = CHANGEABLE.join(", ") + " and the parameters of policies";
+            Err(CacheFileError::Fixed { key: format!("cache.{key}"), blocks, allowed })
+        }
+    }
+}
+
 impl CacheFile {
     /// Makes an empty cache. A file that is not there is made with `bytes`; of one that is there, or a block device, `bytes` are used, or all.
     pub fn create(
@@ -129,6 +156,9 @@ impl CacheFile {
         replace: bool,
     ) -> Result<(Self, Superblock), CacheFileError> {
         let is_new = !path.try_exists().unwrap_or(true);
+        if !replace && mark_of(path).exists() {
+            return Err(CacheFileError::IsDisk { path: path.to_owned() });
+        }
         let store = match bytes {
             Some(bytes) if is_new => FileStore::create(path, bytes, FileOptions::default())?,
             _ => FileStore::open(path, FileOptions::default())?,
@@ -155,8 +185,18 @@ impl CacheFile {
             return Err(self.failed(source.into()));
         }
         let unit = self.fast.block_bytes().min(4096);
-        let setup = design.metadata_setup(bytes, unit, draw_uuid(self.fast.path())?, Vec::new());
-        let setup = setup.map_err(|source| self.failed(source.into()))?;
+        // What is kept of the disks lies after everything else.
+        let room = (bytes / 4096 * 4096).saturating_sub(WATCH_BYTES);
+        let setup = design.metadata_setup(room, unit, draw_uuid(self.fast.path())?, Vec::new());
+        let setup = setup.map_err(|source| {
+            let source = match source {
+                MetadataError::TooSmall { needed, .. } => {
+                    MetadataError::TooSmall { capacity: bytes, needed: needed + WATCH_BYTES }
+                }
+                source => source,
+            };
+            self.failed(source.into())
+        })?;
         if design.metadata == "none" {
             return Err(CacheFileError::KeepsNothing { kind: design.metadata });
         }
@@ -172,7 +212,12 @@ impl CacheFile {
     }
 
     fn failed(&self, source: ManageError) -> CacheFileError {
-        CacheFileError::Manage { path: self.fast.path().to_owned(), source }
+        let name = source.volume().and_then(|id| {
+            let (superblock, _) = Superblock::read(&mut self.fast.clone()).ok()?;
+            let settings = Settings::parse(self.fast.path(), &superblock.settings).ok()?;
+            Some(settings.volumes.get(&id)?.name.clone())
+        });
+        CacheFileError::Manage { path: self.fast.path().to_owned(), name, source }
     }
 
     /// Where it is.
@@ -208,7 +253,7 @@ impl CacheFile {
         let wrong =
             |expected: &str| CacheFileError::Name { name: name.to_owned(), expected: expected.to_owned() };
         if !is_name(name) {
-            return Err(wrong("1 to 32 letters, digits, '-', '_' and '.', the first one no '-' or '.'"));
+            return Err(wrong(NAME_EXPECTED));
         }
         if settings.id(name).is_ok() {
             return Err(wrong("one that no volume has"));
@@ -218,6 +263,7 @@ impl CacheFile {
             what: "open",
             source,
         })?;
+        self.check_alone(&settings, &path)?;
         let mut place = DiskPlace::open(&path, FileOptions::default())?;
         let id = manage::free_id(&held.superblock);
         settings.volumes.insert(id, Named { name: name.to_owned(), path });
@@ -225,6 +271,20 @@ impl CacheFile {
         let with = Attach { id, uuid, settings: settings.text(), replace };
         manage::attach(&mut self.fast, &mut place, &with).map_err(|source| self.failed(source))?;
         Ok(place.capacity_bytes())
+    }
+
+    /// A file may have several names.
+    fn check_alone(&self, settings: &Settings, disk: &Path) -> Result<(), CacheFileError> {
+        let Ok(own) = std::fs::metadata(disk) else { return Ok(()) };
+        let is_it = |path: &Path| std::fs::metadata(path).is_ok_and(|other| is_same_file(&own, &other));
+        let twice = |what: String| Err(CacheFileError::Twice { path: disk.to_owned(), what });
+        if is_it(self.path()) {
+            return twice("the cache itself".to_owned());
+        }
+        match settings.volumes.values().find(|volume| is_it(&volume.path)) {
+            Some(volume) => twice(format!("the disk of volume {}", volume.name)),
+            None => Ok(()),
+        }
     }
 
     /// Takes a volume off, with its dirty blocks on the disk, and gives the disk's path.
@@ -250,10 +310,14 @@ impl CacheFile {
         let lost = held.usage(Some(id)).dirty_bytes;
         let volume = settings.volumes.remove(&id);
         manage::remove(&mut self.fast, id, &settings.text()).map_err(|source| self.failed(source))?;
-        // The disk may be gone; if it is there, its stamp goes.
-        if let Some(Ok(mut place)) = volume.map(|v| DiskPlace::open(&v.path, FileOptions::default())) {
-            let slow = |source| ManageError::Disk { volume: id, source };
-            place.put_mark(None).map_err(slow).map_err(|source| self.failed(source))?;
+        // The disk may be gone; its stamp goes, unless it is that of another cache by now.
+        let uuid = held.superblock.volumes.iter().find(|volume| volume.id == id).map(|volume| volume.uuid);
+        if let Some((volume, uuid)) = volume.zip(uuid) {
+            place::remove_mark(&volume.path, &uuid).map_err(|source| CacheFileError::Io {
+                path: mark_of(&volume.path),
+                what: "remove",
+                source,
+            })?;
         }
         Ok(lost)
     }
@@ -266,6 +330,9 @@ impl CacheFile {
         progress: Progress<'_>,
     ) -> Result<(), CacheFileError> {
         let (held, settings) = self.look()?;
+        for (name, _) in disks {
+            settings.id(name)?;
+        }
         let only = name.map(|name| settings.id(name)).transpose()?;
         let mut places = Vec::new();
         for volume in held.superblock.volumes.iter().filter(|volume| only.is_none_or(|id| id == volume.id)) {
@@ -283,10 +350,7 @@ impl CacheFile {
     pub fn set(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
         let (held, mut settings) = self.look()?;
         let blocks = held.usage(None).blocks;
-        if let Some(key) = changes.keys().find(|key| FIXED.contains(&key.as_str())) {
-            let allowed = CHANGEABLE.join(", ") + " and the parameters of policies";
-            return Err(CacheFileError::Fixed { key: format!("cache.{key}"), blocks, allowed });
-        }
+        check_changeable(changes, blocks)?;
         settings.design.extend(changes.clone());
         settings.design()?;
         manage::set(&mut self.fast, &settings.text()).map_err(|source| self.failed(source))
@@ -339,14 +403,29 @@ impl CacheFile {
         let id = settings.id(name)?;
         let volume = held.superblock.volumes.iter().find(|volume| volume.id == id);
         let bytes = volume.map_or(0, |volume| volume.bytes);
-        let store = FileStore::create(target, bytes, FileOptions::default())?;
-        let mut place = DiskPlace::unmarked(Place::new(store, target));
+        let wrong = |what, source| CacheFileError::Io { path: target.to_owned(), what, source };
+        if target.symlink_metadata().is_ok() {
+            return Err(wrong("create", io::ErrorKind::AlreadyExists.into()));
+        }
+        // It has its name once it is whole.
+        let mut part = target.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let _ = std::fs::remove_file(&part);
+        let store = FileStore::create(&part, bytes, FileOptions::default())?;
+        let mut place = DiskPlace::unmarked(Place::new(store, &part));
         let done = manage::copy_dirty(&mut self.fast, &mut place, id, progress);
-        done.map_err(|source| {
-            let _ = std::fs::remove_file(target);
-            self.failed(source)
-        })
+        let done = done.map_err(|source| self.failed(source));
+        let done = done.and_then(|()| std::fs::rename(&part, target).map_err(|error| wrong("rename", error)));
+        done.inspect_err(|_| drop(std::fs::remove_file(&part)))
     }
+}
+
+/// A file by its number, a block device by its own.
+fn is_same_file(a: &std::fs::Metadata, b: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let is_device = a.file_type().is_block_device() && b.file_type().is_block_device();
+    if is_device { a.rdev() == b.rdev() } else { (a.dev(), a.ino()) == (b.dev(), b.ino()) }
 }
 
 /// The path that was given for a volume.

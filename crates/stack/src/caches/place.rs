@@ -100,6 +100,17 @@ pub fn mark_of(disk: &Path) -> PathBuf {
     path.into()
 }
 
+/// Takes the stamp file of a disk away, if it is that of this volume.
+pub(super) fn remove_mark(disk: &Path, volume: &[u8; 16]) -> io::Result<()> {
+    let path = mark_of(disk);
+    let is_its = |text: String| Mark::parse(&text).is_some_and(|mark| mark.volume == *volume);
+    if fs::read_to_string(&path).is_ok_and(is_its) {
+        fs::remove_file(&path)?;
+        sync_directory(&path)?;
+    }
+    Ok(())
+}
+
 fn modified_ns(path: &Path) -> io::Result<u64> {
     let modified = fs::metadata(path)?.modified()?;
     // A time before 1970 is as good as none.

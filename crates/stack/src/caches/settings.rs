@@ -91,6 +91,9 @@ impl Settings {
     }
 }
 
+/// What [`is_name`] asks for.
+pub const NAME_EXPECTED: &str = "1 to 32 letters, digits, '-', '_' and '.', the first one no '-' or '.'";
+
 /// Whether this can be the name of a volume: of an export, a file and a key.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

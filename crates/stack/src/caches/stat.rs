@@ -37,8 +37,20 @@ pub struct CacheStat {
     pub counters: Counters,
     /// Its volumes.
     pub volumes: Vec<VolumeStat>,
-    /// How the fast side does.
+    /// How the fast side does: `normal`, `degraded` (it is used no more) or `failed` (something is lost).
     pub health: String,
+    /// What is wrong, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// What was lost with the fast side and not written anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostRange>,
+    /// Share of read requests that were answered wholly from the cache; `None` without reads, or a server.
+    #[serde(default)]
+    pub read_hit_ratio: Option<f64>,
+    /// Share of write requests whose blocks were all cached.
+    #[serde(default)]
+    pub write_hit_ratio: Option<f64>,
     /// Whether a server runs it.
     pub is_served: bool,
     /// What the start of the server found, or would find.
@@ -55,14 +67,28 @@ pub struct VolumeStat {
     pub disk: PathBuf,
     /// Size in bytes.
     pub bytes: u64,
-    /// Blocks cached; of a running server 0, see the gauges.
+    /// Blocks cached.
     pub blocks: u64,
     /// Of these, dirty ones.
     pub dirty_blocks: u64,
-    /// Bytes that the disk does not have.
+    /// Bytes that the disk does not have, in sub-blocks; of a running server 0, see the gauges.
     pub dirty_bytes: u64,
+    /// Commands that went to the disk since the server started, or its last reset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_counts: Option<HostCounts>,
     /// Whether the disk is as the cache left it: `same`, `unknown`, or how it has changed.
     pub state: String,
+}
+
+/// Bytes of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRange {
+    /// Name of the volume.
+    pub volume: String,
+    /// First byte.
+    pub offset: u64,
+    /// How many.
+    pub len: u64,
 }
 
 impl CacheStat {
@@ -86,6 +112,10 @@ impl CacheStat {
             counters: Counters::default(),
             volumes: Vec::new(),
             health: Health::Normal.name().to_owned(),
+            trouble: None,
+            lost: Vec::new(),
+            read_hit_ratio: None,
+            write_hit_ratio: None,
             is_served: false,
             recovery: None,
         }
@@ -126,7 +156,14 @@ impl CacheStat {
             memory_bytes: report.memory_bytes,
             ..self.gauges
         };
-        Self { mode: Mode::parse(&report.mode).unwrap_or(self.mode), gauges, counters, ..self.clone() }
+        Self {
+            mode: Mode::parse(&report.mode).unwrap_or(self.mode),
+            gauges,
+            counters,
+            read_hit_ratio: report.read_hit_ratio(),
+            write_hit_ratio: report.write_hit_ratio(),
+            ..self.clone()
+        }
     }
 
     /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where there is none.
@@ -205,6 +242,7 @@ impl CacheFile {
                 blocks: usage.blocks,
                 dirty_blocks: usage.dirty_blocks,
                 dirty_bytes: usage.dirty_bytes,
+                disk_counts: None,
                 state,
             });
         }

@@ -11,7 +11,7 @@ use nandscape_cache::metadata::Lost;
 use nandscape_cache::status::{self, Printer};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units::{format_bytes, parse_size};
-use nandscape_engine::control::Ask;
+use nandscape_engine::control::{Ask, ClientError};
 use nandscape_stack::caches::{CacheFile, CacheStat};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed, Failure> {
         Some((key.strip_prefix("cache.").unwrap_or(key).to_owned(), value.trim().to_owned()))
     };
     let wrong = |text: &String| {
-        Failure::usage(format!("{flag}{text}: expected KEY=VALUE, such as mode=write-through"))
+        Failure::usage(format!("{flag}'{text}': expected KEY=VALUE, such as mode=write-through"))
     };
     typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
@@ -123,30 +123,49 @@ pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
     }
     let mut cache = CacheFile::open(&args.fast, false)?;
     let bar = console.progress("clean");
-    let done = cache.clean(args.volume.as_deref(), &disks, &mut |done, all| bar.show_bytes(done, all));
+    let mut cleaned = 0;
+    let done = cache.clean(args.volume.as_deref(), &disks, &mut |done, all| {
+        cleaned = done;
+        bar.show_bytes(done, all);
+    });
     bar.finish();
-    Ok(done?)
+    done?;
+    console.note(&format!("{} written to disk", format_bytes(cleaned)));
+    Ok(())
 }
 
 /// Other settings.
 pub fn set(args: &CacheSetArgs, console: Console) -> Result<(), Failure> {
     let pairs = pairs("", &args.pairs)?;
-    let Some((mut server, _)) = running::find(&args.fast)? else {
+    let Some((mut server, stat)) = running::find(&args.fast)? else {
         return Ok(CacheFile::open(&args.fast, false)?.set(&pairs)?);
     };
-    let mode = pairs.get("mode").filter(|_| pairs.len() == 1);
-    let mode = mode.ok_or_else(|| {
-        Failure::usage("the cache is being served: expected mode=MODE, which alone can be set meanwhile")
-    })?;
-    server.ask(&Ask::CacheMode { mode: mode.clone() }).map_err(Failure::run)?;
-    console.note(&format!("mode {mode} until the server ends"));
+    let dirty = stat.gauges.dirty;
+    server.ask(&Ask::CacheSet { settings: pairs.clone() }).map_err(refused)?;
+    console.note("in force now; written down when the server ends in good order");
+    if pairs.contains_key("mode") && dirty > 0 {
+        console.note(&format!(
+            "{dirty} blocks are dirty and stay so until they are cleaned: nandscape cache clean {}",
+            args.fast.display()
+        ));
+    }
     Ok(())
+}
+
+/// What a server said of settings that it does not take is about what was typed.
+fn refused(error: ClientError) -> Failure {
+    match error {
+        ClientError::Refused { name, message } if name == "cache" => Failure::usage(message),
+        error => Failure::run(error),
+    }
 }
 
 /// Takes the new size of a disk.
 pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
     let (old, new) = CacheFile::open(&args.fast, false)?.resize(&args.volume, args.disk.as_deref())?;
-    console.note(&format!("{}: {} instead of {}", args.volume, format_bytes(new), format_bytes(old)));
+    let (old, new) = (format_bytes(old), format_bytes(new));
+    let said = if old == new { format!("{new}, as before") } else { format!("{new} instead of {old}") };
+    console.note(&format!("{}: {said}", args.volume));
     Ok(())
 }
 
@@ -238,16 +257,19 @@ fn page(stat: &CacheStat, printer: &Printer, at: Option<usize>, is_table: bool) 
             writeln!(text, "# {}: {}, {}", volume.name, volume.disk.display(), format_bytes(volume.bytes));
         if !is_table {
             let _ = writeln!(text, "# disk: {}", volume.state);
-            if !stat.is_served {
-                let _ = writeln!(
-                    text,
-                    "# {} blocks cached, {} of them dirty ({})",
-                    volume.blocks,
-                    volume.dirty_blocks,
-                    format_bytes(volume.dirty_bytes)
-                );
-            }
+            let of_bytes = match volume.dirty_bytes {
+                0 => String::new(),
+                bytes => format!(" ({})", format_bytes(bytes)),
+            };
+            let (blocks, dirty) = (volume.blocks, volume.dirty_blocks);
+            let _ = writeln!(text, "# {blocks} blocks cached, {dirty} of them dirty{of_bytes}");
         }
+    }
+    if !is_table && let Some(trouble) = &stat.trouble {
+        let _ = writeln!(text, "# {trouble}");
+    }
+    for lost in stat.lost.iter().filter(|_| !is_table) {
+        let _ = writeln!(text, "# lost: {}, {} bytes at offset {}", lost.volume, lost.len, lost.offset);
     }
     if !is_table && let Some(recovery) = &stat.recovery {
         let _ = writeln!(text, "# {}", recovery.replace('\n', "\n# "));

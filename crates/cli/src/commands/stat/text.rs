@@ -1,19 +1,27 @@
 //! A stat document for people.
 
+use super::cached;
 use nandscape_core::units::{format_bytes, format_ns};
-use nandscape_engine::{Interval, Latencies, Stat};
+use nandscape_engine::{Latencies, Stat};
 use nandscape_sim::result::LatencySummary;
+use nandscape_stack::caches::CacheStat;
 use std::fmt::Write;
 
 /// The whole of it.
 pub fn table(stat: &Stat) -> String {
     let mut out = String::new();
     let text = &mut out;
+    // Of another version: it is left out.
+    let cache = stat.cached.clone().and_then(|cached| serde_json::from_value::<CacheStat>(cached).ok());
     head(text, stat);
     since_start(text, stat);
-    recent(text, &stat.interval);
-    causes(text, stat);
-    latencies(text, "latency in the model", &stat.latency_ns);
+    recent(text, stat);
+    if let Some(cache) = &cache {
+        cached::rows(text, cache);
+    } else {
+        causes(text, stat);
+        latencies(text, "latency in the model", &stat.latency_ns);
+    }
     latencies(text, "latency in real time", &stat.real_latency_ns);
     row(text, "waiting for the stack", &quantiles(&stat.queue.wait_ns));
     state(text, stat);
@@ -21,7 +29,7 @@ pub fn table(stat: &Stat) -> String {
 }
 
 /// Names stand in a column of this width.
-fn row(out: &mut String, name: &str, value: &str) {
+pub fn row(out: &mut String, name: &str, value: &str) {
     writeln!(out, "{name:<22}{value}").expect("a string takes everything");
 }
 
@@ -32,14 +40,15 @@ fn head(out: &mut String, stat: &Stat) {
     };
     let up = format_ns((stat.uptime_s * 1e9) as u64);
     row(out, "server", &format!("pid {}, up {up}, {clock}", stat.pid));
-    let layer = stat.config.pointer("/ftl/kind").and_then(serde_json::Value::as_str).unwrap_or("?");
+    let layer = stat.config.pointer("/ftl/kind").and_then(serde_json::Value::as_str);
     for namespace in &stat.namespaces {
         let size = format_bytes(namespace.capacity_bytes);
-        row(
-            out,
-            &namespace.name,
-            &format!("{size} in pages of {}, {layer}", format_bytes(namespace.page_bytes.into())),
-        );
+        let page = format_bytes(namespace.page_bytes.into());
+        let text = match layer {
+            _ if stat.cached.is_some() => format!("{size} in cache blocks of {page}"),
+            layer => format!("{size} in pages of {page}, {}", layer.unwrap_or("?")),
+        };
+        row(out, &namespace.name, &text);
     }
 }
 
@@ -58,6 +67,10 @@ fn since_start(out: &mut String, stat: &Stat) {
             host.flushes
         ),
     );
+    // Files take no time of the model.
+    if stat.cached.is_some() {
+        return;
+    }
     let model_s = stat.time.simulated_ns as f64 / 1e9;
     row(
         out,
@@ -81,19 +94,20 @@ fn since_start(out: &mut String, stat: &Stat) {
     );
 }
 
-fn recent(out: &mut String, interval: &Interval) {
-    row(
-        out,
-        &format!("last {:.0} s", interval.seconds),
-        &format!(
-            "{:.0} requests/s, {}/s read, {}/s written, {} programs, {} erases",
-            interval.requests_per_s,
-            format_bytes(interval.read_bytes_per_s as u64),
-            format_bytes(interval.write_bytes_per_s as u64),
-            interval.flash.programs,
-            interval.flash.erases
-        ),
+fn recent(out: &mut String, stat: &Stat) {
+    let interval = &stat.interval;
+    let mut text = format!(
+        "{:.0} requests/s, {}/s read, {}/s written",
+        interval.requests_per_s,
+        format_bytes(interval.read_bytes_per_s as u64),
+        format_bytes(interval.write_bytes_per_s as u64)
     );
+    if stat.cached.is_none() {
+        let flash = &interval.flash;
+        write!(text, ", {} programs, {} erases", flash.programs, flash.erases)
+            .expect("a string takes everything");
+    }
+    row(out, &format!("last {:.0} s", interval.seconds), &text);
 }
 
 fn causes(out: &mut String, stat: &Stat) {
@@ -140,26 +154,28 @@ fn quantiles(latency: &LatencySummary) -> String {
 /// What may be wrong, or become so.
 fn state(out: &mut String, stat: &Stat) {
     let (space, wear) = (&stat.space, &stat.wear);
-    row(
-        out,
-        "space",
-        &format!(
-            "{} of {} blocks erased, {} bad; {} hold data ({:.1} %)",
-            space.free_blocks,
-            space.total_blocks,
-            space.bad_blocks,
-            format_bytes(space.live_bytes),
-            100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64
-        ),
-    );
-    row(
-        out,
-        "erases of a block",
-        &format!(
-            "{} to {}, mean {:.2}, deviation {:.2}",
-            wear.erases_min, wear.erases_max, wear.erases_mean, wear.erases_stddev
-        ),
-    );
+    if stat.cached.is_none() {
+        row(
+            out,
+            "space",
+            &format!(
+                "{} of {} blocks erased, {} bad; {} hold data ({:.1} %)",
+                space.free_blocks,
+                space.total_blocks,
+                space.bad_blocks,
+                format_bytes(space.live_bytes),
+                100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64
+            ),
+        );
+        row(
+            out,
+            "erases of a block",
+            &format!(
+                "{} to {}, mean {:.2}, deviation {:.2}",
+                wear.erases_min, wear.erases_max, wear.erases_mean, wear.erases_stddev
+            ),
+        );
+    }
     if let Some(pace) = stat.pace {
         let late = format!("{} of {} late; {}", pace.late, pace.answers, quantiles(&pace.late_ns));
         row(out, "answers", &late);

@@ -1,0 +1,288 @@
+//! Whether a disk was used without its cache in a session that was cut short, of which no side could take down how it ended.
+//!
+//! Beside the metadata of the cache lies what the places of each disk ([`super::fingerprint()`]) hold that the cache has not written to in its session. A place that the
+//! cache is about to write to is struck off first, and that is durable before the write begins; so what a place holds that was not struck off is what
+//! the cache left there. File systems write to some of these places whenever they are mounted for writing, and a cache rarely does.
+//!
+//! The records are written to two blocks in turn. If one of them is damaged, the other may not know of a place that was struck off, and nothing is told.
+
+use super::fingerprint::{PLACES_MAX, places, sum};
+use super::stamp::Stamp;
+use super::{Disk, Held};
+use crate::metadata::{Area, Lost, Superblock, Volume, Write};
+use nandscape_core::{Extent, StoreError};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+const BLOCK: usize = 4096;
+const MAGIC: &[u8; 4] = b"nsW1";
+const HEADER: usize = 32;
+const ITEM: usize = 40;
+
+const _: () = assert!(PLACES_MAX <= 128, "a bit for each place");
+const _: () = assert!(HEADER + ITEM * crate::metadata::VOLUMES_MAX <= BLOCK, "a record for each volume");
+
+/// Of the disk of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    volume: u16,
+    session: u64,
+    /// Places that were struck off.
+    written: u128,
+    /// Of what the others hold.
+    digest: u64,
+}
+
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("so many bytes")
+}
+
+fn encode(tag: u64, number: u64, records: &[Record]) -> Vec<u8> {
+    let mut b = vec![0; BLOCK];
+    b[8..12].copy_from_slice(MAGIC);
+    b[12..16].copy_from_slice(&(records.len() as u32).to_le_bytes());
+    b[16..24].copy_from_slice(&number.to_le_bytes());
+    b[24..32].copy_from_slice(&tag.to_le_bytes());
+    for (record, item) in records.iter().zip(b[HEADER..].chunks_exact_mut(ITEM)) {
+        item[..2].copy_from_slice(&record.volume.to_le_bytes());
+        item[8..16].copy_from_slice(&record.session.to_le_bytes());
+        item[16..32].copy_from_slice(&record.written.to_le_bytes());
+        item[32..40].copy_from_slice(&record.digest.to_le_bytes());
+    }
+    let sum = xxh3_64(&b[8..]);
+    b[..8].copy_from_slice(&sum.to_le_bytes());
+    b
+}
+
+/// Number and records of a block: `Ok(None)` where none of this cache was written, an error where one is damaged.
+fn decode(b: &[u8], tag: u64) -> Result<Option<(u64, Vec<Record>)>, ()> {
+    if &b[8..12] != MAGIC || u64::from_le_bytes(bytes_at(b, 24)) != tag {
+        return Ok(None);
+    }
+    let count = u32::from_le_bytes(bytes_at(b, 12)) as usize;
+    if u64::from_le_bytes(bytes_at(b, 0)) != xxh3_64(&b[8..]) || count > (BLOCK - HEADER) / ITEM {
+        return Err(());
+    }
+    let record = |item: &[u8]| Record {
+        volume: u16::from_le_bytes(bytes_at(item, 0)),
+        session: u64::from_le_bytes(bytes_at(item, 8)),
+        written: u128::from_le_bytes(bytes_at(item, 16)),
+        digest: u64::from_le_bytes(bytes_at(item, 32)),
+    };
+    let records = b[HEADER..].chunks_exact(ITEM).take(count).map(record).collect();
+    Ok(Some((u64::from_le_bytes(bytes_at(b, 16)), records)))
+}
+
+/// The newest number, and its records; of what is damaged, none.
+fn newest(fast: &mut dyn Area, superblock: &Superblock) -> Result<(u64, Vec<Record>), StoreError> {
+    let (mut newest, mut is_damaged) = ((0, Vec::new()), false);
+    for copy in 0..2 {
+        let mut bytes = vec![0; BLOCK];
+        fast.read(superblock.watch + copy * BLOCK as u64, &mut bytes)?;
+        match decode(&bytes, superblock.tag()) {
+            Ok(Some(found)) if found.0 >= newest.0 => newest = found,
+            Ok(_) => {}
+            Err(()) => is_damaged = true,
+        }
+    }
+    if is_damaged {
+        newest.1.clear();
+    }
+    Ok(newest)
+}
+
+fn write(tag: u64, at: u64, number: u64, records: &[Record]) -> Write {
+    Write { offset: at + number % 2 * BLOCK as u64, bytes: encode(tag, number, records) }
+}
+
+/// All records; none where the cache keeps none.
+pub(super) fn read(fast: &mut dyn Area, superblock: &Superblock) -> Result<Vec<Record>, StoreError> {
+    if superblock.watch == 0 { Ok(Vec::new()) } else { newest(fast, superblock).map(|(_, records)| records) }
+}
+
+fn digest(sums: impl Iterator<Item = u64>, written: u128) -> u64 {
+    let mut all = Xxh3::new();
+    for (place, sum) in (0_u32..).zip(sums).filter(|(place, _)| written >> place & 1 == 0) {
+        all.update(&place.to_le_bytes());
+        all.update(&sum.to_le_bytes());
+    }
+    all.digest()
+}
+
+/// The places that an extent touches, as bits.
+fn touched(places: &[Extent], extent: Extent) -> u128 {
+    let first = places.partition_point(|place| place.end() <= extent.offset);
+    let reached = places[first..].iter().take_while(|place| place.offset < extent.end()).count();
+    (first..first + reached).fold(0, |bits, place| bits | 1 << place)
+}
+
+/// Whether the places hold what they held; `None` if that is not known of this session.
+pub(super) fn is_same(
+    held: &Held,
+    disk: &mut dyn Disk,
+    volume: &Volume,
+    session: u64,
+) -> Result<Option<bool>, StoreError> {
+    // A session that was begun over this one and has not told the cache has looked at the disk as well.
+    let is_of_it = |record: &&Record| {
+        record.volume == volume.id && (record.session == session || record.session == session + 1)
+    };
+    let Some(record) = held.watched.iter().find(is_of_it) else { return Ok(None) };
+    let places = places(disk.capacity_bytes(), &volume.uuid);
+    let mut sums = Vec::with_capacity(places.len());
+    for (at, place) in places.iter().enumerate() {
+        sums.push(if record.written >> at & 1 == 0 { sum(disk, *place)? } else { 0 });
+    }
+    Ok(Some(digest(sums.into_iter(), record.written) == record.digest))
+}
+
+/// Takes down what a disk has before a session in which `writes` will be written to and nothing else, unless a [`Watch`] tells. It is durable with the next flush of the fast store.
+pub(super) fn begin(
+    fast: &mut dyn Area,
+    superblock: &Superblock,
+    disk: &mut dyn Disk,
+    volume: &Volume,
+    session: u64,
+    writes: &[Lost],
+) -> Result<(), StoreError> {
+    if superblock.watch == 0 {
+        return Ok(());
+    }
+    let (number, mut records) = newest(fast, superblock)?;
+    let live = Live::look(disk, volume, session);
+    let of_writes = |writes: &[Lost]| {
+        writes
+            .iter()
+            .fold(0, |bits, range| bits | touched(&live.places, Extent::new(range.offset, range.len)))
+    };
+    let record = Live { written: live.written | of_writes(writes), ..live.clone() }.record();
+    // Volumes that are gone need none.
+    records.retain(|old| old.volume != volume.id && superblock.volumes.iter().any(|v| v.id == old.volume));
+    records.push(record);
+    let write = write(superblock.tag(), superblock.watch, number + 1, &records);
+    fast.write(write.offset, &write.bytes)
+}
+
+/// A disk in a session.
+#[derive(Clone, Debug)]
+struct Live {
+    volume: u16,
+    session: u64,
+    places: Vec<Extent>,
+    sums: Vec<u64>,
+    /// Places that were struck off.
+    written: u128,
+    /// Of these, places with a write that no flush covers.
+    volatile: u128,
+}
+
+impl Live {
+    fn look(disk: &mut dyn Area, volume: &Volume, session: u64) -> Self {
+        let places = places(disk.capacity_bytes(), &volume.uuid);
+        let (mut written, mut sums) = (0, Vec::with_capacity(places.len()));
+        for (at, place) in places.iter().enumerate() {
+            // What cannot be read tells nothing.
+            let sum = sum(disk, *place).unwrap_or_else(|_| {
+                written |= 1 << at;
+                0
+            });
+            sums.push(sum);
+        }
+        Self { volume: volume.id, session, places, sums, written, volatile: 0 }
+    }
+
+    fn record(&self) -> Record {
+        let digest = digest(self.sums.iter().copied(), self.written);
+        Record { volume: self.volume, session: self.session, written: self.written, digest }
+    }
+}
+
+/// Keeps the records of a cache that is open: it is told of every write to a disk.
+pub struct Watch {
+    fast: Box<dyn Area + Send>,
+    superblock: Superblock,
+    number: u64,
+    volumes: Vec<Live>,
+}
+
+impl Watch {
+    /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]); `None` if it has no place for records.
+    pub fn open(mut fast: Box<dyn Area + Send>) -> Option<Self> {
+        let (superblock, _) = Superblock::read(fast.as_mut()).ok()?;
+        if superblock.watch == 0 {
+            return None;
+        }
+        let (number, _) = newest(fast.as_mut(), &superblock).ok()?;
+        Some(Self { fast, superblock, number, volumes: Vec::new() })
+    }
+
+    /// Watches the disk of a volume, to which nothing was written since its session began.
+    pub fn add(&mut self, volume: u16, disk: &mut dyn Area) {
+        if let Some(volume) = self.superblock.volumes.iter().find(|known| known.id == volume) {
+            let session = Stamp::decode(&volume.stamp).session;
+            self.volumes.push(Live::look(disk, volume, session));
+        }
+    }
+
+    fn live(&mut self, volume: u16) -> Option<&mut Live> {
+        self.volumes.iter_mut().find(|live| live.volume == volume)
+    }
+
+    /// Called before each write to a disk, trims too. Places that it touches for the first time are struck off, durably.
+    pub fn before_write(&mut self, volume: u16, extent: Extent) {
+        let Some(live) = self.live(volume) else { return };
+        let bits = touched(&live.places, extent);
+        live.volatile |= bits;
+        if bits & !live.written != 0 {
+            live.written |= bits;
+            self.write(true);
+        }
+    }
+
+    /// Called when a disk has been flushed.
+    pub fn flushed(&mut self, volume: u16) {
+        if let Some(live) = self.live(volume) {
+            live.volatile = 0;
+        }
+    }
+
+    /// Whether a place was written to since the disk was flushed.
+    pub fn is_volatile(&self, volume: u16) -> bool {
+        self.volumes.iter().any(|live| live.volume == volume && live.volatile != 0)
+    }
+
+    /// Whether [`Watch::renew`] has something to do.
+    pub fn is_renewable(&self, volume: u16) -> bool {
+        self.volumes.iter().any(|live| live.volume == volume && live.written & !live.volatile != 0)
+    }
+
+    /// Takes down what the disk has at the places that were written to and flushed, which count again from now on.
+    pub fn renew(&mut self, volume: u16, disk: &mut dyn Area) {
+        let Some(live) = self.live(volume) else { return };
+        let settled = live.written & !live.volatile;
+        for at in (0..live.places.len()).filter(|at| settled >> at & 1 == 1) {
+            if let Ok(sum) = sum(disk, live.places[at]) {
+                live.sums[at] = sum;
+                live.written &= !(1 << at);
+            }
+        }
+        // Were it lost, less would be told.
+        self.write(false);
+    }
+
+    /// If the fast store takes no more writes, the places differ from what is kept, and the next start finds the disk used without it, as it was.
+    fn write(&mut self, is_urgent: bool) {
+        self.number += 1;
+        let records: Vec<Record> = self.volumes.iter().map(Live::record).collect();
+        let write = write(self.superblock.tag(), self.superblock.watch, self.number, &records);
+        let done = self.fast.write(write.offset, &write.bytes);
+        if is_urgent && done.is_ok() {
+            let _ = self.fast.flush();
+        }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("volumes", &self.volumes.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! Caches over files as a user gets them: what is refused, and that nothing half-made is left.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nandscape"))
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn done(dir: &Path, args: &[&str]) -> String {
+    let output = run(dir, args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn fails(dir: &Path, args: &[&str], code: i32, wanted: &[&str]) {
+    let output = run(dir, args);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    for part in wanted {
+        assert!(message.contains(part), "{args:?}: '{message}' lacks '{part}'");
+    }
+}
+
+fn disk(dir: &Path, name: &str, bytes: u64) {
+    File::create(dir.join(name)).unwrap().set_len(bytes).unwrap();
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A cache with one volume, and a disk that has none.
+fn site() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    done(dir.path(), &["cache", "create", "fast", "--size", "4MiB"]);
+    for name in ["one", "two"] {
+        disk(dir.path(), name, 1 << 20);
+    }
+    done(dir.path(), &["cache", "attach", "fast", "one"]);
+    dir
+}
+
+#[test]
+fn bad_input_is_named_and_changes_nothing() {
+    let site = site();
+    let dir = site.path();
+    disk(dir, "odd", 1000);
+    disk(dir, "empty", 0);
+    fs::write(dir.join("full"), vec![7; 1 << 20]).unwrap();
+    fs::hard_link(dir.join("one"), dir.join("alias")).unwrap();
+    let content = |name: &str| fs::read(dir.join(name)).unwrap();
+    let (files, before) = (names(dir), ["fast", "one", "one.nandscape-cache", "full"].map(content));
+    for (args, code, wanted) in [
+        (&["create", "new"][..], 2, &["new", "--size"][..]),
+        (&["create", "new", "--size", "0"], 2, &["--size 0", "multiple of 4KiB"]),
+        (&["create", "new", "--size", "1EiB"], 2, &["--size 1EiB"]),
+        (&["create", "new", "--size", "64KiB"], 1, &["new", "65536", "expected at least"]),
+        (&["create", "absent/new", "--size", "1MiB"], 1, &["absent/new", "No such file"]),
+        (&["create", ".", "--size", "1MiB"], 1, &["a directory", "expected a file"]),
+        (&["create", "/dev/null"], 1, &["/dev/null", "a character device"]),
+        (&["create", "empty"], 1, &["empty", "0 bytes"]),
+        (&["create", "full"], 1, &["full", "at byte 0", "zeroes", "--force"]),
+        (&["create", "one"], 1, &["one.nandscape-cache", "--force"]),
+        (&["create", "fast"], 1, &["fast", "1 volumes", "--force"]),
+        (&["create", "fast", "--block", "3000"], 2, &["cache.block = '3000'", "power of two"]),
+        (&["create", "new", "--size", "1MiB", "--mode", "wb"], 2, &["cache.mode = 'wb'", "write-back"]),
+        (&["create", "new", "--size", "1MiB", "--preset", "bcach"], 2, &["'bcach'", "did you mean 'bcache'"]),
+        (
+            &["create", "new", "--size", "1MiB", "--set", "evict=lru"],
+            2,
+            &["cache.evict", "did you mean 'eviction'"],
+        ),
+        (&["create", "new", "--size", "1MiB", "--set", "eviction=LUR"], 2, &["'LUR'", "did you mean 'lru'"]),
+        (
+            &["create", "new", "--size", "1MiB", "--set", "fallow_delay=1s"],
+            2,
+            &["fallow_delay", "'idle-age'"],
+        ),
+        (
+            &["create", "new", "--size", "1MiB", "--set", "size=1GiB"],
+            1,
+            &["1048576 bytes", "expected at least"],
+        ),
+        (&["create", "new", "--size", "1MiB", "--set", "x"], 2, &["--set 'x'", "KEY=VALUE"]),
+        (&["create", "new", "--size", "1MiB", "--preset", "rapidcache"], 2, &["ram:SIZE"]),
+        (&["attach", "fast", "absent"], 1, &["absent", "No such file"]),
+        (&["attach", "fast", "."], 1, &["expected a file or a block device"]),
+        (&["attach", "fast", "odd"], 1, &["odd", "1000 bytes", "512"]),
+        (&["attach", "fast", "empty"], 1, &["empty", "0 bytes"]),
+        (&["attach", "fast", "fast"], 1, &["the cache itself"]),
+        (&["attach", "fast", "alias", "--force"], 1, &["alias", "the disk of volume one"]),
+        (&["attach", "fast", "two", "--name", "one"], 2, &["volume name 'one'"]),
+        (&["attach", "fast", "two", "--name", "a/b"], 2, &["volume name 'a/b'", "letters, digits"]),
+        (&["attach", "two", "odd"], 1, &["two", "no cache here"]),
+        (&["attach", "absent", "two"], 1, &["absent"]),
+        (&["detach", "fast", "other"], 2, &["no volume 'other'", "one of one"]),
+        (&["detach", "fast", "one", "--disk", "two", "--discard"], 2, &["--discard"]),
+        (&["resize", "fast", "other"], 2, &["no volume 'other'"]),
+        (&["clean", "fast", "other"], 2, &["no volume 'other'"]),
+        (&["clean", "fast", "--disk", "one"], 2, &["--disk one", "NAME=PATH"]),
+        (&["clean", "fast", "--disk", "other=two"], 2, &["no volume 'other'"]),
+        (&["set", "fast", "mode=x"], 2, &["cache.mode = 'x'"]),
+        (&["set", "fast", "metadata=slots"], 2, &["cache.metadata cannot change"]),
+        (&["set", "fast", ""], 2, &["'': expected KEY=VALUE"]),
+        (&["set", "two", "mode=write-back"], 1, &["two", "no cache here"]),
+        (&["salvage", "fast", "one", "--to", "two"], 1, &["two", "exists"]),
+        (&["salvage", "fast", "one", "--to", "absent/new"], 1, &["absent/new"]),
+        (&["salvage", "fast", "other"], 2, &["no volume 'other'"]),
+        (&["status", "two"], 1, &["two", "no cache here"]),
+        (&["status", "fast", "other"], 2, &["no volume 'other'"]),
+        (&["table", "fast", "--preset", "bcach"], 2, &["did you mean 'bcache'"]),
+    ] {
+        fails(dir, &[&["cache"], args].concat(), code, wanted);
+    }
+    for (args, code, wanted) in [
+        (&["--cache", "absent"][..], 1, &["absent"][..]),
+        (&["--cache", "two"], 1, &["two", "no cache here"]),
+        (&["--cache", "fast", "--set", "mode=write-back"], 2, &["nandscape cache set"]),
+        (&["--cache", "fast", "--disk", "other=two"], 2, &["no volume 'other'"]),
+        (&["--cache", "fast", "--disk", "one=absent"], 1, &["absent"]),
+        (&["--cache", "fast", "--cache-preset", "bcache"], 2, &["--cache-preset bcache", "ram:SIZE"]),
+        (&["--cache", "ram:x", "--disk", "a=two"], 2, &["ram:x", "ram:256MiB"]),
+        (&["--cache", "ram:1MiB"], 2, &["--disk NAME=PATH"]),
+        (&["--cache", "ram:1MiB", "--disk", "a/b=two"], 2, &["volume name 'a/b'"]),
+        (&["--cache", "ram:1MiB", "--disk", "a=two", "--disk", "a=odd"], 2, &["volume name 'a'"]),
+        (&["--cache", "ram:1MiB", "--disk", "a=one"], 1, &["the disk has a cache already", "--trust-disks"]),
+        (
+            &["--cache", "ram:1MiB", "--disk", "a=two", "--cache-preset", "bcache"],
+            2,
+            &["mode write-back in memory"],
+        ),
+        (
+            &["--image", "new", "--set", "cache.preset=nandscape"],
+            2,
+            &["[cache] and [disk] with an image", "serve --cache"],
+        ),
+    ] {
+        fails(dir, &[&["serve", "nbd", "--socket", "s", "--no-control"], args].concat(), code, wanted);
+    }
+    fails(dir, &["image", "create", "new", "--set", "cache.preset=nandscape"], 2, &["[cache] and [disk]"]);
+    assert_eq!(names(dir), files, "something half-made is left");
+    assert!(["fast", "one", "one.nandscape-cache", "full"].map(content) == before, "something has changed");
+}
+
+#[test]
+fn the_disk_of_another_volume_is_never_taken_for_a_volumes_own() {
+    let site = site();
+    let dir = site.path();
+    done(dir, &["cache", "attach", "fast", "two"]);
+    let stamps = || ["one", "two"].map(|name| fs::read(dir.join(format!("{name}.nandscape-cache"))).unwrap());
+    let before = stamps();
+    for args in [
+        &["detach", "fast", "one", "--disk", "two"][..],
+        &["resize", "fast", "one", "--disk", "two"],
+        &["salvage", "fast", "one", "--onto-disk", "--disk", "two"],
+    ] {
+        fails(dir, &[&["cache"], args].concat(), 1, &["one: not the disk of volume 0", "its stamp names"]);
+    }
+    fs::copy(dir.join("two"), dir.join("copy")).unwrap();
+    fs::copy(dir.join("two.nandscape-cache"), dir.join("copy.nandscape-cache")).unwrap();
+    let serve = ["serve", "nbd", "--socket", "s", "--no-control", "--cache", "fast", "--disk", "one=copy"];
+    fails(dir, &serve, 1, &["not the disk of volume 0"]);
+    fails(dir, &[&serve[..], &["--trust-disks"]].concat(), 1, &["not the disk of volume 0"]);
+    assert!(stamps() == before, "a stamp file has changed");
+    done(dir, &["cache", "detach", "fast", "one"]);
+    assert!(!dir.join("one.nandscape-cache").exists() && dir.join("two.nandscape-cache").exists());
+    // A disk that is gone: its stamp file goes with the volume.
+    fs::remove_file(dir.join("two")).unwrap();
+    done(dir, &["cache", "detach", "fast", "two", "--discard"]);
+    assert!(!dir.join("two.nandscape-cache").exists());
+}
+
+#[test]
+fn a_new_cache_is_called_new_and_a_resized_volume_has_its_new_size() {
+    let site = site();
+    let dir = site.path();
+    let status = |of: &str| -> serde_json::Value {
+        serde_json::from_str(&done(dir, &["cache", "status", of, "--json"])).unwrap()
+    };
+    assert_eq!(status("fast")["recovery"], "new: nothing has been cached yet");
+    assert_eq!(status("fast")["volumes"][0]["state"], "same");
+    disk(dir, "one", 3 << 20);
+    assert!(
+        status("fast")["volumes"][0]["state"].as_str().unwrap().starts_with("changed: it has 3145728 bytes")
+    );
+    done(dir, &["cache", "resize", "fast", "one"]);
+    assert_eq!(status("fast")["volumes"][0]["bytes"], 3 << 20);
+    assert_eq!(status("fast")["volumes"][0]["state"], "same");
+    done(dir, &["cache", "set", "fast", "eviction=arc", "mode=write-through"]);
+    assert_eq!(status("fast")["mode"], "write-through");
+}

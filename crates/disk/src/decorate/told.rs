@@ -1,0 +1,70 @@
+//! Somebody who is told of what happens to a store.
+
+use super::pass_on;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+};
+
+/// When [`Told`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// This command is about to change bytes, and waits meanwhile.
+    BeforeWrite(Extent),
+    /// What was written is durable: of a store that flushes when a flush is applied.
+    Flushed,
+}
+
+/// A store that tells somebody of its writes and flushes.
+pub struct Told {
+    store: Box<dyn Store + Send>,
+    tell: Box<dyn FnMut(Tell) + Send>,
+}
+
+impl Told {
+    /// `tell` is called with the command in hand; it must not use the store.
+    pub fn new(store: Box<dyn Store + Send>, tell: impl FnMut(Tell) + Send + 'static) -> Self {
+        Self { store, tell: Box::new(tell) }
+    }
+}
+
+impl Store for Told {
+    pass_on!(store);
+
+    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+        if matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
+            (self.tell)(Tell::BeforeWrite(command.extent));
+        }
+        let applied = self.store.apply(command, payload)?;
+        if command.op == Op::Flush {
+            (self.tell)(Tell::Flushed);
+        }
+        Ok(applied)
+    }
+
+    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+        self.store.start(command, applied, at)
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.store.counts()
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        self.store.idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        self.store.shutdown(at)
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.store.reset_counters(at);
+    }
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,58 @@
+//! Other settings while a cache is served.
+
+use super::CachedFiles;
+use crate::caches::{CacheFileError, check_changeable};
+use nandscape_cache::Mode;
+use nandscape_cache::compose::{Design, Typed};
+use nandscape_core::{CacheControl, SimTime};
+
+impl CachedFiles {
+    /// Follows other settings from now on. What is refused changes nothing.
+    fn change(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
+        let old = self.settings.design()?;
+        check_changeable(changes, self.cache.used().into())?;
+        let mut settings = self.settings.clone();
+        settings.design.extend(changes.clone());
+        let new = settings.design()?;
+        if new.mode.makes_dirty() && self.fast.is_none() {
+            return Err(CacheFileError::Volatile { mode: new.mode.name() });
+        }
+        let admission = new.admission(self.cache.slots())?;
+        let cleanings = new.cleanings(self.cache.slots(), self.cache.ways())?;
+        let is_other = |part: &dyn Fn(&Design) -> Vec<(String, String)>| part(&old) != part(&new);
+        // What a policy remembers is lost with it, so one that stays is left alone.
+        if is_other(&|design| design.of_eviction()) {
+            self.cache.set_evictions(new.policies(), new.seed);
+        }
+        if is_other(&|design| design.of_admission()) {
+            self.cache.set_admission(admission);
+        }
+        if is_other(&|design| design.of_cleaning()) {
+            self.cache.set_cleanings(cleanings);
+        }
+        self.cache.set_quirks(new.quirks);
+        if changes.contains_key("mode") {
+            self.cache.set_mode(new.mode);
+        }
+        let mut live = self.live.get();
+        (live.is_changed, live.settings) = (true, Some(new.settings()));
+        drop(live);
+        self.settings = settings;
+        Ok(())
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        self.cache.mode()
+    }
+}
+
+impl CacheControl for CachedFiles {
+    fn set(&mut self, settings: &Typed) -> Result<(), String> {
+        self.change(settings).map_err(|error| error.to_string())
+    }
+
+    fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String> {
+        self.cache.clean(blocks, at).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,53 @@
+//! What is told of a cache that is served.
+
+use nandscape_cache::status::Health;
+use nandscape_cache::{Counters, Gauges};
+use nandscape_core::namespace::HostCounts;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::caches::LostRange;
+
+/// How a cache stood when it was looked at last.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub gauges: Gauges,
+    pub counters: Counters,
+    pub health: Health,
+    pub trouble: Option<String>,
+    pub lost: Vec<LostRange>,
+    pub volumes: Vec<SeenVolume>,
+}
+
+/// A volume of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeenVolume {
+    pub blocks: u64,
+    pub dirty_blocks: u64,
+    pub disk: HostCounts,
+}
+
+/// What the server and the namespaces tell each other.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub seen: Option<Seen>,
+    /// The next shutdown is the last.
+    pub is_closing: bool,
+    /// Settings were changed while it was served.
+    pub is_changed: bool,
+    /// Settings as they are now, by key, where they were changed.
+    pub settings: Option<Vec<(String, String)>>,
+}
+
+/// The same for both.
+#[derive(Debug, Default)]
+pub(super) struct Live(Mutex<State>);
+
+impl Live {
+    pub(super) fn get(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nobody panicked with it in hand")
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.get().is_closing
+    }
+}

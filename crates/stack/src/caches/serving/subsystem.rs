@@ -1,0 +1,307 @@
+//! A cache over files as namespaces.
+
+use super::live::{Live, Seen, SeenVolume};
+use super::watching::Watching;
+use super::{Place, Served, Settings};
+use crate::caches::LostRange;
+use nandscape_cache::engine::{Cache, CacheError};
+use nandscape_cache::eviction::AnyEviction;
+use nandscape_cache::manage::{self, ManageError};
+use nandscape_cache::status::Health;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, CacheControl, CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, Hint,
+    NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
+};
+use std::sync::Arc;
+
+/// The namespaces. Requests for parts of sectors are done with whole ones.
+pub struct CachedFiles {
+    pub(super) cache: Cache<AnyEviction>,
+    pub(super) served: Vec<Served>,
+    pub(super) infos: Vec<NamespaceInfo>,
+    pub(super) fast: Option<Place>,
+    pub(super) watching: Watching,
+    pub(super) unit: u64,
+    pub(super) bounce: Vec<u8>,
+    pub(super) live: Arc<Live>,
+    pub(super) settings: Settings,
+}
+
+const fn command(op: Op, extent: Extent) -> Command {
+    Command { op, extent, hint: Hint(0) }
+}
+
+impl CachedFiles {
+    /// The volume's number in the cache.
+    fn id(&self, namespace: u32) -> u32 {
+        self.served[namespace as usize].id.into()
+    }
+
+    /// How the cache stands.
+    fn look(&self, report: &CacheReport) -> Seen {
+        let health = self.cache.health();
+        let volume = |(volume, disk): (&Served, &HostCounts)| SeenVolume {
+            blocks: self.cache.held(volume.id).into(),
+            dirty_blocks: self.cache.dirty_of(volume.id).into(),
+            disk: *disk,
+        };
+        let name_of = |id: u16| self.served.iter().find(|volume| volume.id == id).map(|v| v.name.clone());
+        let lost = self.cache.lost().map(|(id, extent)| LostRange {
+            volume: name_of(id).unwrap_or_default(),
+            offset: extent.offset,
+            len: extent.len,
+        });
+        Seen {
+            gauges: self.cache.gauges(),
+            counters: self.cache.counters().total(),
+            health: match (&health.bypassed, health.lost_bytes) {
+                (_, 1..) => Health::Failed,
+                (Some(_), _) => Health::Degraded,
+                _ => Health::Normal,
+            },
+            trouble: trouble(&health, &name_of),
+            lost: lost.collect(),
+            volumes: self.served.iter().zip(&report.disks).map(volume).collect(),
+        }
+    }
+
+    /// What the engine counts; of the disks those that are there.
+    fn report(&self) -> CacheReport {
+        let disks = self.served.iter().map(|volume| self.cache.disk_counts(volume.id)).collect();
+        CacheReport { disks, ..self.cache.report() }
+    }
+
+    /// The whole sectors around an extent.
+    const fn wide(&self, extent: Extent) -> Extent {
+        let start = extent.offset / self.unit * self.unit;
+        Extent::new(start, extent.end().next_multiple_of(self.unit) - start)
+    }
+
+    fn odd(
+        &mut self,
+        id: u32,
+        given: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let (extent, wide) = (given.extent, self.wide(given.extent));
+        let inner = {
+            let start = extent.offset.next_multiple_of(self.unit);
+            let end = extent.end() / self.unit * self.unit;
+            Extent::new(start, end.saturating_sub(start))
+        };
+        let mut bounce = std::mem::take(&mut self.bounce);
+        let result = match (given.op, payload) {
+            (Op::Read, Payload::Read(data)) => {
+                bounce.resize(wide.len as usize, 0);
+                let done = self.cache_submit(id, command(Op::Read, wide), Payload::Read(&mut bounce), at);
+                let from = (extent.offset - wide.offset) as usize;
+                data.copy_from_slice(&bounce[from..from + data.len()]);
+                done
+            }
+            (Op::Write, Payload::Write(data)) => self.patch(id, extent, Some(data), &mut bounce, at),
+            (Op::Trim, _) if inner.len == 0 => Ok(Token::NONE),
+            (Op::Trim, _) => self.cache_submit(id, command(Op::Trim, inner), Payload::None, at),
+            (Op::WriteZeroes, _) if inner.len == 0 => self.patch(id, extent, None, &mut bounce, at),
+            (Op::WriteZeroes, _) => {
+                let head = Extent::new(extent.offset, inner.offset - extent.offset);
+                let tail = Extent::new(inner.end(), extent.end() - inner.end());
+                let mut done = self.cache_submit(id, command(Op::WriteZeroes, inner), Payload::None, at);
+                for part in [head, tail].into_iter().filter(|part| part.len != 0) {
+                    done = done.and_then(|before| {
+                        let token = self.patch(id, part, None, &mut bounce, at)?;
+                        Ok(self.join(before, token))
+                    });
+                }
+                done
+            }
+            (_, payload) => self.cache_submit(id, given, payload, at),
+        };
+        self.bounce = bounce;
+        result
+    }
+
+    /// Reads the sectors around an extent, puts these bytes or zeroes into them, and writes them.
+    fn patch(
+        &mut self,
+        id: u32,
+        extent: Extent,
+        data: Option<&[u8]>,
+        bounce: &mut Vec<u8>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let wide = self.wide(extent);
+        bounce.resize(wide.len as usize, 0);
+        self.cache_submit(id, command(Op::Read, wide), Payload::Read(bounce), at)?;
+        let from = (extent.offset - wide.offset) as usize;
+        let part = &mut bounce[from..from + extent.len as usize];
+        match data {
+            Some(data) => part.copy_from_slice(data),
+            None => part.fill(0),
+        }
+        self.cache_submit(id, command(Op::Write, wide), Payload::Write(bounce), at)
+    }
+
+    fn cache_submit(
+        &mut self,
+        id: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let done = self.cache.submit(id as u16, command, payload, at);
+        if command.op == Op::Flush && done.is_ok() {
+            self.watching.renew(&mut self.served, at);
+        }
+        done.map_err(|error| refusal(command.extent, error))
+    }
+
+    /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
+    fn close(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        let done = self.cache.close(at).map_err(|error| refusal(Extent::new(0, 0), error))?;
+        let Some(fast) = &mut self.fast else { return Ok(Token(done.0)) };
+        for volume in &mut self.served {
+            manage::end(fast, &mut volume.place, volume.id).map_err(|error| stamp_failed(&error))?;
+        }
+        if self.live.get().is_changed {
+            manage::set(fast, &self.settings.text()).map_err(|error| stamp_failed(&error))?;
+        }
+        Ok(Token(done.0))
+    }
+}
+
+/// What is wrong, for people; `None` if nothing is.
+fn trouble(
+    health: &nandscape_cache::engine::Health,
+    name_of: &dyn Fn(u16) -> Option<String>,
+) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(why) = &health.bypassed {
+        parts.push(format!("the cache device is used no more: {why}"));
+    }
+    if health.retired_slots > 0 {
+        parts.push(format!("{} slots are used no more", health.retired_slots));
+    }
+    for id in &health.failing_disks {
+        parts.push(format!(
+            "the disk of {} refused what the cache wrote last",
+            name_of(*id).unwrap_or_default()
+        ));
+    }
+    if health.lost_bytes > 0 {
+        parts.push(format!("{} bytes are lost", health.lost_bytes));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn stamp_failed(error: &ManageError) -> NamespaceError {
+    let source = match error {
+        ManageError::Fast(source) | ManageError::Disk { source, .. } => source.clone(),
+        error => StoreError::Io { offset: 0, len: 0, detail: error.to_string() },
+    };
+    NamespaceError::Store { place: "stamps of the cache", extent: Extent::new(0, 0), source }
+}
+
+/// What a host is told of an error.
+fn refusal(extent: Extent, error: CacheError) -> NamespaceError {
+    match error {
+        CacheError::Fast(source) => NamespaceError::Store { place: "cache device", extent, source },
+        CacheError::Slow { source, .. } => NamespaceError::Store { place: "disk", extent, source },
+        error => NamespaceError::Refused { extent, expected: error.to_string() },
+    }
+}
+
+/// Files have no flash below that the model knows of.
+impl Subsystem for CachedFiles {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.infos
+    }
+
+    fn sets(&self) -> u16 {
+        0
+    }
+
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let (id, extent) = (self.id(namespace), command.extent);
+        let is_inside = extent.end() <= self.infos[namespace as usize].capacity_bytes;
+        if (extent.offset | extent.len) & (self.unit - 1) != 0 && is_inside && command.op != Op::Flush {
+            return self.odd(id, command, payload, at);
+        }
+        self.cache_submit(id, command, payload, at)
+    }
+
+    nandscape_core::pass_on_time!(cache);
+
+    /// Whether anything is cleaned meanwhile is for the policies of the design.
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.cache.idle(at, until)?;
+        self.watching.settle(&mut self.served, until);
+        Ok(())
+    }
+
+    /// Makes everything durable; after [`Handle::close_next`] closes the cache, which then takes no more commands.
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        if self.live.is_closing() {
+            return self.close(at);
+        }
+        let mut all = Token::NONE;
+        for index in 0..self.served.len() {
+            let flush = command(Op::Flush, Extent::new(0, 0));
+            let token = self.cache_submit(self.id(index as u32), flush, Payload::None, at)?;
+            all = self.join(all, token);
+        }
+        Ok(all)
+    }
+
+    fn read_only(&self, _: u16) -> Option<&'static str> {
+        None
+    }
+
+    /// What is not cached is as the disk has it.
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        self.cache.allocation(self.id(namespace), extent)
+    }
+
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.cache.host_counts(self.served[namespace as usize].id)
+    }
+
+    fn ftl_stats(&self, _: u16) -> FtlStats {
+        FtlStats::default()
+    }
+
+    fn cost(&self, _: u16) -> Cost {
+        Cost::default()
+    }
+
+    /// Panics: there are no sets.
+    fn device(&self, set: u16) -> &dyn FlashDevice {
+        panic!("no set {set}: there is no flash below")
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.cache.reset_counters(at);
+    }
+
+    fn check_invariants(&self) {
+        self.cache.check_invariants();
+    }
+
+    /// [`super::Handle::stat`] then knows how the cache stands.
+    fn cache(&self) -> Option<CacheReport> {
+        let report = self.report();
+        self.live.get().seen = Some(self.look(&report));
+        Some(report)
+    }
+
+    fn cache_control(&mut self) -> Option<&mut dyn CacheControl> {
+        Some(self)
+    }
+}
