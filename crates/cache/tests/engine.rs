@@ -4,12 +4,14 @@
 mod support;
 
 use nandscape_cache::admission::{Admission, Ask, Bypass};
+use nandscape_cache::compose::Design;
+use nandscape_cache::engine::Disk;
 use nandscape_cache::metadata::Entry;
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, Extent, Info, Op, Params, SimTime};
+use nandscape_core::{Command, Extent, Info, Op, Params, SimTime, Subsystem};
 use support::{Journal, Lru, Memory};
 
 const NOTHING: Info = Info { name: "lru", summary: "", source: "", params: &[] };
@@ -453,4 +455,54 @@ fn a_slot_takes_fifteen_bytes_and_four_marks() {
     let rig = Rig::new(&case, false);
     let (own, _) = rig.cache.memory_bytes();
     assert!(own <= u64::from(slots) * 31 / 2 + 64, "{own} bytes for {slots} slots");
+}
+
+/// Files take no time of the model, so nothing is ever under way to them, by which policies limit themselves.
+#[test]
+fn stores_that_take_no_time_are_cleaned_in_batches_between_the_requests() {
+    const MS: u64 = 1_000_000;
+    for (batch, pairs) in [
+        (64, &[("cleaning", "watermarks"), ("clean_high", "10%"), ("clean_low", "0")][..]),
+        (16, &[("cleaning", "pi-rate"), ("rate_target", "0"), ("rate_idle", "10ms")]),
+        (100, &[("cleaning", "alru"), ("alru_stale", "0s"), ("alru_activity", "10ms"), ("alru_wake", "1ms")]),
+    ] {
+        let pairs = pairs.iter().chain(&[("admission", "all"), ("size", "4096b"), ("eviction", "lru")]);
+        let typed = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let design = Design::parse("", &typed).unwrap();
+        let disk = Memory::new(16 << 20, 512, false);
+        let fast = Box::new(Memory::new(64 << 20, 512, false));
+        let disks = vec![Disk { store: Box::new(disk.clone()), uuid: [1; 16] }];
+        let mut cache = design.create(fast, disks, [9; 16], SimTime::ZERO).unwrap().cache;
+        let (mut at, mut written) = (SimTime(MS), 0);
+        // Every other block, so that each is a disk write of its own.
+        let mut writes = |what: &str, most: u64| {
+            let now = disk.state.lock().unwrap().counts.writes;
+            assert!(
+                now - written <= most,
+                "{}: {what}: {} disk writes at once",
+                design.text(),
+                now - written
+            );
+            let since = now - written;
+            written = now;
+            since
+        };
+        let mut busy = 0;
+        for block in 0..2000 {
+            at += 10_000;
+            let extent = Extent::new(block * 8192, 4096);
+            let command = Command { op: Op::Write, extent, hint: Hint::default() };
+            cache.submit(0, command, Payload::None, at).unwrap();
+            busy += writes("a request", batch);
+        }
+        // 20 ms.
+        assert!(busy <= 5 * batch, "{}: {busy} disk writes under load", design.text());
+        for _ in 0..2000 {
+            Subsystem::idle(&mut cache, at, at + 100 * MS).unwrap();
+            at += 100 * MS;
+            writes("100 ms without a request", 21 * batch);
+        }
+        // Watermarks leave what is below the high one.
+        assert!(cache.dirty() <= 409, "{}: {} dirty", design.text(), cache.dirty());
+    }
 }

@@ -179,6 +179,10 @@ impl<E: Eviction> Cache<E> {
     fn note_cleaning(&mut self, written: Moment, blocks: u32) {
         let Some(cleaner) = &mut self.cleaner else { return };
         cleaner.begun(blocks);
+        let now = self.steps.now();
+        if self.steps.known(written).is_some_and(|at| at <= now) {
+            cleaner.wrote_at_once(blocks, now);
+        }
         if blocks > 0 {
             self.steps.notify(written, Notice::Cleaned(blocks));
         }

@@ -10,6 +10,9 @@ use nandscape_core::SimTime;
 /// After an error of a disk, cleaning pauses for so long.
 const RETRY_NS: u64 = 1_000_000_000;
 
+/// Between two batches for stores that take no time (files), so that requests have their turn.
+const PAUSE_NS: u64 = 5_000_000;
+
 /// Slots that are looked at for each block in the order of eviction, before the rest is taken in the order of the disk.
 const LOOKED_AT: usize = 64;
 
@@ -25,6 +28,10 @@ pub(super) struct Cleaner {
     /// Which set comes next in the order of eviction.
     next_set: u32,
     under_way: u32,
+    /// Blocks that were written the moment they were begun count as under way until a while later: a policy limits what it does at a time by what is under way, and stores that
+    /// take no time would have everything cleaned at once.
+    written_at_once: u32,
+    pause_until: SimTime,
     cleaned: u64,
     started: u64,
     writes: u64,
@@ -81,18 +88,31 @@ impl Cleaner {
     }
 
     /// A disk write has begun, with which so many blocks are clean.
-    pub const fn begun(&mut self, blocks: u32) {
+    pub fn begun(&mut self, blocks: u32) {
         self.under_way += blocks;
-        self.started += blocks as u64;
+        self.started += u64::from(blocks);
         self.writes += 1;
     }
 
     /// Blocks that are now on the disk.
-    pub const fn ended(&mut self, blocks: u32) {
+    pub fn ended(&mut self, blocks: u32) {
         // Those that a policy began that is gone are not among them.
         self.under_way = self.under_way.saturating_sub(blocks);
-        self.cleaned += blocks as u64;
+        self.cleaned += u64::from(blocks);
         self.is_asked = true;
+    }
+
+    /// Blocks were written the moment they were begun.
+    pub fn wrote_at_once(&mut self, blocks: u32, at: SimTime) {
+        if at >= self.pause_until {
+            (self.pause_until, self.written_at_once) = (at + PAUSE_NS, 0);
+        }
+        self.written_at_once += blocks;
+    }
+
+    /// Blocks that count as under way at `at`.
+    fn busy(&self, at: SimTime) -> u32 {
+        self.under_way + if at < self.pause_until { self.written_at_once } else { 0 }
     }
 
     /// A host asks for something.
@@ -145,6 +165,8 @@ impl<E: Eviction> Cache<E> {
             hand: BlockKey(0),
             next_set: 0,
             under_way: 0,
+            pause_until: SimTime::ZERO,
+            written_at_once: 0,
             cleaned: 0,
             started: 0,
             writes: 0,
@@ -160,15 +182,16 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn view(&self, cleaner: &Cleaner, needs: Needs) -> View {
-        let index = cleaner.index(needs);
+        let (index, at) = (cleaner.index(needs), self.steps.now());
+        let busy = cleaner.busy(at);
         View {
-            at: self.steps.now(),
+            at,
             slots: self.slots.count(),
             used: self.used(),
-            dirty: index.len() + cleaner.under_way,
+            dirty: index.len() + busy,
             oldest: index.oldest().map(|(_, at)| at),
             last_request: cleaner.last_request,
-            cleaning: cleaner.under_way,
+            cleaning: busy,
             cleaned: cleaner.cleaned,
             started: cleaner.started,
             writes: cleaner.writes,
@@ -211,7 +234,8 @@ impl<E: Eviction> Cache<E> {
         if let Some(cleaner) = &mut self.cleaner {
             cleaner.members = members;
             cleaner.is_asked = false;
-            cleaner.again = if has_failed { now + RETRY_NS } else { again };
+            let pause = if now < cleaner.pause_until { cleaner.pause_until } else { SimTime::MAX };
+            cleaner.again = if has_failed { now + RETRY_NS } else { again.min(pause) };
         }
     }
 

@@ -188,21 +188,21 @@ impl CacheFile {
         // What is kept of the disks lies after everything else.
         let room = (bytes / 4096 * 4096).saturating_sub(WATCH_BYTES);
         let setup = design.metadata_setup(room, unit, draw_uuid(self.fast.path())?, Vec::new());
-        let setup = setup.map_err(|source| {
-            let source = match source {
-                MetadataError::TooSmall { needed, .. } => {
-                    MetadataError::TooSmall { capacity: bytes, needed: needed + WATCH_BYTES }
-                }
-                source => source,
-            };
-            self.failed(source.into())
-        })?;
+        // What is needed is said of all of it.
+        let whole = |source| match source {
+            ManageError::Metadata(MetadataError::TooSmall { needed, .. }) => {
+                MetadataError::TooSmall { capacity: bytes, needed: needed + WATCH_BYTES }.into()
+            }
+            source => source,
+        };
+        let setup = setup.map_err(|source| self.failed(whole(source.into())))?;
         if design.metadata == "none" {
             return Err(CacheFileError::KeepsNothing { kind: design.metadata });
         }
         let settings = Settings { design: design.typed().clone(), ..Settings::default() }.text();
         let setup = nandscape_cache::metadata::Setup { settings, ..setup };
-        manage::create(&mut self.fast, design.metadata, &setup, replace).map_err(|source| self.failed(source))
+        let made = manage::create(&mut self.fast, design.metadata, &setup, replace);
+        made.map_err(|source| self.failed(whole(source)))
     }
 
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.

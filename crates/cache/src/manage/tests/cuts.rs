@@ -89,7 +89,7 @@ impl Goal<'_> {
         let mut seen = [0, 0];
         for k in 0..count {
             // Long commands do one thing over and over; each fate in turn is enough.
-            for n in if count > 100 { k % 3..k % 3 + 1 } else { 0..3 } {
+            for n in if count > 60 { k % 3..k % 3 + 1 } else { 0..3 } {
                 let fate = fate(n, k);
                 let context = format!("{}, cut at operation {k} of {count}, {fate:?}", self.name);
                 let mut world = start.world();
