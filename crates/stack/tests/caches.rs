@@ -99,7 +99,7 @@ fn a_file_is_taken_by_one_cache_only_and_names_are_checked() {
     place.cache().attach(&place.disk("a"), "data", false).unwrap();
     let refused = |result: Result<u64, CacheFileError>| result.unwrap_err().to_string();
     let again = refused(place.cache().attach(&place.disk("a"), "twice", false));
-    assert!(again.contains("the disk has a cache already"), "{again}");
+    assert!(again.contains("the disk of volume data: expected a disk of its own"), "{again}");
     let second = place.dir.path().join("second");
     let (mut other, _) = CacheFile::create(&second, Some(4 << 20), &design(&[]), false).unwrap();
     let taken = refused(other.attach(&place.disk("a"), "data", false));
