@@ -51,7 +51,7 @@ pub trait Subsystem {
         at: SimTime,
     ) -> Result<Token, NamespaceError>;
 
-    /// See [`FlashDevice::completion`].
+    /// See [`FlashDevice::completion`]. A time before the submission means at once.
     fn completion(&self, token: Token) -> Option<SimTime>;
 
     /// See [`FlashDevice::join`].

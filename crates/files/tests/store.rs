@@ -191,6 +191,24 @@ fn errors_of_commands_name_path_and_offset() {
 }
 
 #[test]
+fn a_file_passes_the_suite_for_stores() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, options) in [
+        ("buffered", FileOptions::default()),
+        ("of a given size", FileOptions { expected_bytes: Some(SIZE), ..FileOptions::default() }),
+    ] {
+        let make = || -> Box<dyn Store + Send> {
+            let path = folder.path().join("conforming");
+            std::fs::remove_file(&path).ok();
+            Box::new(FileStore::create(&path, SIZE, options).unwrap())
+        };
+        for seed in 0..3 {
+            nandscape_testkit::store::run(&make, seed, 500).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn a_command_completes_when_it_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = FileStore::create(&folder.path().join("disk"), SIZE, FileOptions::default()).unwrap();

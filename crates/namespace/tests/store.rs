@@ -184,3 +184,18 @@ fn refusals_name_the_place_and_change_nothing() {
     );
     assert_eq!(store.completion(Token::NONE), Some(SimTime::ZERO));
 }
+
+fn passes_the_suite<S: Scheduler + Send + 'static>() {
+    for seed in 0..4 {
+        let with = || Box::new(with_bytes::<S>()) as Box<dyn Store + Send>;
+        let without = || Box::new(NamespaceStore::new(without_bytes::<S>(), 0, 512)) as Box<dyn Store + Send>;
+        nandscape_testkit::store::run(&with, seed, 600).unwrap_or_else(|error| panic!("{error}"));
+        nandscape_testkit::store::run(&without, seed, 600).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn it_passes_the_suite_for_stores_under_any_scheduler() {
+    passes_the_suite::<Fifo>();
+    passes_the_suite::<ReadFirst>();
+}

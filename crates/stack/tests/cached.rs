@@ -161,13 +161,41 @@ fn every_preset_runs_every_kind_of_workload() {
 
 #[test]
 fn runs_repeat() {
-    let config = small(&["cache.preset=bcache", "cache.device=article-ssd", "cache.size=16MiB"]);
-    let result = || {
-        let mut result = run(&config, ZIPF).result;
-        result.set_wall(0.0);
-        serde_json::to_value(result).unwrap()
-    };
-    assert_eq!(result(), result());
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = folder.path().join("jobs.fio");
+    std::fs::write(
+        &jobs,
+        "[global]\nbs=4k\niodepth=8\nsize=24m\nnumber_ios=4000\n\
+         [mix]\nfilename=ns1\nrw=randrw\nbssplit=512/20:4k/50:24k/30\nfsync=100\n\
+         [trims]\nfilename=ns2\nrw=randtrimwrite\n",
+    )
+    .unwrap();
+    let rated = ["cache.preset=bcache", "cache.device=article-ssd", "cache.size=16MiB"];
+    let flash = [
+        "cache.preset=nandscape",
+        "cache.admission=all",
+        "cache.size=8MiB",
+        "device.timing.scheduler=read-first",
+    ];
+    let sets = ["cache.preset=flashcache", "cache.size=8MiB", "disk.order=elevator", "disk.count=2"];
+    let two = ["cache.preset=nandscape", "cache.cleaning=alru", "cache.size=8MiB", "disk.count=2"];
+    for (sets, workload) in
+        [(&rated[..], ZIPF), (&flash, ZIPF), (&sets, jobs.to_str().unwrap()), (&two, jobs.to_str().unwrap())]
+    {
+        let config = small(sets);
+        let result = || {
+            let mut result = run(&config, workload).result;
+            result.set_wall(0.0);
+            serde_json::to_value(result).unwrap()
+        };
+        let first = result();
+        assert!(
+            first["cache"]["counters"]["write_insertions"].as_u64() > Some(0),
+            "{sets:?}: {}",
+            first["cache"]
+        );
+        assert_eq!(first, result(), "{sets:?}");
+    }
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub(crate) fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The byte that a step writes at an offset: differs between neighbours, sectors, pages and steps.
-fn byte(salt: u32, offset: u64) -> u8 {
+pub(crate) fn byte(salt: u32, offset: u64) -> u8 {
     let mixed = (offset ^ (u64::from(salt) << 40)).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 56) as u8
 }

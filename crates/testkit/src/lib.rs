@@ -2,8 +2,11 @@
 //!
 //! * [`conformance`]: any translation layer against a plain array of bytes.
 //! * [`crash`]: any translation layer over a device whose power is cut at every operation.
+//! * [`store`]: any store, and [`subsystem`]: any subsystem, a cache too, against plain arrays of bytes, with commands that overlap.
 //! * [`shrink`]: makes a failing list of steps short enough to read.
 
 pub mod conformance;
 pub mod crash;
 pub mod shrink;
+pub mod store;
+pub mod subsystem;

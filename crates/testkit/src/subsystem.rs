@@ -1,0 +1,398 @@
+//! Any subsystem against plain arrays of bytes, one for each namespace: commands that overlap, time that passes in steps of any length, idle
+//! time, and whatever else the test does to it meanwhile, such as changing the mode of a cache.
+//!
+//! Checked all along: every byte read, that a command completes exactly once, that completions are reported after
+//! their submission and in the order of time, that two parts that are joined complete with the later, that nothing is left to happen before the time that was reached, the
+//! counters of each namespace, and the subsystem's own invariants.
+
+use crate::conformance::{byte, message_of};
+use crate::shrink::shrink;
+use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{CacheReport, Command, Completion, Extent, Hint, Op, SimTime, Subsystem, Token};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What is done to a subsystem between commands: something of it, that a number chooses, at a time.
+pub type Control<'a, S> = &'a dyn Fn(&mut S, u32, SimTime) -> Result<(), String>;
+
+/// What is tried.
+pub struct Trial<'a, S> {
+    /// Makes the subsystem, anew for each run. It keeps bytes.
+    pub make: &'a dyn Fn() -> S,
+    /// Offsets and lengths are multiples of this.
+    pub unit_bytes: u64,
+    /// What is trimmed reads as zeroes, every unit of it.
+    pub is_zeroed: bool,
+    /// What is done to it beside commands.
+    pub control: Control<'a, S>,
+}
+
+/// One step. Offsets are shares of the capacity.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Command {
+        namespace: u32,
+        op: Op,
+        place: u32,
+        units: u64,
+        salt: u32,
+        is_joined: bool,
+    },
+    /// So many nanoseconds later.
+    Later(u64),
+    /// Time goes on, to the next event or by so many nanoseconds.
+    Pass(Option<u64>),
+    /// Nobody has anything to do for so long.
+    Idle(u64),
+    /// Something else, by number.
+    Control(u32),
+}
+
+/// What a run saw: two runs of the same seed see the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// When each command was submitted and completed.
+    pub times: Vec<(SimTime, SimTime)>,
+    /// Commands whose completion was not known when they were submitted.
+    pub unknown: u64,
+    /// Commands that completed after one that was submitted later.
+    pub overtaken: u64,
+    /// What each namespace counted.
+    pub host: Vec<HostCounts>,
+    /// What the cache counted.
+    pub cache: Option<CacheReport>,
+}
+
+fn steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut rng = seeded(seed);
+    let longest = [8, 24, 300][below(&mut rng, 3) as usize];
+    let align = [1, 1, 8][below(&mut rng, 3) as usize];
+    let gap = [20_000, 1_000_000, 30_000_000][below(&mut rng, 3) as usize];
+    let hot = [1, 4, 32][below(&mut rng, 3) as usize];
+    let writes = [20, 45, 70][below(&mut rng, 3) as usize];
+    let step = |salt: usize| match below(&mut rng, 100) {
+        0..60 => {
+            let op = match below(&mut rng, 100) {
+                0..3 => Op::Flush,
+                3..8 => Op::Trim,
+                8..10 => Op::WriteZeroes,
+                at if at < 10 + writes => Op::Write,
+                _ => Op::Read,
+            };
+            let anywhere = below(&mut rng, 1 << 32) as u32;
+            let place = if below(&mut rng, 4) > 0 { anywhere / hot } else { anywhere };
+            let longest = if below(&mut rng, 20) == 0 { 40 * longest } else { longest };
+            let units = (1 + below(&mut rng, longest)).next_multiple_of(align);
+            let namespace = below(&mut rng, 1 << 16) as u32;
+            Step::Command {
+                namespace,
+                op,
+                place,
+                units,
+                salt: salt as u32,
+                is_joined: below(&mut rng, 8) == 0,
+            }
+        }
+        60..80 => Step::Later(below(&mut rng, gap)),
+        80..90 => Step::Pass(None),
+        90..95 => Step::Pass(Some(below(&mut rng, 20 * gap))),
+        95 => Step::Idle(below(&mut rng, 5_000_000_000)),
+        _ => Step::Control(below(&mut rng, 1 << 32) as u32),
+    };
+    (0..count).map(step).collect()
+}
+
+/// Runs a subsystem through so many steps, twice. The failure of a shortened list of them is what comes back.
+///
+/// # Errors
+/// What was wrong, and after which steps.
+pub fn run<S: Subsystem>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Result<Seen, String> {
+    let all = steps(seed, count);
+    let mut seen = Vec::new();
+    let outcome = shrink(&all, 300, |steps| {
+        let run = catch_unwind(AssertUnwindSafe(|| Run::new(trial)?.all(steps)));
+        run.unwrap_or_else(|panic| Err(message_of(&*panic))).map(|what| seen.push(what))
+    });
+    if let Some((kept, error)) = outcome {
+        let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
+        return Err(format!("seed {seed}: {error}\n  after {} step(s):\n{}", kept.len(), list.join("\n")));
+    }
+    let first = seen.pop().expect("a run without failure");
+    let second = Run::new(trial)?.all(&all)?;
+    if first == second {
+        return Ok(first);
+    }
+    let at = first.times.iter().zip(&second.times).position(|(a, b)| a != b);
+    Err(format!("seed {seed}: two runs differ, first at command {at:?}"))
+}
+
+struct Run<'a, S> {
+    subsystem: S,
+    trial: &'a Trial<'a, S>,
+    /// What every byte of each namespace must be.
+    models: Vec<Vec<u8>>,
+    counts: Vec<HostCounts>,
+    now: SimTime,
+    /// When the last reported command completed.
+    reported: SimTime,
+    /// Submission and completion of each command.
+    times: Vec<(SimTime, Option<SimTime>)>,
+    out: Vec<Completion>,
+    unknown: u64,
+}
+
+impl<'a, S: Subsystem> Run<'a, S> {
+    fn new(trial: &'a Trial<'a, S>) -> Result<Self, String> {
+        let subsystem = (trial.make)();
+        let models: Vec<Vec<u8>> =
+            subsystem.namespaces().iter().map(|info| vec![0; info.capacity_bytes as usize]).collect();
+        if models.is_empty() {
+            return Err("there is no namespace".to_owned());
+        }
+        let counts = vec![HostCounts::default(); models.len()];
+        // Making it may have taken time.
+        let now = subsystem.idle_from();
+        Ok(Self {
+            subsystem,
+            trial,
+            models,
+            counts,
+            now,
+            reported: SimTime::ZERO,
+            times: Vec::new(),
+            out: Vec::new(),
+            unknown: 0,
+        })
+    }
+
+    fn all(mut self, steps: &[Step]) -> Result<Seen, String> {
+        for (number, step) in steps.iter().enumerate() {
+            self.step(*step).map_err(|error| format!("step {number} ({step:?}): {error}"))?;
+            if number % 32 == 31 {
+                self.subsystem.check_invariants();
+            }
+        }
+        self.drain()?;
+        self.check_counts()?;
+        let (cache, host) = (self.subsystem.cache(), self.counts.clone());
+        self.check_all()?;
+        let token = self.subsystem.shutdown(self.now).map_err(|error| error.to_string())?;
+        self.submitted(token);
+        self.drain()?;
+        self.subsystem.check_invariants();
+        let times: Vec<(SimTime, SimTime)> =
+            self.times.iter().map(|(start, done)| (*start, done.expect("drained"))).collect();
+        let (mut first, mut overtaken) = (SimTime::MAX, 0);
+        for (_, done) in times.iter().rev() {
+            overtaken += u64::from(*done > first);
+            first = first.min(*done);
+        }
+        Ok(Seen { times, unknown: self.unknown, overtaken, host, cache })
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), String> {
+        match step {
+            Step::Command { namespace, op, place, units, salt, is_joined } => {
+                let namespace = namespace as usize % self.models.len();
+                let unit = self.trial.unit_bytes;
+                let all = self.models[namespace].len() as u64 / unit;
+                let first = ((u128::from(place) * u128::from(all)) >> 32) as u64;
+                let units = units.min(all - first);
+                let extent = Extent::new(first * unit, units * unit);
+                let token = match op {
+                    Op::Flush => self.command(namespace, op, Extent::new(0, 0), salt)?,
+                    // In two parts, answered together.
+                    _ if is_joined && units > 1 => {
+                        let (half, rest) = (units / 2 * unit, (units - units / 2) * unit);
+                        let a = self.command(namespace, op, Extent::new(extent.offset, half), salt)?;
+                        let b = self.command(namespace, op, Extent::new(extent.offset + half, rest), salt)?;
+                        self.joined(a, b)?
+                    }
+                    _ => self.command(namespace, op, extent, salt)?,
+                };
+                self.submitted(token);
+                Ok(())
+            }
+            Step::Later(by) => {
+                self.now += by;
+                Ok(())
+            }
+            Step::Pass(by) => {
+                let until = match by {
+                    Some(by) => self.now + by,
+                    None => self.subsystem.next_event().unwrap_or(self.now).max(self.now),
+                };
+                self.advance(until)
+            }
+            Step::Idle(by) => {
+                self.drain()?;
+                let until = self.now + by;
+                self.subsystem.idle(self.now, until).map_err(|error| error.to_string())?;
+                self.advance(until)
+            }
+            Step::Control(what) => (self.trial.control)(&mut self.subsystem, what, self.now),
+        }
+    }
+
+    fn command(&mut self, namespace: usize, op: Op, extent: Extent, salt: u32) -> Result<Token, String> {
+        let range = extent.offset as usize..extent.end() as usize;
+        match op {
+            Op::Read => {
+                let mut data = vec![0xA5; range.len()];
+                let token = self.submit(namespace, op, extent, Payload::Read(&mut data))?;
+                self.compare(namespace, extent, &data)?;
+                Ok(token)
+            }
+            Op::Write => {
+                let data: Vec<u8> = (extent.offset..extent.end()).map(|at| byte(salt, at)).collect();
+                let token = self.submit(namespace, op, extent, Payload::Write(&data))?;
+                self.models[namespace][range].copy_from_slice(&data);
+                Ok(token)
+            }
+            Op::Trim | Op::WriteZeroes | Op::Flush => {
+                let token = self.submit(namespace, op, extent, Payload::None)?;
+                if op == Op::WriteZeroes || self.trial.is_zeroed {
+                    self.models[namespace][range].fill(0);
+                } else if op == Op::Trim {
+                    self.settle(namespace, extent)?;
+                }
+                Ok(token)
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        namespace: usize,
+        op: Op,
+        extent: Extent,
+        payload: Payload<'_>,
+    ) -> Result<Token, String> {
+        let command = Command { op, extent, hint: Hint::default() };
+        self.counts[namespace].count(command, 512);
+        let token = self.subsystem.submit(namespace as u32, command, payload, self.now);
+        token.map_err(|error| error.to_string())
+    }
+
+    /// When a token completes, as far as it is known.
+    fn known(&self, token: Token) -> Option<SimTime> {
+        if token == Token::NONE { Some(self.now) } else { self.subsystem.completion(token) }
+    }
+
+    fn joined(&mut self, a: Token, b: Token) -> Result<Token, String> {
+        let parts = [self.known(a), self.known(b)];
+        let both = self.subsystem.join(a, b);
+        match (parts, self.known(both)) {
+            ([Some(a), Some(b)], Some(both)) if both != a.max(b) => {
+                Err(format!("joined are {a} and {b}, which gives {both}"))
+            }
+            ([None, _] | [_, None], Some(both)) => {
+                Err(format!("of two parts one is unknown, and both are done at {both}"))
+            }
+            _ => Ok(both),
+        }
+    }
+
+    fn submitted(&mut self, token: Token) {
+        let number = self.times.len() as u64;
+        // What has completed already, as a flush after which nothing was written, is answered at once.
+        let done = self.known(token).map(|done| done.max(self.now));
+        if done.is_none() {
+            self.unknown += 1;
+            self.subsystem.watch(token, number);
+        }
+        self.times.push((self.now, done));
+    }
+
+    /// What was trimmed is zeroes, or what it was before where it is not a whole page.
+    fn settle(&mut self, namespace: usize, extent: Extent) -> Result<(), String> {
+        let mut data = vec![0xA5; extent.len as usize];
+        let token = self.submit(namespace, Op::Read, extent, Payload::Read(&mut data))?;
+        self.submitted(token);
+        let unit = self.trial.unit_bytes as usize;
+        let model = &mut self.models[namespace][extent.offset as usize..extent.end() as usize];
+        for (new, old) in data.chunks(unit).zip(model.chunks_mut(unit)) {
+            if new.iter().all(|byte| *byte == 0) {
+                old.fill(0);
+            } else if new != old {
+                return Err(format!("{extent} reads as neither what it was nor zeroes after a trim"));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, namespace: usize, extent: Extent, data: &[u8]) -> Result<(), String> {
+        let want = &self.models[namespace][extent.offset as usize..extent.end() as usize];
+        match data.iter().zip(want).position(|(got, want)| got != want) {
+            None => Ok(()),
+            Some(at) => Err(format!(
+                "byte {} of namespace {namespace} reads {:#04x}, was written {:#04x}",
+                extent.offset + at as u64,
+                data[at],
+                want[at]
+            )),
+        }
+    }
+
+    fn advance(&mut self, until: SimTime) -> Result<(), String> {
+        self.out.clear();
+        self.subsystem.advance(until, &mut self.out);
+        self.now = self.now.max(until);
+        for Completion { tag, at } in self.out.drain(..) {
+            let Some((submitted, done)) = self.times.get_mut(tag as usize) else {
+                return Err(format!("tag {tag} completes and was never asked for"));
+            };
+            if let Some(done) = done {
+                return Err(format!("command {tag} completes at {at}, and did at {done}"));
+            }
+            if at < *submitted || at > until || at < self.reported {
+                let before = self.reported;
+                return Err(format!(
+                    "command {tag} of {submitted} completes at {at}, after {before} and until {until}"
+                ));
+            }
+            (*done, self.reported) = (Some(at), at);
+        }
+        match self.subsystem.next_event() {
+            Some(next) if next <= until => {
+                Err(format!("at {until} there is still something to do at {next}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        while let Some(waiting) = self.times.iter().position(|(_, done)| done.is_none()) {
+            let Some(next) = self.subsystem.next_event() else {
+                return Err(format!("nothing is left to happen, and command {waiting} is not done"));
+            };
+            self.advance(next.max(self.now))?;
+        }
+        let last = self.times.iter().filter_map(|(_, done)| *done).max().unwrap_or_default();
+        self.now = self.now.max(last);
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), String> {
+        // Pages are the device's own.
+        let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
+        for (namespace, want) in self.counts.iter().enumerate() {
+            let (got, want) = (same(self.subsystem.host_counts(namespace as u32)), same(*want));
+            if got != want {
+                return Err(format!("namespace {namespace} counted {got:?}, was asked for {want:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_all(&mut self) -> Result<(), String> {
+        for namespace in 0..self.models.len() {
+            let extent = Extent::new(0, self.models[namespace].len() as u64);
+            let mut data = vec![0xA5; extent.len as usize];
+            let token = self.submit(namespace, Op::Read, extent, Payload::Read(&mut data))?;
+            self.submitted(token);
+            self.compare(namespace, extent, &data)?;
+        }
+        self.drain()
+    }
+}
