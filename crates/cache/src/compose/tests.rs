@@ -2,8 +2,8 @@ use super::*;
 use crate::BlockKey;
 use crate::eviction::EVICTIONS;
 use crate::presets::{Choice, Partial, Victims};
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Completion, Extent, Hint, Op, Store, StoreError, Token};
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Op};
 
 fn typed(pairs: &[(&str, &str)]) -> Typed {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -13,66 +13,10 @@ fn refusal(pairs: &[(&str, &str)]) -> String {
     Design::parse("cache.", &typed(pairs)).expect_err("wrong").to_string()
 }
 
-/// Bytes, and nothing else.
-struct Bytes(Vec<u8>);
-
-impl Store for Bytes {
-    fn capacity_bytes(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn block_bytes(&self) -> u32 {
-        512
-    }
-
-    fn stores_bytes(&self) -> bool {
-        true
-    }
-
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
-        let range = command.extent.offset as usize..command.extent.end() as usize;
-        match (command.op, payload) {
-            (Op::Write, Payload::Write(bytes)) => self.0[range].copy_from_slice(bytes),
-            (Op::Read, Payload::Read(bytes)) => bytes.copy_from_slice(&self.0[range]),
-            (Op::Trim | Op::WriteZeroes, _) => self.0[range].fill(0),
-            _ => {}
-        }
-        Ok(Applied::default())
-    }
-
-    fn start(&mut self, _: Command, _: Applied, _: SimTime) -> Result<Token, StoreError> {
-        Ok(Token::NONE)
-    }
-
-    fn completion(&self, _: Token) -> Option<SimTime> {
-        Some(SimTime::ZERO)
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
-    }
-
-    fn counts(&self) -> HostCounts {
-        HostCounts::default()
-    }
-
-    fn shutdown(&mut self, _: SimTime) -> Result<Token, StoreError> {
-        Ok(Token::NONE)
-    }
-
-    fn reset_counters(&mut self, _: SimTime) {}
-}
-
+/// Memory.
 fn store(bytes: u64) -> BoxedStore {
-    Box::new(Bytes(vec![0; bytes as usize]))
+    nandscape_disk::registry::build("ram", "disk.", &Typed::new(), bytes, nandscape_disk::Keep::Bytes)
+        .expect("a store")
 }
 
 fn ask(cache: &mut Cache<AnyEviction>, op: Op, offset: u64, bytes: &mut [u8]) {
