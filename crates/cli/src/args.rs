@@ -450,6 +450,9 @@ pub struct ReproduceArgs {
     /// Write an HTML report, one offline file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
+    /// Write the figures as CSV, one row each, and those over time again for each time.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
 }
 
 /// The verbs of `trace`.

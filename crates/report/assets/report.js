@@ -23,7 +23,7 @@
   };
   const KIB = 1024;
   const bytes = (v) => scaled(v, [["B", 1], ["KiB", KIB], ["MiB", KIB ** 2], ["GiB", KIB ** 3], ["TiB", KIB ** 4]]);
-  const nanos = (v) => scaled(v, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]);
+  const nanos = (v) => (v === 0 ? "0" : scaled(v, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]));
   const count = (v) => scaled(v, [["", 1], ["k", 1e4], ["M", 1e6], ["G", 1e9]].map(([n, at]) => [n, n === "k" ? 1e3 : at]));
   const whole = (v) => Math.round(v).toLocaleString("en-US");
   const mib = (v) => bytes(v * KIB ** 2);
@@ -86,7 +86,7 @@
   // Curves of every run over the data written. uPlot wants one x for all, so tables are joined; a run that has no point at an
   // x is drawn through (undefined), one that has no value there is interrupted (null).
   const curves = (columns, show, floor) => (figure, view, log) => {
-    const runs = members(figure).filter((run) => run.series && run.series[columns[view]].some((v) => v != null));
+    const runs = members(figure).filter((run) => run.series?.[columns[view]]?.some((v) => v != null));
     if (!runs.length) return null;
     const joined = uPlot.join(runs.map((run) => [run.series.x, run.series[columns[view]]]));
     return {
@@ -189,10 +189,32 @@
     };
   };
 
+  // Figures of an experiment over time: a line for each way, and limits across.
+  const experiment = (figure) => {
+    const { part, kind, lines } = data.figures[+figure.dataset.figure];
+    const drawn = lines.filter((line) => line.values.some((v) => v != null));
+    if (!drawn.length) return null;
+    let place = 0;
+    const styles = drawn.map(({ label, is_bound }) => {
+      if (is_bound) return { label, stroke: css("--ink"), dash: [7, 5] };
+      const at = place++;
+      return { label, stroke: css(`--c${at % COLOURS}`), dash: DASHES[at % DASHES.length] };
+    });
+    const values = drawn.flatMap((line) => line.values).filter((v) => v > 0);
+    return {
+      // All charts begin at 0, whatever their lines do.
+      data: uPlot.join([...drawn.map((line) => [line.x, line.values]), [[0], [null]]]).slice(0, -1), lines: styles,
+      show: kind === "ns" ? nanos : count, floor: 0,
+      x: { label: "time", show: nanos }, sync: "part-" + part, log: kind === "ns" && skewed(values),
+    };
+  };
+
   const KINDS = {
     misses,
+    figure: experiment,
     "job-rate": overTime("rate", [(v) => digits(v), count], 0),
     "job-waf": overTime("waf", [(v) => digits(v)], 0),
+    "job-cache": overTime("cache", [(v) => digits(v), count], 0),
     "job-read": overTime("read", [nanos], 0),
     "job-write": overTime("write", [nanos], 0),
     addresses,
@@ -201,6 +223,8 @@
     waf: curves(["waf", "waf_i"], (v) => digits(v), 1),
     map: curves(["map"], bytes, 0),
     erases: curves(["erases"], count, 0),
+    hits: curves(["rhit", "whit", "rhit_i", "whit_i"], (v) => digits(v), 0),
+    dirty: curves(["dirty", "cleaned"], count, 0),
     "lat-write": curves(["w99", "w50", "w999"], nanos, 0),
     "lat-read": curves(["r99", "r50", "r999"], nanos, 0),
     "nines-write": percentiles("nines-write"),
@@ -257,7 +281,7 @@
         y: { distr: log ? 3 : 1, range: chart.bounds ? () => y(null, ...chart.bounds) : y },
       },
       axes: [
-        axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map(chart.x.show), space: 70, size: 32 }),
+        axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map((v) => (v == null ? "" : chart.x.show(v))), space: 70, size: 32 }),
         valueAxis(chart.show, log ? undefined : chart.splits),
       ],
       series: [{ label: chart.x.label, value: or(chart.x.show) }, ...seriesOf(chart)],
@@ -267,7 +291,7 @@
   };
 
   const cards = [...document.querySelectorAll("figure[data-chart]")].map((figure) => ({
-    figure, plot: figure.querySelector(".plot"), view: 0, log: null, uplot: null,
+    figure, plot: figure.querySelector(".plot"), view: +(figure.querySelector("[data-view]")?.dataset.view ?? 0), log: null, uplot: null,
   }));
   const press = (buttons, pressed) => buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === pressed)));
   for (const card of cards) {
@@ -382,7 +406,7 @@
         const canvas = card.plot.querySelector("canvas");
         const series = card.uplot ? card.uplot.series.slice(1) : [];
         state.charts.push({
-          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache].join("-"),
+          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache ?? card.figure.dataset.figure].join("-"),
           series: series.map((s, i) => ({
             label: s.label,
             points: card.uplot.data[i + 1].filter((v) => v != null).length,

@@ -39,19 +39,19 @@ fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let of = |name: &str| count(report.count(name));
     let traffic = |counts: &nandscape_core::namespace::HostCounts| {
         format!(
-            "read {} in {}, written {} in {}, {} flushes",
+            "read {} in {}, written {} in {}, {} flush{}",
             format_bytes(counts.read_bytes),
             count(counts.reads),
             format_bytes(counts.write_bytes),
             count(counts.writes),
-            count(counts.flushes)
+            count(counts.flushes),
+            if counts.flushes == 1 { "" } else { "es" }
         )
     };
+    let hits = [(cache.read_hit_ratio, "reads"), (cache.write_hit_ratio, "writes")];
+    let hits = hits.into_iter().filter_map(|(hits, of)| hits.map(|hits| format!("{hits:.3} of {of}")));
     let mut out = vec![
-        (
-            "hit ratio",
-            format!("{} of reads, {} of writes", ratio(cache.read_hit_ratio), ratio(cache.write_hit_ratio)),
-        ),
+        ("hit ratio", hits.collect::<Vec<_>>().join(", ")),
         (
             "read requests",
             format!(
@@ -97,6 +97,13 @@ fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
         ("disk", traffic(&report.disk())),
         ("cache device", traffic(&report.fast)),
     ];
+    let asks_for = |name: &str| match name {
+        "hit ratio" => report.count("reads") + report.count("writes") > 0,
+        "read requests" => report.count("reads") > 0,
+        "write requests" => report.count("writes") > 0,
+        _ => true,
+    };
+    out.retain(|(name, _)| asks_for(name));
     for (why, bypass) in &report.bypass {
         if !out.iter().any(|(name, _)| *name == "past the cache") {
             out.push(("past the cache", String::new()));
@@ -162,19 +169,18 @@ pub(crate) fn cache_html(runs: &[Run]) -> String {
         let _ = write!(head, "<th scope=\"col\" class=\"left\">{}</th>", text(&run.label));
     }
     head.push_str("</tr>");
-    let mut body = String::new();
+    let mut body = String::from("<tr><th scope=\"row\" class=\"left\">design</th>");
+    for (_, cache) in &cached {
+        let _ = write!(body, "<td class=\"left fact\">{}</td>", text(&describe(cache)));
+    }
+    body.push_str("</tr>\n");
     for name in names {
-        let _ = write!(body, "<tr><th scope=\"row\">{}</th>", text(name));
+        let _ = write!(body, "<tr><th scope=\"row\" class=\"left\">{}</th>", text(name));
         for facts in &all {
-            let value = facts.iter().find(|(other, _)| *other == name).map_or("-", |(_, value)| value);
-            let _ = write!(body, "<td class=\"left\">{}</td>", text(value));
+            let value = facts.iter().find(|(other, _)| *other == name).map_or("–", |(_, value)| value);
+            let _ = write!(body, "<td class=\"left fact\">{}</td>", text(value));
         }
         body.push_str("</tr>\n");
     }
-    let mut lines: Vec<String> = cached
-        .iter()
-        .map(|(run, cache)| format!("{}: {}", text(&run.label), text(&describe(cache))))
-        .collect();
-    lines.dedup();
-    frame("Cache table", &format!("{}.", lines.join("; ")), &head, &body)
+    frame("Cache table", "What was found in each cache, and what went to either side of it.", &head, &body)
 }

@@ -1,5 +1,6 @@
-//! Published figures beside measured ones (`reproduce`).
+//! Published figures beside measured ones (`reproduce`), some of them over time too.
 
+use crate::csv::line;
 use crate::number::{four_digits, printable};
 use crate::table::{Head, Table};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,52 @@ pub struct ReproductionRow {
     pub ratio: Option<f64>,
     /// Required where the ratio is outside 0.8 to 1.25.
     pub note: String,
+    /// The same over time, where that is shown too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<RowSeries>,
+}
+
+/// A figure over time, a line of a chart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowSeries {
+    /// Part of the experiment, the heading above its charts.
+    pub part: String,
+    /// Its chart, which it shares with the other rows of the part that name it. All of them have the same unit.
+    pub chart: String,
+    /// What the line is called.
+    pub line: String,
+    /// A limit instead of something measured.
+    pub is_bound: bool,
+    /// Ends of the intervals, in seconds of virtual time.
+    pub time_s: Vec<f64>,
+    /// One value for each, in the unit of the row; null where there was none.
+    pub values: Vec<Option<f64>>,
+}
+
+/// A chart: the rows that name it, each with its series.
+pub(crate) struct RowChart<'a> {
+    pub part: &'a str,
+    pub chart: &'a str,
+    pub unit: &'a str,
+    pub lines: Vec<&'a RowSeries>,
+}
+
+/// The charts of these rows, in the order in which they are named first.
+pub(crate) fn row_charts(rows: &[ReproductionRow]) -> Vec<RowChart<'_>> {
+    let mut charts: Vec<RowChart<'_>> = Vec::new();
+    for row in rows {
+        let Some(series) = &row.series else { continue };
+        match charts.iter_mut().find(|c| (c.part, c.chart) == (series.part.as_str(), series.chart.as_str())) {
+            Some(chart) => chart.lines.push(series),
+            None => charts.push(RowChart {
+                part: &series.part,
+                chart: &series.chart,
+                unit: &row.unit,
+                lines: vec![series],
+            }),
+        }
+    }
+    charts
 }
 
 impl ReproductionRow {
@@ -89,6 +136,68 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
             let _ = writeln!(out, "  [{}] {}", i + 1, printable(note));
         }
         out.push('\n');
+        out.push_str(&over_time(block));
+    }
+    out
+}
+
+/// Times in a table over time; every n-th is left out until so few are left.
+const TIMES: usize = 12;
+
+/// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits stand among the rows.
+fn over_time(rows: &[ReproductionRow]) -> String {
+    let charts = row_charts(rows);
+    let mut out = String::new();
+    for part in charts.chunk_by(|a, b| a.part == b.part) {
+        let of_chart = |chart| measured_lines(chart).map(move |line| (chart, line));
+        let lines: Vec<(&RowChart<'_>, &RowSeries)> = part.iter().flat_map(of_chart).collect();
+        let Some((_, first)) = lines.first() else { continue };
+        let every = first.time_s.len().div_ceil(TIMES).max(1);
+        let times: Vec<f64> = first.time_s.iter().copied().skip(every - 1).step_by(every).collect();
+        let head = |group: &str, name: &str, unit: &str| Head {
+            group: printable(group),
+            name: printable(name),
+            unit: printable(unit),
+            is_left: false,
+        };
+        let mut table = Table::new();
+        table.column(head("", "  until", "  s"), times.iter().map(|s| four_digits(*s)).collect());
+        for (chart, line) in lines {
+            let cells = times.iter().map(|time| value_at(line, *time).map_or("-".into(), four_digits));
+            table.column(head(chart.chart, &line.line, chart.unit), cells.collect());
+        }
+        let _ = writeln!(out, "{}\n{}", printable(part[0].part), table.render());
+    }
+    out
+}
+
+fn measured_lines<'a>(chart: &RowChart<'a>) -> impl Iterator<Item = &'a RowSeries> {
+    chart.lines.clone().into_iter().filter(|line| !line.is_bound)
+}
+
+fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
+    let at = line.time_s.iter().position(|other| other.total_cmp(&time).is_eq())?;
+    line.values.get(at).copied().flatten()
+}
+
+/// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
+pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
+    let mut out = String::from("id,row,name,unit,time_s,published,measured,ratio,note\n");
+    let plain = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    for row in rows {
+        let [published, measured] = [plain(&row.published), plain(&row.measured)];
+        let ratio = optional(row.ratio);
+        let cells = [&row.id, &row.row, &row.name, &row.unit, "", &published, &measured, &ratio, &row.note];
+        line(&mut out, cells.into_iter());
+        for (time, value) in row.series.iter().flat_map(|series| series.time_s.iter().zip(&series.values)) {
+            let (time, value) = (time.to_string(), optional(*value));
+            line(&mut out, [&row.id, &row.row, &row.name, &row.unit, &time, "", &value, "", ""].into_iter());
+        }
     }
     out
 }

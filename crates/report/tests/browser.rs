@@ -171,6 +171,28 @@ fn curves_of_caches_draw() {
 }
 
 #[test]
+fn figures_of_an_experiment_over_time_draw() {
+    let context = ReportContext { reproduction: sample::rows_over_time(), ..ReportContext::default() };
+    check(&render_html(&[], &context), 1000, &["figure-0", "figure-1"]);
+}
+
+#[test]
+fn caches_draw_over_the_data_and_what_is_not_there_has_no_chart() {
+    let html = render_html(&sample::cached_runs(800), &ReportContext::default());
+    check(&html, 1200, &["hits-0", "dirty-0", "waf-0", "blocks-0"]);
+    for absent in ["data-heat=\"blocks\" data-group=\"0\" data-run=\"1\"", ">FTL<"] {
+        assert!(!html.contains(absent), "{absent}");
+    }
+    let alone: Vec<_> = sample::cached_runs(800).split_off(1);
+    let html = render_html(&alone, &ReportContext::default());
+    for absent in
+        ["data-chart=\"waf\"", "data-chart=\"erases\"", "Flash operations by cause", "h-wear", "h-cost"]
+    {
+        assert!(!html.contains(absent), "{absent}");
+    }
+}
+
+#[test]
 fn a_run_without_a_series_has_no_empty_charts() {
     let mut runs = sample::runs(100);
     for run in &mut runs {

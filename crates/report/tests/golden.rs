@@ -4,7 +4,7 @@ mod sample;
 
 use nandscape_report::{
     OUTPUTS, ReportContext, ReproductionRow, render_csv, render_detail, render_json, render_json_document,
-    render_reproduction_text, render_text,
+    render_reproduction_csv, render_reproduction_text, render_text,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -81,6 +81,7 @@ fn text_of_a_reproduction() {
         measured,
         ratio,
         note: note.into(),
+        series: None,
     };
     let far = row("lammps pm-gcc", json!(72.324), json!(93.5), Some(1.293), "the counts leave no other time");
     assert!(far.needs_note());
@@ -91,6 +92,13 @@ fn text_of_a_reproduction() {
         row("erases", json!([10, 20]), json!(false), None, "outside"),
     ];
     golden("reproduce.txt", &render_reproduction_text(&rows));
+}
+
+#[test]
+fn figures_over_time_as_text_and_csv() {
+    let rows = sample::rows_over_time();
+    golden("over-time.txt", &render_reproduction_text(&rows));
+    golden("over-time.csv", &render_reproduction_csv(&rows));
 }
 
 #[test]

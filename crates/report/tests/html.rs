@@ -2,7 +2,7 @@
 
 mod sample;
 
-use nandscape_report::{ReportContext, ReproductionRow, Run, render_html};
+use nandscape_report::{ReportContext, ReproductionRow, RowSeries, Run, render_html};
 use nandscape_sim::result::RunError;
 use serde_json::{Value, json};
 
@@ -39,6 +39,14 @@ fn evil_context() -> ReportContext {
         measured: json!({EVIL: EVIL}),
         ratio: Some(2.0),
         note: EVIL.into(),
+        series: Some(RowSeries {
+            part: EVIL.into(),
+            chart: EVIL.into(),
+            line: EVIL.into(),
+            is_bound: false,
+            time_s: vec![1.0, 2.0],
+            values: vec![Some(3.0), None],
+        }),
     };
     ReportContext {
         title: EVIL.into(),

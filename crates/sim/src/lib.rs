@@ -4,12 +4,13 @@
 //!   submission and for event-driven ones alike.
 //! * [`jobs`]: fio job files: many jobs on the namespaces of one subsystem.
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
-//! * [`metrics`]: latency histograms, the series over time and the sample of single requests.
+//! * [`metrics`]: latency histograms, the series over time and the sample of single requests; [`cached`]: a cache in that series.
 //! * [`lifetime`]: how much may be written until the flash is worn out.
 //! * [`result`]: the result document (schema 1); [`sums`]: counters of a subsystem, added up.
 //!
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
 
+pub mod cached;
 pub mod histogram;
 mod in_flight;
 pub mod jobs;

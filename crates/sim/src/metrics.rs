@@ -1,5 +1,6 @@
 //! What is measured while a workload runs: latencies, the series over time, single requests.
 
+use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
 use crate::result::LatencySummary;
 use hdrhistogram::Histogram;
@@ -84,6 +85,8 @@ pub struct Sample {
     pub causes: CauseTable,
     /// Translation-layer counters so far.
     pub ftl: FtlStats,
+    /// The cache, where there is one.
+    pub cache: Option<CachePoint>,
     /// Latencies of the reads that completed in the interval.
     pub read_latency: LogHistogram,
     /// Latencies of the writes that completed in the interval.
@@ -276,6 +279,7 @@ impl SeriesRecorder {
             host: namespace.host_counts(),
             causes: namespace.device().map(|device| *device.counters()).unwrap_or_default(),
             ftl: namespace.ftl_stats(),
+            cache: namespace.cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),
         };

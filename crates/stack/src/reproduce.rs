@@ -2,7 +2,7 @@
 //! [`REPRODUCTIONS`].
 
 pub mod cache_article;
-mod cache_cleaning;
+pub mod cache_cleaning;
 pub mod nvm_sets;
 pub mod pm963;
 mod policies;
@@ -99,6 +99,7 @@ pub(crate) fn number(
         measured: measured.into(),
         ratio: (published != 0.0).then(|| measured / published),
         note: note.to_owned(),
+        series: None,
     }
 }
 
@@ -120,5 +121,6 @@ pub(crate) fn statement(
         measured: holds.into(),
         ratio: None,
         note: note.to_owned(),
+        series: None,
     }
 }

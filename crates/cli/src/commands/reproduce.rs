@@ -3,7 +3,9 @@
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::registry::unknown_name;
-use nandscape_report::{ReportContext, render_html, render_reproduction_text, write_atomically};
+use nandscape_report::{
+    ReportContext, render_html, render_reproduction_csv, render_reproduction_text, write_atomically,
+};
 use nandscape_stack::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use std::sync::atomic::Ordering;
 
@@ -38,6 +40,9 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
         };
         write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
         console.note(&format!("report: {}", path.display()));
+    }
+    if let Some(path) = &args.csv {
+        write_atomically(path, render_reproduction_csv(&rows).as_bytes()).map_err(Failure::run)?;
     }
     if args.json {
         console.result(&serde_json::to_string_pretty(&rows).expect("rows are plain data"))

@@ -102,6 +102,9 @@ pub(super) fn percent(value: f64, max: f64) -> f64 {
 
 /// Programs, reads and erases of every run, stacked by cause, with the numbers in a table below.
 pub(super) fn flash_operations(page: &Page<'_>) -> String {
+    if (0..page.runs.len()).all(|run| !page.has_flash(run)) {
+        return String::new();
+    }
     let mut out = String::from("<ul class=\"legend\" aria-label=\"Colours of the causes\">\n");
     let mut causes: Vec<&str> = Vec::new();
     for run in page.runs {
@@ -123,6 +126,10 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
     }
     out.push_str("</ul>\n");
     for group in &page.groups {
+        let members = page.with_flash(group);
+        if members.is_empty() {
+            continue;
+        }
         if page.groups.len() > 1 {
             let _ = writeln!(out, "<h3>{}</h3>", text(group.spec));
         }
@@ -134,9 +141,8 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
         ];
         for (title, unit, of) in parts {
             let total = |i: usize| page.runs[i].result.flash.by_cause.values().map(|c| of(*c)).sum::<u64>();
-            let max = group.members.iter().map(|i| total(*i)).max().unwrap_or(0) as f64;
-            let bars: Vec<Bar> = group
-                .members
+            let max = members.iter().map(|i| total(*i)).max().unwrap_or(0) as f64;
+            let bars: Vec<Bar> = members
                 .iter()
                 .map(|&i| Bar {
                     name: page.name(i),
@@ -160,10 +166,11 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
 }
 
 fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
-    let mut out = String::from(
+    let mut out = format!(
         "<details><summary>Numbers by cause</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"Flash operations by cause\"><table><caption>Flash operations by cause: programs, reads (pages) and erases \
-         (blocks). The sums are the medium's own counts.</caption>\n<thead><tr><th scope=\"col\" class=\"left\">FTL</th>",
+         (blocks). The sums are the medium's own counts.</caption>\n<thead><tr><th scope=\"col\" class=\"left\">{}</th>",
+        page.first_head()
     );
     if page.groups.len() > 1 {
         out.push_str("<th scope=\"col\" class=\"left\">workload</th>");
@@ -173,7 +180,7 @@ fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
         let _ = write!(out, "<th scope=\"col\">{}</th>", text(cause));
     }
     out.push_str("<th scope=\"col\">total</th></tr></thead>\n<tbody>\n");
-    for (i, run) in page.runs.iter().enumerate() {
+    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let flash = &run.result.flash;
         let parts: [TotalPart; 3] = [
             ("programs", flash.programs, |c| c.programs),

@@ -24,17 +24,25 @@ pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
             "<figure class=\"card chart\" data-chart=\"misses\" data-cache=\"{at}\" aria-labelledby=\"t-misses-{at}\">\n\
              <div class=\"chart-head\"><div><h4 id=\"t-misses-{at}\">Miss ratio</h4>\
              <p class=\"about\">misses over requests, by size of the cache; lru at every size, the others at the sizes of the \
-             table</p></div><div class=\"controls\"><div class=\"tabs\" role=\"group\" aria-label=\"View\">"
+             table</p></div><div class=\"controls\">"
         );
-        for (view, name) in ["all", "reads", "writes"].into_iter().enumerate() {
-            let _ = write!(
-                out,
-                "<button type=\"button\" data-view=\"{view}\" aria-pressed=\"{}\">{name}</button>",
-                view == 0
-            );
+        // With one kind only, all are of it.
+        let counts = advice.curves.iter().flat_map(|curve| &curve.points).next();
+        let has_both =
+            counts.is_some_and(|p| p.read_hits + p.read_misses > 0 && p.write_hits + p.write_misses > 0);
+        if has_both {
+            out.push_str("<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
+            for (view, name) in ["all", "reads", "writes"].into_iter().enumerate() {
+                let _ = write!(
+                    out,
+                    "<button type=\"button\" data-view=\"{view}\" aria-pressed=\"{}\">{name}</button>",
+                    view == 0
+                );
+            }
+            out.push_str("</div>");
         }
         out.push_str(
-            "</div></div></div>\n<div class=\"plot\"></div>\n\
+            "</div></div>\n<div class=\"plot\"></div>\n\
              <noscript><p class=\"about\">Drawn by a script; the table does without.</p></noscript></figure>\n",
         );
         out.push_str("<h3>What follows</h3>\n<ul class=\"notes\">\n");

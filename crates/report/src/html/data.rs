@@ -2,8 +2,10 @@
 //! thinned out evenly.
 
 use super::Page;
+use super::over_data::cache_at;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
+use nandscape_sim::cached::CachePoint;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::LatencySummary;
 use serde_json::{Map, Value, json};
@@ -51,6 +53,7 @@ pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
         "groups": groups,
         "runs": runs.into_iter().map(|(_, run)| run).collect::<Vec<_>>(),
         "caches": super::caches::charts(&context.advice),
+        "figures": super::figures::charts(&context.reproduction),
         "workloads": super::stats::charts(&context.workload_stats),
     })
 }
@@ -62,7 +65,7 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     out.insert("colour".into(), json!(page.colours[index]));
     if let Some(series) = &run.series {
         if series.samples.len() > 1 {
-            out.insert("series".into(), series_data(&series.samples, by_writes));
+            out.insert("series".into(), series_data(run, &series.samples, by_writes));
         }
         if !series.requests.is_empty() {
             out.insert("requests".into(), requests_data(series));
@@ -104,12 +107,13 @@ fn requests_data(series: &Series) -> Value {
     json!({ "index": index, "rate": rate, "ops": ops })
 }
 
-fn series_data(samples: &[Sample], by_writes: bool) -> Value {
-    let mut columns: Vec<(&str, Vec<Value>)> =
-        ["x", "rate", "rate_i", "waf", "waf_i", "map", "erases", "w50", "w99", "w999", "r50", "r99", "r999"]
-            .into_iter()
-            .map(|name| (name, Vec::with_capacity(samples.len())))
-            .collect();
+fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
+    let columns_named = |names: &[&'static str]| -> Vec<(&str, Vec<Value>)> {
+        names.iter().map(|name| (*name, Vec::with_capacity(samples.len()))).collect()
+    };
+    let mut columns = columns_named(&[
+        "x", "rate", "rate_i", "waf", "waf_i", "map", "erases", "w50", "w99", "w999", "r50", "r99", "r999",
+    ]);
     let mut before: Option<&Sample> = None;
     for sample in samples {
         for ((_, column), value) in columns.iter_mut().zip(point(sample, before, by_writes)) {
@@ -117,10 +121,36 @@ fn series_data(samples: &[Sample], by_writes: bool) -> Value {
         }
         before = Some(sample);
     }
+    if samples.iter().any(|sample| cache_at(run, sample).is_some()) {
+        let mut of_cache = columns_named(&["rhit", "whit", "rhit_i", "whit_i", "dirty", "cleaned"]);
+        let mut before = CachePoint::default();
+        for sample in samples {
+            let now = cache_at(run, sample).unwrap_or(before);
+            for ((_, column), value) in of_cache.iter_mut().zip(cache_point(&now, &before)) {
+                column.push(value);
+            }
+            before = now;
+        }
+        columns.extend(of_cache);
+    }
     Value::Object(columns.into_iter().map(|(name, column)| (name.to_owned(), Value::Array(column))).collect())
 }
 
-fn ratio(numerator: f64, denominator: f64) -> Value {
+/// One point of the curves of a cache: hit ratio of reads and of writes so far and in the interval, dirty share in per cent, blocks
+/// cleaned so far.
+fn cache_point(now: &CachePoint, before: &CachePoint) -> [Value; 6] {
+    let grown = |of: fn(&CachePoint) -> u64| of(now).saturating_sub(of(before)) as f64;
+    [
+        ratio(now.read_hits as f64, now.reads as f64),
+        ratio(now.write_hits as f64, now.writes as f64),
+        ratio(grown(|p| p.read_hits), grown(|p| p.reads)),
+        ratio(grown(|p| p.write_hits), grown(|p| p.writes)),
+        ratio(now.dirty as f64 * 100.0, now.slots as f64),
+        json!(now.cleaned),
+    ]
+}
+
+pub(super) fn ratio(numerator: f64, denominator: f64) -> Value {
     if denominator > 0.0 { number(numerator / denominator) } else { Value::Null }
 }
 

@@ -1,10 +1,11 @@
 //! The jobs of a job file: a table, and what each did over time.
 
 use super::Page;
-use super::data::number;
+use super::data::{number, ratio};
 use super::escape::text;
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
+use nandscape_sim::cached::CachePoint;
 use nandscape_sim::jobs::timeline::{Cell, JobSeries, SetPoint, Window};
 use nandscape_sim::result::RunResult;
 use serde_json::{Value, json};
@@ -84,7 +85,13 @@ fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
         );
     };
     chart("job-rate", "Throughput over time", "of each job", &["MB/s", "IOPS"]);
-    if result.host.write_pages > 0 {
+    if has_cache(result, series) {
+        let tabs = ["dirty", "cleaning", "hit ratio"];
+        let about =
+            "slots dirty and in use, in % of all; blocks cleaned a second; requests with all blocks cached";
+        chart("job-cache", "Cache over time", about, &tabs);
+    }
+    if result.host.write_pages > 0 && !result.flash.by_cause.is_empty() {
         chart(
             "job-waf",
             "Write amplification over time",
@@ -124,6 +131,7 @@ pub(super) fn data(result: &RunResult, series: &JobSeries) -> Value {
         "rate": rate,
         "read": read,
         "write": write,
+        "cache": if has_cache(result, series) { cache(series) } else { Vec::new() },
         "waf": (0..result.sets.len()).map(|set| waf(result, series, set)).collect::<Vec<_>>(),
     })
 }
@@ -156,11 +164,42 @@ fn latencies(cells: &[&Cell]) -> Vec<Vec<Value>> {
     ]
 }
 
+/// A disk alone has a report of a cache too.
+fn has_cache(result: &RunResult, series: &JobSeries) -> bool {
+    result.cache.as_ref().is_some_and(|cache| !cache.device.is_empty())
+        && series.windows.iter().any(|window| window.cache.is_some())
+}
+
+/// Lines of the chart of the cache; each has values in one of the three views.
+fn cache(series: &JobSeries) -> Vec<Value> {
+    let mut columns: [Vec<Value>; 5] = Default::default();
+    let (mut before, mut from) = (CachePoint::default(), 0);
+    for window in &series.windows {
+        let now = window.cache.unwrap_or(before);
+        let grown = |of: fn(&CachePoint) -> u64| of(&now).saturating_sub(of(&before)) as f64;
+        let point = [
+            ratio(now.dirty as f64 * 100.0, now.slots as f64),
+            ratio(now.used as f64 * 100.0, now.slots as f64),
+            ratio(grown(|p| p.cleaned) * 1e9, (window.end_ns - from) as f64),
+            ratio(grown(|p| p.read_hits), grown(|p| p.reads)),
+            ratio(grown(|p| p.write_hits), grown(|p| p.writes)),
+        ];
+        columns.iter_mut().zip(point).for_each(|(column, value)| column.push(value));
+        (before, from) = (now, window.end_ns);
+    }
+    let nothing = vec![Value::Null; series.windows.len()];
+    let line = |(label, view, column): (&str, usize, Vec<Value>)| {
+        let mut values = vec![nothing.clone(); 3];
+        values[view] = column;
+        json!({ "label": label, "values": values })
+    };
+    let names = [("dirty", 0), ("in use", 0), ("cleaned", 1), ("reads", 2), ("writes", 2)];
+    names.into_iter().zip(columns).map(|((label, view), column)| line((label, view, column))).collect()
+}
+
 fn waf(result: &RunResult, series: &JobSeries, set: usize) -> Value {
     let point = |window: &Window| window.sets.get(set).copied().unwrap_or_default();
-    let ratio = |programs: u64, pages: u64| {
-        if pages == 0 { Value::Null } else { number(programs as f64 / pages as f64) }
-    };
+    let ratio = |programs: u64, pages: u64| ratio(programs as f64, pages as f64);
     let mut before = SetPoint::default();
     let (mut step, mut so_far) = (Vec::new(), Vec::new());
     for window in &series.windows {
@@ -192,6 +231,7 @@ mod tests {
             end_ns,
             rows: vec![[read, Cell::default()]],
             sets: vec![SetPoint { host_pages: programs / 2, programs, ..SetPoint::default() }],
+            cache: None,
         };
         JobSeries {
             interval_ns: 1_000_000,

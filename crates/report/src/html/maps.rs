@@ -48,7 +48,8 @@ fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
             "columns: blocks; rows: pages of a block",
         )
     };
-    if counts.is_empty() {
+    // A map of nothing shows nothing.
+    if counts.iter().all(|count| *count == 0) {
         return None;
     }
     if fits(counts, rows, columns) {

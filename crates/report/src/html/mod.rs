@@ -8,8 +8,10 @@ mod caches;
 mod config;
 mod data;
 mod escape;
+mod figures;
 mod jobs;
 mod maps;
+mod over_data;
 mod sections;
 mod stats;
 mod tables;
@@ -82,7 +84,10 @@ impl<'a> Page<'a> {
             });
             colours.push(colour);
         }
-        let shapes = runs.iter().map(|run| Shape::from_config(&run.result.config)).collect();
+        // The device of a configuration is not there where a cache is over something else.
+        let has_device = |run: &Run| run.result.cache.is_none() || !run.result.flash.by_cause.is_empty();
+        let shape = |run: &Run| has_device(run).then(|| Shape::from_config(&run.result.config)).flatten();
+        let shapes = runs.iter().map(shape).collect();
         Self { runs, groups, colours, shapes }
     }
 
@@ -93,6 +98,21 @@ impl<'a> Page<'a> {
             self.colours[run] % COLOURS,
             text(self.runs[run].name())
         )
+    }
+
+    /// What the first column of a table names.
+    pub fn first_head(&self) -> &'static str {
+        if self.runs.iter().any(|run| run.result.cache.is_some()) { "cache" } else { "FTL" }
+    }
+
+    /// Whether there is flash under a run; there need not be under a cache.
+    pub fn has_flash(&self, run: usize) -> bool {
+        !self.runs[run].result.flash.by_cause.is_empty()
+    }
+
+    /// Those of a workload that have.
+    pub fn with_flash(&self, group: &Group<'_>) -> Vec<usize> {
+        group.members.iter().copied().filter(|run| self.has_flash(*run)).collect()
     }
 
     /// Name of the workload beside the run's, where there are several.
@@ -116,7 +136,7 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
     if !runs.is_empty() {
         parts.push(("summary", "Summary", sections::summary(&page)));
         parts.push(("jobs", "Jobs", jobs::jobs(&page)));
-        parts.push(("over-data", "Over the data written", sections::over_data(&page)));
+        parts.push(("over-data", over_data::heading(&page), over_data::over_data(&page)));
         parts.push(("latency", "Latency", sections::latency(&page)));
         parts.push(("requests", "Single requests", sections::requests(&page)));
         parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));

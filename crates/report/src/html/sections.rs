@@ -135,18 +135,19 @@ fn notes(runs: &[Run]) -> String {
     out
 }
 
-/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them by number.
-struct Chart<'a> {
-    kind: &'a str,
-    group: usize,
-    title: &'a str,
-    about: &'a str,
-    tabs: &'a [&'a str],
-    can_be_log: bool,
+/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them by number, and begins with the
+/// first that has a name.
+pub(super) struct Chart<'a> {
+    pub kind: &'a str,
+    pub group: usize,
+    pub title: &'a str,
+    pub about: &'a str,
+    pub tabs: &'a [&'a str],
+    pub can_be_log: bool,
 }
 
 impl Chart<'_> {
-    fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let id = format!("{}-{}", self.kind, self.group);
         let mut out = format!(
             "<figure class=\"card chart\" data-chart=\"{}\" data-group=\"{}\" aria-labelledby=\"t-{id}\">\n\
@@ -156,11 +157,13 @@ impl Chart<'_> {
         );
         if self.tabs.len() > 1 {
             let _ = write!(out, "<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
-            for (i, tab) in self.tabs.iter().enumerate() {
+            let named = |(_, tab): &(usize, &&str)| !tab.is_empty();
+            let first = self.tabs.iter().enumerate().find(named).map(|(i, _)| i);
+            for (i, tab) in self.tabs.iter().enumerate().filter(named) {
                 let _ = write!(
                     out,
                     "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
-                    i == 0
+                    Some(i) == first
                 );
             }
             out.push_str("</div>");
@@ -176,7 +179,7 @@ impl Chart<'_> {
     }
 }
 
-fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> String {
+pub(super) fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> String {
     let mut out = String::new();
     for (i, group) in page.groups.iter().enumerate() {
         let content = body(i);
@@ -191,38 +194,11 @@ fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> Str
     out
 }
 
-fn has_series(page: &Page<'_>, group: usize) -> bool {
+pub(super) fn has_series(page: &Page<'_>, group: usize) -> bool {
     page.groups[group]
         .members
         .iter()
         .any(|i| page.runs[*i].series.as_ref().is_some_and(|series| series.samples.len() > 1))
-}
-
-/// Throughput, WAF, map traffic and erases over the data written.
-pub(super) fn over_data(page: &Page<'_>) -> String {
-    for_each_group(page, |group| {
-        if !has_series(page, group) {
-            return String::new();
-        }
-        let chart =
-            |kind, title, about, tabs| Chart { kind, group, title, about, tabs, can_be_log: true }.html();
-        let mut out = String::from("<div class=\"grid\">\n");
-        out += &chart(
-            "throughput",
-            "Throughput",
-            "host bytes read and written per simulated second, MB/s (1e6)",
-            &["since the start", "per interval"],
-        );
-        out += &chart(
-            "waf",
-            "Write amplification",
-            "flash pages programmed per host page written",
-            &["since the start", "per interval"],
-        );
-        out += &chart("map", "Map update traffic", "bytes of mapping table changed so far", &[]);
-        out += &chart("erases", "Erases", "blocks erased so far", &[]);
-        out + "</div>\n"
-    })
 }
 
 /// Percentiles: over the data, over the percentile, as a table.

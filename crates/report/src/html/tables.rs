@@ -94,7 +94,8 @@ pub(super) fn summary(page: &Page<'_>) -> String {
         start = end;
     }
     let head = format!(
-        "<tr><th scope=\"col\" class=\"left\" rowspan=\"2\">FTL</th>{}{groups}</tr><tr>{names}</tr>",
+        "<tr><th scope=\"col\" class=\"left\" rowspan=\"2\">{}</th>{}{groups}</tr><tr>{names}</tr>",
+        page.first_head(),
         workload_head(page, 2)
     );
     let marks: Vec<Vec<bool>> = used.iter().map(|metric| best(page, metric)).collect();
@@ -160,7 +161,8 @@ pub(super) fn latency(page: &Page<'_>) -> String {
     }
     let unit = Kind::Nanos.unit(rows.iter().flat_map(|r| latency_points(r.2)).map(|(_, v)| v));
     let mut head = format!(
-        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\" class=\"left\"></th><th scope=\"col\">requests</th>",
+        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\" class=\"left\"></th><th scope=\"col\">requests</th>",
+        page.first_head(),
         workload_head(page, 1)
     );
     for (name, _) in latency_points(rows[0].2) {
@@ -199,13 +201,14 @@ pub(super) fn latency(page: &Page<'_>) -> String {
 /// Erases per good block.
 pub(super) fn wear(page: &Page<'_>) -> String {
     let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\">total</th><th scope=\"col\">min</th>\
+        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">total</th><th scope=\"col\">min</th>\
          <th scope=\"col\">mean</th><th scope=\"col\">max</th><th scope=\"col\">standard deviation</th>\
          <th scope=\"col\">max / mean</th></tr>",
+        page.first_head(),
         workload_head(page, 1)
     );
     let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate() {
+    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let wear = &run.result.wear;
         let spread = if wear.erases_mean > 0.0 {
             format!("{:.2}", wear.erases_max as f64 / wear.erases_mean)
@@ -224,20 +227,21 @@ pub(super) fn wear(page: &Page<'_>) -> String {
             wear.erases_stddev
         );
     }
-    frame("Wear table", "Erases per good block.", &head, &body)
+    if body.is_empty() { body } else { frame("Wear table", "Erases per good block.", &head, &body) }
 }
 
 /// What a translation layer costs.
 pub(super) fn cost(page: &Page<'_>) -> String {
     let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">FTL</th>{}<th scope=\"col\">DRAM</th><th scope=\"col\">map table</th>\
+        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">DRAM</th><th scope=\"col\">map table</th>\
          <th scope=\"col\">usable</th><th scope=\"col\">over-provisioning</th><th scope=\"col\">good blocks</th>\
          <th scope=\"col\">in reserve</th><th scope=\"col\">pages per block</th><th scope=\"col\">map updates</th>\
          <th scope=\"col\">log-table updates</th></tr>",
+        page.first_head(),
         workload_head(page, 1)
     );
     let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate() {
+    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let cost = &run.result.cost;
         let count = |n: u64| Kind::Count.show_alone(n as f64);
         let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
@@ -263,6 +267,9 @@ pub(super) fn cost(page: &Page<'_>) -> String {
         }
         body.push_str("</tr>\n");
     }
+    if body.is_empty() {
+        return body;
+    }
     let caption = "Memory, space and map. Over-provisioning is (physical − logical) / logical over the good blocks; reserve blocks \
                    are kept free or open and are never a victim.";
     frame("Cost table", caption, &head, &body)
@@ -271,10 +278,8 @@ pub(super) fn cost(page: &Page<'_>) -> String {
 /// Published, measured, ratio and note, one table per experiment.
 pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
-    let mut rest = rows;
-    while let Some(first) = rest.first() {
-        let (block, after) = rest.split_at(rest.iter().take_while(|row| row.id == first.id).count());
-        rest = after;
+    let mut charts = 0;
+    for block in rows.chunk_by(|a, b| a.id == b.id) {
         let head = "<tr><th scope=\"col\" class=\"left\">figure</th><th scope=\"col\" class=\"left\">row</th><th scope=\"col\">published</th>\
                     <th scope=\"col\">measured</th><th scope=\"col\" class=\"left\">unit</th><th scope=\"col\">ratio</th>\
                     <th scope=\"col\" class=\"left\">note</th></tr>";
@@ -294,13 +299,15 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
                 text(&row.note)
             );
         }
-        let _ = writeln!(out, "<h3>{}</h3>", text(&first.id));
+        let _ = writeln!(out, "<h3>{}</h3>", text(&block[0].id));
         out.push_str(&frame(
             "Published and measured figures",
             "Ratio is measured over published; outside 0.8 to 1.25 a note says why.",
             head,
             &body,
         ));
+        out.push_str(&super::figures::figures(block, charts));
+        charts += crate::reproduction::row_charts(block).len();
     }
     out
 }

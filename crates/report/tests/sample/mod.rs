@@ -10,13 +10,14 @@ use nandscape_core::namespace::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
-use nandscape_report::Run;
+use nandscape_report::{ReproductionRow, RowSeries, Run};
 use nandscape_sim::RunResult;
+use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::{
-    FlashResult, GcResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError, SCHEMA,
-    ThroughputResult, TimeResult, WearResult, WorkloadResult,
+    CacheResult, FlashResult, GcResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError,
+    SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
 };
 use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
@@ -202,6 +203,7 @@ pub fn run(manner: &Manner, requests: u64) -> Run {
                 host: totals.host,
                 causes: totals.causes,
                 ftl: totals.ftl,
+                cache: None,
                 read_latency: std::mem::take(&mut read_latency),
                 write_latency: std::mem::take(&mut write_latency),
             });
@@ -327,6 +329,76 @@ pub fn runs(requests: u64) -> Vec<Run> {
             .to_owned(),
     });
     runs
+}
+
+/// The first two runs as caches, the first over flash and the second over a drive without any; and a disk alone.
+pub fn cached_runs(requests: u64) -> Vec<Run> {
+    let mut runs = runs(requests);
+    runs.truncate(3);
+    for (number, (run, device)) in runs.iter_mut().zip(["flash", "article-ssd", ""]).enumerate() {
+        let report = nandscape_core::CacheReport { slots: 1000, ..Default::default() };
+        run.result.cache = Some(CacheResult { device: device.to_owned(), report, ..CacheResult::default() });
+        let series = run.series.as_mut().expect("it has a series");
+        for (at, sample) in (1..).zip(&mut series.samples) {
+            sample.cache = Some(CachePoint {
+                slots: 1000,
+                used: (3 * at).min(1000),
+                dirty: (2 * at).min(100 + 300 * number as u64),
+                cleaned: at * at / 7,
+                reads: sample.host.reads,
+                read_hits: sample.host.reads * at / (at + 40),
+                writes: sample.host.writes,
+                write_hits: sample.host.writes * at / (at + 90),
+            });
+            if device != "flash" {
+                (sample.causes, sample.ftl) = (CauseTable::default(), FtlStats::default());
+            }
+        }
+        if device != "flash" {
+            run.result.flash = FlashResult::default();
+            (series.program_counts, series.erase_counts, run.result.wear.per_block) =
+                (None, Vec::new(), None);
+        }
+    }
+    runs
+}
+
+/// An experiment with figures over time: two ways and a limit, in two charts.
+pub fn rows_over_time() -> Vec<ReproductionRow> {
+    let time_s: Vec<f64> = (1..=30).map(|at| f64::from(at) * 2.5).collect();
+    let row = |chart: &str,
+               unit: &str,
+               line: &str,
+               is_bound: bool,
+               time_s: &[f64],
+               value: &dyn Fn(f64) -> Option<f64>| {
+        let values: Vec<Option<f64>> = time_s.iter().map(|s| value(*s)).collect();
+        ReproductionRow {
+            id: "sample".into(),
+            row: String::new(),
+            name: format!("{chart}, {line}"),
+            unit: unit.into(),
+            published: serde_json::Value::Null,
+            measured: json!(values.iter().flatten().copied().fold(0.0, f64::max)),
+            ratio: None,
+            note: String::new(),
+            series: Some(RowSeries {
+                part: "a load".into(),
+                chart: chart.into(),
+                line: line.into(),
+                is_bound,
+                time_s: time_s.to_vec(),
+                values,
+            }),
+        }
+    };
+    vec![
+        row("latency", "us", "slow", false, &time_s, &|s| Some(100.0 + s)),
+        row("latency", "us", "fast", false, &time_s, &|s| (s > 10.0).then_some(50.0)),
+        row("latency", "us", "limit", true, &[0.0, 75.0], &|_| Some(150.0)),
+        row("share", "%", "slow", false, &time_s, &|s| Some(s / 10.0)),
+        row("share", "%", "fast", false, &time_s, &|s| Some(0.2 * s)),
+    ]
 }
 
 /// Statistics of a small generated load, in every kind of request the page draws.

@@ -1,6 +1,7 @@
-//! What happened when: for each interval of virtual time what each job (or report group) and each NVM set did. For charts of
-//! throughput, latency and write amplification over time.
+//! What happened when: for each interval of virtual time what each job (or report group) and each NVM set did, and how
+//! the cache stood. For charts over time.
 
+use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
 use nandscape_core::{Cause, Subsystem};
 use nandscape_jobs::Direction;
@@ -69,6 +70,8 @@ pub struct Window {
     pub rows: Vec<[Cell; 2]>,
     /// Every set at its end.
     pub sets: Vec<SetPoint>,
+    /// The cache at its end, where there is one.
+    pub cache: Option<CachePoint>,
 }
 
 /// All intervals of a run.
@@ -187,7 +190,8 @@ impl Timeline {
 
     fn push(&mut self, end: u64, subsystem: &dyn Subsystem) {
         let rows = self.open.iter_mut().map(|row| [row[0].close(), row[1].close()]).collect();
-        self.series.windows.push(Window { end_ns: end, rows, sets: set_points(subsystem) });
+        let cache = subsystem.cache().as_ref().map(CachePoint::of);
+        self.series.windows.push(Window { end_ns: end, rows, sets: set_points(subsystem), cache });
         if self.series.windows.len() >= self.max_windows {
             self.double();
         }

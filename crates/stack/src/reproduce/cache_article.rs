@@ -269,6 +269,7 @@ fn unpublished(name: String, unit: &str, measured: f64, note: &str) -> Reproduct
         measured: measured.into(),
         ratio: None,
         note: note.to_owned(),
+        series: None,
     }
 }
 

@@ -1,7 +1,8 @@
-//! What cleaning costs those who use the cache meanwhile: latency of a load with the rate controller, beside the same without cleaning.
+//! What cleaning costs those who use the cache meanwhile: latency of a load with the rate controller, beside the same without cleaning and with cleaning as
+//! fast as the disk takes it.
 //!
-//! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that both runs do the same, and half of its blocks or more are dirty
-//! when it begins, far above the controller's target.
+//! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that all runs do the same, and half of its blocks or more are dirty
+//! when it begins, far above the target of either policy.
 
 use super::{Context, Reproduction, statement};
 use crate::config::{StackConfig, Typed};
@@ -9,7 +10,9 @@ use crate::jobs::run_parsed;
 use crate::run::{RunError, RunOptions};
 use nandscape_core::Info;
 use nandscape_jobs::JobFile;
-use nandscape_report::{ReproductionRow, Run};
+use nandscape_report::{ReproductionRow, RowSeries, Run};
+use nandscape_sim::histogram::LogHistogram;
+use nandscape_sim::jobs::timeline::Window;
 use serde_json::Value;
 
 const ID: &str = "cache-cleaning";
@@ -21,41 +24,83 @@ pub(super) const CACHE_CLEANING: Reproduction = Reproduction {
         source: "own bound: p99 within twice its value without cleaning",
         params: &[],
     },
-    run: rows,
+    run: |context| rows(FULL, context),
 };
 
-/// A load: its name, the MiB that it uses of a cache of 64 MiB, and requests a second of each direction.
-const LOADS: [(&str, u32, u32); 3] =
-    [("all hits", 32, 2000), ("all hits, SSD near its limit", 32, 8000), ("half of them misses", 72, 40)];
+/// How much is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Virtual time of a load, in seconds.
+    pub seconds: u32,
+    /// Length of an interval of the series, in seconds.
+    pub step: u32,
+}
 
-/// Virtual time of a load.
-const SECONDS: u64 = 120;
+/// What `nandscape reproduce` runs.
+pub const FULL: Scale = Scale { seconds: 120, step: 5 };
+/// What the tests run.
+pub const SMALL: Scale = Scale { seconds: 25, step: 5 };
 
-fn jobs(mib: u32, rate: u32) -> String {
+/// A load on a cache of 64 MiB.
+struct Load {
+    name: &'static str,
+    /// What it uses.
+    mib: u32,
+    /// Requests a second of each direction.
+    rate: u32,
+    /// So many times as long, where requests are few.
+    longer: u32,
+}
+
+const LOADS: [Load; 3] = [
+    Load { name: "all hits", mib: 32, rate: 2000, longer: 1 },
+    Load { name: "all hits, SSD near its limit", mib: 32, rate: 8000, longer: 1 },
+    Load { name: "half of them misses", mib: 72, rate: 40, longer: 5 },
+];
+
+/// Ways to clean, each with its name in the charts and its keys: the bound is on the second, measured on the first.
+const WAYS: [(&str, &[(&str, &str)]); 3] = [
+    ("no cleaning", &[("cache.cleaning", "none")]),
+    ("pi-rate", &[("cache.cleaning", "pi-rate")]),
+    ("no limit", &[("cache.cleaning", "watermarks"), ("cache.clean_high", "10%"), ("cache.clean_low", "9%")]),
+];
+
+/// Share of the cache that both policies leave dirty, in per cent.
+const TARGET: f64 = 10.0;
+
+fn jobs(load: &Load, scale: Scale) -> String {
+    let Load { mib, rate, longer, .. } = load;
+    let seconds = scale.seconds * longer;
     format!(
         "[global]\nioengine=libaio\nbs=4k\nfilename=ns1\nsize={mib}m\n\
          [warm]\nrw=randread\niodepth=32\n\
          [dirty]\nstonewall\nrw=randwrite\niodepth=32\nnumber_ios=4000\n\
-         [load]\nstonewall\nrw=randrw\niodepth=8\nrate_iops={rate}\ntime_based\nruntime={SECONDS}\n"
+         [load]\nstonewall\nrw=randrw\niodepth=8\nrate_iops={rate}\ntime_based\nruntime={seconds}\n"
     )
 }
 
-fn run(mib: u32, rate: u32, cleaning: &str, context: &Context<'_>) -> Result<Run, RunError> {
+fn run(jobs: &str, keys: &[(&str, &str)], context: &Context<'_>) -> Result<Run, RunError> {
     context.check_stop()?;
     let mut typed = Typed::new();
-    for (key, value) in [
+    let seed = context.seed.to_string();
+    let common = [
         ("cache.preset", "nandscape"),
         ("cache.admission", "all"),
         ("cache.device", "article-ssd"),
         ("cache.size", "64MiB"),
-        ("cache.cleaning", cleaning),
-        ("workload.seed", &context.seed.to_string()),
-    ] {
+        ("workload.seed", &seed),
+    ];
+    for (key, value) in common.iter().chain(keys) {
         typed.set(key, value)?;
     }
     let config: StackConfig = typed.check()?;
-    let file = JobFile::parse(ID, &jobs(mib, rate))?;
-    let options = RunOptions { stop: context.stop, ..RunOptions::default() };
+    let file = JobFile::parse(ID, jobs)?;
+    let options = RunOptions {
+        stop: context.stop,
+        with_series: true,
+        interval_ns: Some(1_000_000_000),
+        ..RunOptions::default()
+    };
     let run = run_parsed(&config, &file, ID, &options)?;
     context.check_stop()?;
     match &run.result.error {
@@ -64,49 +109,140 @@ fn run(mib: u32, rate: u32, cleaning: &str, context: &Context<'_>) -> Result<Run
     }
 }
 
-/// p99 of reads and of writes of the load, in microseconds.
-fn p99_us(run: &Run) -> [f64; 2] {
-    let load = run.result.jobs.iter().find(|job| job.name == "load").expect("a job of the file");
-    [load.read.latency_ns.p99, load.write.latency_ns.p99].map(|ns| ns as f64 / 1e3)
+/// What a run did, of the load as a whole and over time.
+struct Course {
+    /// p99 of reads and of writes, in microseconds.
+    p99_us: [f64; 2],
+    /// Blocks cleaned since the beginning.
+    cleaned: u64,
+    /// Ends of the intervals, from the beginning of the load.
+    time_s: Vec<f64>,
+    /// In each interval: p99 of reads and of writes, dirty share at its end in per cent, blocks cleaned a second.
+    values: [Vec<Option<f64>>; 4],
 }
 
-fn figure(name: String, unit: &str, measured: Value) -> ReproductionRow {
+/// `step` windows of the series are an interval.
+fn course(run: &Run, step: usize) -> Course {
+    let load = run.result.jobs.iter().find(|job| job.name == "load").expect("a job of the file");
+    let series = run.jobs.as_ref().expect("asked for");
+    let row = series.rows.iter().position(|name| name == "load").expect("a job of the file");
+    let is_load = |window: &Window| window.rows[row].iter().any(|cell| cell.requests > 0);
+    let first = series.windows.iter().position(is_load).unwrap_or(series.windows.len());
+    let (before, windows) = series.windows.split_at(first);
+    let begin_ns = before.last().map_or(0, |window| window.end_ns);
+    let cleaned = |window: &Window| window.cache.map_or(0, |cache| cache.cleaned);
+    let (mut from_ns, mut so_far) = (begin_ns, before.last().map_or(0, cleaned));
+    let mut course = Course {
+        p99_us: [load.read.latency_ns.p99, load.write.latency_ns.p99].map(|ns| ns as f64 / 1e3),
+        cleaned: run.result.cache.as_ref().map_or(0, |cache| cache.report.count("cleaned")),
+        time_s: Vec::new(),
+        values: Default::default(),
+    };
+    for step in windows.chunks_exact(step) {
+        let last = step.last().expect("a step has windows");
+        let p99_us = |direction: usize| {
+            let mut histogram = LogHistogram::default();
+            for window in step {
+                histogram.add_sparse(&window.rows[row][direction].buckets);
+            }
+            (histogram.total() > 0).then(|| histogram.quantile(0.99) as f64 / 1e3)
+        };
+        let seconds = (last.end_ns - from_ns) as f64 / 1e9;
+        let point = [
+            p99_us(0),
+            p99_us(1),
+            last.cache.map(|cache| cache.dirty as f64 * 100.0 / cache.slots as f64),
+            Some((cleaned(last) - so_far) as f64 / seconds),
+        ];
+        course.time_s.push((last.end_ns - begin_ns) as f64 / 1e9);
+        course.values.iter_mut().zip(point).for_each(|(column, value)| column.push(value));
+        (from_ns, so_far) = (last.end_ns, cleaned(last));
+    }
+    course
+}
+
+/// The charts of a load: what is drawn, and in which unit.
+const CHARTS: [(&str, &str); 4] = [
+    ("p99 of reads", "us"),
+    ("p99 of writes", "us"),
+    ("dirty share of the cache", "%"),
+    ("blocks cleaned", "blocks/s"),
+];
+
+/// A measured figure, or a limit, with its line in a chart of a load.
+fn figure(
+    load: &str,
+    chart: usize,
+    line: &str,
+    is_bound: bool,
+    value: f64,
+    (time_s, values): (&[f64], &[Option<f64>]),
+) -> ReproductionRow {
+    let (name, unit) = CHARTS[chart];
+    let series = Some(RowSeries {
+        part: load.to_owned(),
+        chart: name.to_owned(),
+        line: line.to_owned(),
+        is_bound,
+        time_s: time_s.to_vec(),
+        values: values.to_vec(),
+    });
     ReproductionRow {
         id: ID.to_owned(),
         row: String::new(),
-        name,
+        name: format!("{load}: {name}, {line}"),
         unit: unit.to_owned(),
         published: Value::Null,
-        measured,
+        measured: value.into(),
         ratio: None,
         note: String::new(),
+        series,
     }
 }
 
-fn rows(context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
+/// The rows at a scale.
+pub fn rows(scale: Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
     let mut rows = Vec::new();
-    for (name, mib, rate) in LOADS {
-        let (without, with) = (run(mib, rate, "none", context)?, run(mib, rate, "pi-rate", context)?);
-        let (before, after) = (p99_us(&without), p99_us(&with));
-        let cleaned = |run: &Run| run.result.cache.as_ref().map_or(0, |cache| cache.report.count("cleaned"));
-        for (at, direction) in ["reads", "writes"].into_iter().enumerate() {
-            rows.push(figure(
-                format!("{name}: p99 of {direction} without cleaning"),
-                "us",
-                before[at].into(),
-            ));
-            rows.push(figure(format!("{name}: p99 of {direction} with pi-rate"), "us", after[at].into()));
+    for load in LOADS {
+        let jobs = jobs(&load, scale);
+        let mut courses = Vec::new();
+        for (_, keys) in WAYS {
+            courses.push(course(&run(&jobs, keys, context)?, (scale.step * load.longer) as usize));
         }
-        rows.push(figure(format!("{name}: blocks cleaned with pi-rate"), "", cleaned(&with).into()));
-        let ratios = [after[0] / before[0], after[1] / before[1]];
-        rows.push(statement(
-            ID,
-            "",
-            format!("{name}: p99 while cleaning"),
-            "within twice its value without",
-            ratios.iter().all(|ratio| *ratio <= 2.0) && cleaned(&with) > cleaned(&without),
-            &format!("measured: reads {:.2}, writes {:.2} times", ratios[0], ratios[1]),
-        ));
+        rows.extend(of_load(load.name, &courses, f64::from(scale.seconds * load.longer)));
     }
     Ok(rows)
+}
+
+fn of_load(load: &str, courses: &[Course], seconds: f64) -> Vec<ReproductionRow> {
+    let ratios = [0, 1].map(|direction| courses[1].p99_us[direction] / courses[0].p99_us[direction]);
+    let mut rows = vec![statement(
+        ID,
+        "",
+        format!("{load}: p99 while cleaning with pi-rate"),
+        "within twice its value without",
+        ratios.iter().all(|ratio| *ratio <= 2.0) && courses[1].cleaned > courses[0].cleaned,
+        &format!("measured: reads {:.2}, writes {:.2} times", ratios[0], ratios[1]),
+    )];
+    let bound = |rows: &mut Vec<ReproductionRow>, chart, name, value: f64| {
+        let line = [Some(value); 2];
+        rows.push(figure(load, chart, name, true, value, (&[0.0, seconds], &line)));
+    };
+    for chart in 0..CHARTS.len() {
+        for ((way, _), course) in WAYS.iter().zip(courses) {
+            let value = match chart {
+                0 | 1 => course.p99_us[chart],
+                2 => course.values[chart].last().copied().flatten().unwrap_or(f64::NAN),
+                _ => course.cleaned as f64 / seconds,
+            };
+            let over_time = (course.time_s.as_slice(), course.values[chart].as_slice());
+            rows.push(figure(load, chart, way, false, value, over_time));
+        }
+        match chart {
+            0 | 1 => bound(&mut rows, chart, "twice that of no cleaning", 2.0 * courses[0].p99_us[chart]),
+            2 => bound(&mut rows, chart, "target", TARGET),
+            _ => {}
+        }
+    }
+    rows
 }

@@ -82,6 +82,7 @@ fn figure(id: &str, row: &str, name: String, measured: f64, note: &str) -> Repro
         measured: measured.into(),
         ratio: None,
         note: note.to_owned(),
+        series: None,
     }
 }
 
