@@ -41,6 +41,10 @@ impl FlashDevice for AnyDevice {
         (**self).read_part(page, start, data, issue)
     }
 
+    fn prepare_read(&self, page: Ppn) {
+        (**self).prepare_read(page);
+    }
+
     fn program(
         &mut self,
         page: Ppn,

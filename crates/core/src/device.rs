@@ -225,7 +225,7 @@ pub trait FlashDevice {
     /// What it can do beyond the basic contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data.
+    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an error it may hold anything.
     fn read(
         &mut self,
         page: Ppn,
@@ -248,6 +248,10 @@ pub trait FlashDevice {
         data.copy_from_slice(&whole[start as usize..][..data.len()]);
         Ok(read)
     }
+
+    /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for speed only, and for
+    /// any page number.
+    fn prepare_read(&self, _page: Ppn) {}
 
     /// Programs a page. `data`, if given, is one page long.
     fn program(

@@ -23,6 +23,10 @@ impl Medium for AnyMedium {
         (**self).read_part(page, start, data)
     }
 
+    fn prepare_read(&self, page: Ppn) {
+        (**self).prepare_read(page);
+    }
+
     fn note_unmapped_read(&mut self) {
         (**self).note_unmapped_read();
     }

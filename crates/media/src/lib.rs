@@ -3,6 +3,7 @@
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
 //! a medium with bytes and one without share them.
 
+mod arena;
 mod boxed;
 pub mod checksum;
 pub mod faults;
@@ -10,6 +11,7 @@ mod nand;
 mod packing;
 mod payload;
 pub mod scheduler;
+mod streamed;
 mod timed;
 
 pub use boxed::AnyMedium;
@@ -33,7 +35,7 @@ pub trait Medium {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Reads a programmed page.
+    /// Reads a programmed page. After an error `data` may hold anything.
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError>;
 
     /// Reads some bytes of a programmed page, from `start` on; see [`nandscape_core::FlashDevice::read_part`].
@@ -43,6 +45,9 @@ pub trait Medium {
         data.copy_from_slice(&whole[start as usize..][..data.len()]);
         Ok(oob)
     }
+
+    /// See [`nandscape_core::FlashDevice::prepare_read`].
+    fn prepare_read(&self, _page: Ppn) {}
 
     /// Counts a read of a place that holds nothing ([`nandscape_core::FlashDevice::read_unmapped`]).
     fn note_unmapped_read(&mut self);

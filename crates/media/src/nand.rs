@@ -3,6 +3,7 @@
 
 use crate::Medium;
 use crate::payload::{Decay, Payload, refusal};
+use crate::streamed;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
@@ -219,6 +220,15 @@ impl Medium for Nand {
     fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
         let oob = self.begin_read(page)?;
         if self.payload.is_some() { self.read_kept(page, start, Some(data)) } else { Ok(oob) }
+    }
+
+    fn prepare_read(&self, page: Ppn) {
+        if let Some(payload) = &self.payload {
+            if let Some(lpn) = self.lpns.get(page.index()) {
+                streamed::prefetch_one(lpn);
+            }
+            payload.prefetch(page);
+        }
     }
 
     fn note_unmapped_read(&mut self) {
@@ -468,6 +478,60 @@ mod tests {
         assert!(!nand.rot(Ppn(0), 0), "an erased page holds nothing");
         nand.program(Ppn(0), oob(1), Some(&[0; 512])).unwrap();
         assert!(!nand.rot(Ppn(0), 512 * 8 + 14 * 8), "beyond the OOB");
+    }
+
+    #[test]
+    fn a_read_of_a_part_fails_by_rot_in_any_unit_it_touches_and_in_no_other() {
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        let options = NandOptions { capabilities, ..NandOptions::default() };
+        let geometry = Geometry { page_bytes: 16 << 10, ..*nand(&options).geometry() };
+        let stored: Vec<u8> = (0..16 << 10).map(|byte: u32| (byte % 251) as u8).collect();
+        // Units of 4 KiB: whole ones, parts of one, and parts at either end.
+        for (start, len) in
+            [(0, 16 << 10), (4 << 10, 8 << 10), (100, 3000), (3000, 4000), (4095, 8194), (8191, 1)]
+        {
+            for rotten in 0..4_usize {
+                let mut nand = Nand::new(geometry, &options).unwrap();
+                nand.program(Ppn(0), oob(5), Some(&stored)).unwrap();
+                assert!(nand.rot(Ppn(0), (rotten as u64 * 4096 + 7) * 8));
+                let mut data = vec![0; len];
+                let read = nand.read_part(Ppn(0), start as u32, &mut data);
+                if (start / 4096..=(start + len - 1) / 4096).contains(&rotten) {
+                    assert_eq!(
+                        read,
+                        Err(FlashError::Uncorrectable { page: Ppn(0) }),
+                        "{start} {len} {rotten}"
+                    );
+                } else {
+                    read.unwrap();
+                    assert!(data == stored[start..start + len], "{start} {len} {rotten}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn to_prepare_a_read_changes_nothing_whatever_the_page() {
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        let mut nand = nand(&NandOptions { capabilities, ..NandOptions::default() });
+        nand.program(Ppn(0), oob(5), Some(&[7; 512])).unwrap();
+        for page in [0, 1, 4, 31, 32, 1 << 31, u32::MAX] {
+            nand.prepare_read(Ppn(page));
+        }
+        let mut data = [0; 512];
+        nand.read(Ppn(0), Some(&mut data)).unwrap();
+        assert_eq!(data, [7; 512]);
+        assert_eq!(nand.totals(), OpCounts { programs: 1, reads: 1, erases: 0 });
+    }
+
+    #[test]
+    fn no_bit_is_kept_of_a_block_whose_erase_was_cut_short() {
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        let mut nand = nand(&NandOptions { capabilities, ..NandOptions::default() });
+        nand.program(Ppn(0), oob(5), Some(&[7; 512])).unwrap();
+        assert!(nand.rot(Ppn(0), 3));
+        nand.tear_erase(BlockId(0));
+        assert!(!nand.rot(Ppn(0), 3));
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! What a medium in memory keeps of its pages where it stores data: bytes, OOB and checksums.
 
+use crate::arena::{Arena, Chunk};
 use crate::checksum::{self, OOB_BYTES, Units};
+use crate::streamed;
 use nandscape_core::{FlashError, Geometry, Lpn, Oob, Ppn};
 
 /// Bytes are kept in chunks of so many at most, none larger than a block.
 const CHUNK_BYTES: u64 = 256 << 10;
 /// Chunks that became free are kept for the next programs up to this many bytes, since the system takes long to give memory.
 const SPARE_BYTES: u64 = 64 << 20;
+/// Bytes of a page that are loaded ahead.
+const PREFETCH_BYTES: usize = 1 << 10;
 
 /// The OOB of a page that cannot be read.
 const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
@@ -20,7 +24,7 @@ pub(crate) enum Decay {
     Checksum,
 }
 
-/// Bytes, OOB and checksums of every page. A chunk is allocated with the first program into it and given up when its block is erased.
+/// Bytes, OOB and checksums of every page. A chunk is taken with the first program into it and given back when its block is erased.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     units: Units,
@@ -28,9 +32,9 @@ pub(crate) struct Payload {
     pages_per_block: u32,
     pages_per_chunk: u32,
     chunks_per_block: u32,
-    chunks: Vec<Option<Box<[u8]>>>,
-    spare: Vec<Box<[u8]>>,
-    most_spare: usize,
+    /// Of each block in order; `NONE` where nothing was programmed.
+    chunks: Vec<Chunk>,
+    arena: Arena,
     pages: Vec<Page>,
     /// Of each unit of each page.
     sums: Vec<u32>,
@@ -52,6 +56,7 @@ impl Payload {
         let pages_per_chunk = ((CHUNK_BYTES / page_bytes) as u32).clamp(1, geometry.pages_per_block);
         let chunks_per_block = geometry.pages_per_block.div_ceil(pages_per_chunk);
         let chunk_bytes = u64::from(pages_per_chunk) * page_bytes;
+        let chunks = geometry.blocks() as usize * chunks_per_block as usize;
         let pages = geometry.pages() as usize;
         Self {
             units,
@@ -59,9 +64,8 @@ impl Payload {
             pages_per_block: geometry.pages_per_block,
             pages_per_chunk,
             chunks_per_block,
-            chunks: vec![None; geometry.blocks() as usize * chunks_per_block as usize],
-            spare: Vec::new(),
-            most_spare: (SPARE_BYTES / chunk_bytes) as usize,
+            chunks: vec![Chunk::NONE; chunks],
+            arena: Arena::new(chunk_bytes as usize, chunks, SPARE_BYTES as usize),
             pages: vec![Page { oob: TORN, oob_sum: 0, has_bytes: false }; pages],
             sums: vec![0; pages * units.count as usize],
         }
@@ -85,11 +89,11 @@ impl Payload {
             *sum = checksum::sum(&data[self.units.range(unit as u32)]);
         }
         let (chunk, at) = self.place(page);
-        let bytes = self.pages_per_chunk as usize * self.page_bytes;
-        let spare = &mut self.spare;
-        let chunk = self.chunks[chunk]
-            .get_or_insert_with(|| spare.pop().unwrap_or_else(|| vec![0; bytes].into_boxed_slice()));
-        chunk[at..at + self.page_bytes].copy_from_slice(data);
+        let chunk = &mut self.chunks[chunk];
+        if *chunk == Chunk::NONE {
+            *chunk = self.arena.take();
+        }
+        streamed::copy(&mut self.arena.bytes_mut(*chunk)[at..at + self.page_bytes], data);
     }
 
     /// Reads the OOB, and bytes from `start` on, which lie inside the page.
@@ -103,19 +107,36 @@ impl Payload {
         }
         let Some(data) = data else { return Ok(kept.oob) };
         let (chunk, at) = self.place(page);
-        let Some(chunk) = self.chunks[chunk].as_ref().filter(|_| kept.has_bytes) else {
+        if !kept.has_bytes {
             data.fill(0);
             return Ok(kept.oob);
-        };
-        let whole = &chunk[at..at + self.page_bytes];
-        let first = page.index() * self.units.count as usize;
-        for unit in self.units.covering(start, data.len() as u32) {
-            if checksum::sum(&whole[self.units.range(unit)]) != self.sums[first + unit as usize] {
+        }
+        let whole = &self.arena.bytes(self.chunks[chunk])[at..at + self.page_bytes];
+        let sums = &self.sums[page.index() * self.units.count as usize..];
+        let len = data.len() as u32;
+        // Bytes are far away: a copy gets them faster than a checksum does, which then finds the copy near.
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        for unit in self.units.covering(start, len) {
+            let range = self.units.range(unit);
+            let copied = range.start.checked_sub(start as usize).map(|at| at..at + range.len());
+            let bytes = copied.and_then(|copied| data.get(copied)).unwrap_or(&whole[range]);
+            if checksum::sum(bytes) != sums[unit as usize] {
                 return Err(Decay::Checksum);
             }
         }
-        data.copy_from_slice(&whole[start as usize..][..data.len()]);
         Ok(kept.oob)
+    }
+
+    /// Starts to load the first bytes of a page, which is likely to lie far from the last; the processor by itself follows from there.
+    pub(crate) fn prefetch(&self, page: Ppn) {
+        if let Some(kept) = self.pages.get(page.index()) {
+            streamed::prefetch_one(kept);
+            streamed::prefetch_one(&self.sums[page.index() * self.units.count as usize]);
+        }
+        let (chunk, at) = self.place(page);
+        if let Some(chunk) = self.chunks.get(chunk).filter(|chunk| **chunk != Chunk::NONE) {
+            streamed::prefetch(&self.arena.bytes(*chunk)[at..at + self.page_bytes.min(PREFETCH_BYTES)]);
+        }
     }
 
     /// A programmed page that cannot be read.
@@ -127,9 +148,8 @@ impl Payload {
     pub(crate) fn erase(&mut self, block: u32) {
         let first = block as usize * self.chunks_per_block as usize;
         for chunk in &mut self.chunks[first..][..self.chunks_per_block as usize] {
-            let Some(chunk) = chunk.take() else { continue };
-            if self.spare.len() < self.most_spare {
-                self.spare.push(chunk);
+            if *chunk != Chunk::NONE {
+                self.arena.give(std::mem::replace(chunk, Chunk::NONE));
             }
         }
     }
@@ -140,9 +160,12 @@ impl Payload {
         let (chunk, at) = self.place(page);
         let kept = &mut self.pages[page.index()];
         if byte < self.page_bytes {
-            let Some(chunk) = self.chunks[chunk].as_mut().filter(|_| kept.has_bytes) else { return false };
-            chunk[at + byte] ^= mask;
-            return true;
+            // A block whose erase was cut short has given its chunks back.
+            let is_kept = kept.has_bytes && self.chunks[chunk] != Chunk::NONE;
+            if is_kept {
+                self.arena.bytes_mut(self.chunks[chunk])[at + byte] ^= mask;
+            }
+            return is_kept;
         }
         let mut bytes = checksum::oob_bytes(kept.oob);
         let Some(byte) = bytes.get_mut(byte - self.page_bytes) else { return false };

@@ -186,6 +186,11 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(PageRead { oob, done: self.submit(op, issue) })
     }
 
+    #[inline]
+    fn prepare_read(&self, page: Ppn) {
+        self.medium.prepare_read(page);
+    }
+
     #[inline(always)]
     fn program(
         &mut self,

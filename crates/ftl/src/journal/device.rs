@@ -42,6 +42,11 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     }
 
     #[inline]
+    fn prepare_read(&self, page: Ppn) {
+        self.device.prepare_read(page);
+    }
+
+    #[inline]
     fn program(
         &mut self,
         page: Ppn,

@@ -11,7 +11,7 @@ pub(super) struct Blocks {
 }
 
 /// Walks over the valid pages of a block, which must not lose or gain any meanwhile.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ValidPages {
     word: u32,
     bits: u64,

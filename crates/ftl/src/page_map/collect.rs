@@ -246,6 +246,11 @@ impl<D: FlashDevice> PageMap<D> {
         let mut failed = None;
         let mut pages = self.blocks.valid_pages(block);
         while let Some(page) = self.blocks.next_valid(&mut pages) {
+            if !buffer.is_empty()
+                && let Some(next) = self.blocks.next_valid(&mut { pages })
+            {
+                self.device.prepare_read(next);
+            }
             let copied = match self.copy_page(domain, page, log, buffer, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {
                     self.copy_or_mark(domain, page, log, buffer, issue)

@@ -4,7 +4,7 @@ use super::PageMap;
 use crate::parts::base::LOST;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
-    Cause, Extent, FlashDevice, FlashError, FtlError, Hint, Issue, PageRead, Ppn, SimTime, Token,
+    Cause, Extent, FlashDevice, FlashError, FtlError, Hint, Issue, Lpn, PageRead, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> PageMap<D> {
@@ -17,8 +17,13 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<Token, FtlError> {
         let issue = Issue::new(at, Cause::Host);
         let mut done = Token::NONE;
+        let moves_data = data.is_some() && !self.buffer.is_empty();
+        let last = Lpn((extent.end().saturating_sub(1) / u64::from(self.page_bytes)) as u32);
         for span in extent.pages(self.page_bytes) {
             let page = self.map.get(span.lpn);
+            if moves_data && span.lpn < last {
+                self.device.prepare_read(self.map.get(Lpn(span.lpn.0 + 1)));
+            }
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
             let read = if page.is_some() {
                 let read = match part {

@@ -228,6 +228,10 @@ impl<M: Medium> Medium for Faults<M> {
         self.medium.read_part(page, start, data)
     }
 
+    fn prepare_read(&self, page: Ppn) {
+        self.medium.prepare_read(page);
+    }
+
     fn note_unmapped_read(&mut self) {
         self.medium.note_unmapped_read();
     }

@@ -178,6 +178,12 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(read)
     }
 
+    fn prepare_read(&self, page: Ppn) {
+        if let Ok(page) = self.page(page) {
+            self.device().prepare_read(page);
+        }
+    }
+
     fn program(
         &mut self,
         page: Ppn,

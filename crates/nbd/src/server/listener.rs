@@ -2,6 +2,7 @@
 
 use super::tls::TlsConfig;
 use super::transport::Socket;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::fmt::Write;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -12,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of the name of a socket file that the system has room for.
 const MAX_PATH_BYTES: usize = 107;
+
+/// Replies to one client that wait in the system, at most: more than a batch, so that the next one runs while the client takes the last.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
 
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +115,8 @@ impl Listener {
             Self::Unix { listener, .. } => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nonblocking(false)?;
+                // The system gives what it allows; with less the replies wait for the client more often.
+                let _ = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
                 Socket::Unix(socket)
             }
             Self::Tcp { listener, .. } => {

@@ -1,0 +1,71 @@
+//! Bytes on their way between memory and the caches: copies past them, loads ahead of time.
+
+/// Copies a page. The target is written to memory without being loaded first and takes no room in the caches, which the page would
+/// leave before it is read again: measured at twice the rate of an ordinary copy to scattered pages.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "stores past the caches have no safe form; measured by tests/bench-peers")]
+#[expect(clippy::cast_ptr_alignment, reason = "the target is aligned, the load needs no alignment")]
+pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const LINE: usize = 64;
+    assert_eq!(target.len(), source.len(), "a copy of equal length");
+    if !target.as_ptr().addr().is_multiple_of(LINE) || !target.len().is_multiple_of(LINE) {
+        return target.copy_from_slice(source);
+    }
+    for (to, from) in target.chunks_exact_mut(LINE).zip(source.chunks_exact(LINE)) {
+        let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
+        for part in 0..LINE / size_of::<__m128i>() {
+            // SAFETY: both are 64 bytes long, the target begins at a multiple of 64, the load needs no alignment.
+            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
+        }
+    }
+    // SAFETY: every x86-64 processor has it. What was stored above is seen by others before what is stored later.
+    unsafe { _mm_sfence() };
+}
+
+/// Starts to load bytes into the caches.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        prefetch_one(&line[0]);
+    }
+}
+
+/// Starts to load the line where a value begins into the caches.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "prefetching has no safe form; measured by tests/bench-peers")]
+#[inline]
+pub(crate) fn prefetch_one<T>(value: &T) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch reads nothing that the program can see and faults on no address; this one is of a live value.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+}
+
+/// Starts to load the line where a value begins into the caches.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const fn prefetch_one<T>(_value: &T) {}
+
+/// Copies a page.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
+    target.copy_from_slice(source);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_whatever_the_alignment_and_length() {
+        let source: Vec<u8> = (0..1024_u32).map(|byte| (byte * 7 + byte / 256) as u8).collect();
+        for shift in [0, 1, 16, 63] {
+            for len in [0, 1, 63, 64, 65, 512, 700] {
+                let mut target = vec![0xAA; 1024];
+                let start = target.as_ptr().align_offset(64) + shift;
+                copy(&mut target[start..start + len], &source[3..3 + len]);
+                assert_eq!(target[start..start + len], source[3..3 + len], "shift {shift}, length {len}");
+                assert!(target[..start].iter().chain(&target[start + len..]).all(|byte| *byte == 0xAA));
+            }
+        }
+    }
+}
