@@ -4,8 +4,8 @@ mod rig;
 
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::AnyEviction;
-use nandscape_cache::{Cache, CacheError, Mode};
+use nandscape_cache::eviction::{AnyEviction, EVICTIONS, EvictionSpec};
+use nandscape_cache::{BlockKey, Cache, CacheError, Mode};
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem};
@@ -53,6 +53,33 @@ impl Rig {
     fn pass(&mut self, ns: u64) {
         self.at += ns;
         self.cache.advance(self.at, &mut Vec::new());
+    }
+}
+
+#[test]
+fn another_eviction_policy_takes_over_what_is_cached_in_its_order() {
+    for info in EVICTIONS {
+        let mut rig = Rig::new(&[("eviction", "lru")], 1, ram());
+        for block in 0..256 {
+            rig.write(0, block, block as u8);
+        }
+        // The oldest by its arrival, and not by its use. Some leave together.
+        rig.check(0, 0);
+        let spec = EvictionSpec::parse(info.name).unwrap();
+        rig.cache.set_evictions(|ways, seed| AnyEviction::new(&spec, ways, seed), 3);
+        rig.cache.check_invariants();
+        assert_eq!(rig.cache.used(), 256, "{}", info.name);
+        if info.name == "fifo" {
+            rig.write(0, 300, 1);
+            let is_there = |block| rig.cache.entry(BlockKey::new(0, block)).is_some();
+            assert_eq!([0, 1, 200].map(is_there), [true, false, true]);
+        }
+        for step in 0..1000 {
+            rig.write(0, step * 7 % 1000, step as u8);
+            rig.check(0, step * 13 % 1000);
+        }
+        rig.cache.check_invariants();
+        (0..1024).for_each(|block| rig.check(0, block));
     }
 }
 
