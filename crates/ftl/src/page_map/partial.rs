@@ -17,11 +17,12 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<Token, FtlError> {
         let issue = Issue::new(at, Cause::Host);
         let mut done = Token::NONE;
+        // The last page: while one before it is read the next is on its way. 0 where no bytes are read.
         let moves_data = data.is_some() && !self.buffer.is_empty();
-        let last = Lpn((extent.end().saturating_sub(1) / u64::from(self.page_bytes)) as u32);
+        let last = if moves_data { extent.end().saturating_sub(1) / u64::from(self.page_bytes) } else { 0 };
         for span in extent.pages(self.page_bytes) {
             let page = self.map.get(span.lpn);
-            if moves_data && span.lpn < last {
+            if u64::from(span.lpn.0) < last {
                 self.device.prepare_read(self.map.get(Lpn(span.lpn.0 + 1)));
             }
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
