@@ -449,12 +449,13 @@ fn what_does_not_fit_is_refused_with_its_value() {
 }
 
 #[test]
-fn a_slot_takes_fifteen_bytes_and_four_marks() {
+fn a_slot_takes_twelve_bytes_beside_its_policy() {
     let slots = 100_000;
     let case = Case::new(4096, Mode::WriteBack, Map::Full, slots, false);
     let rig = Rig::new(&case, false);
-    let (own, _) = rig.cache.memory_bytes();
-    assert!(own <= u64::from(slots) * 31 / 2 + 64, "{own} bytes for {slots} slots");
+    let memory = rig.cache.memory();
+    let own = memory.index + memory.slots + memory.marks;
+    assert!(own <= u64::from(slots) * 12 + 256, "{own} bytes for {slots} slots");
 }
 
 /// Files take no time of the model, so nothing is ever under way to them, by which policies limit themselves.

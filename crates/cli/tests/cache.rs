@@ -114,7 +114,7 @@ fn designs_bring_their_map_block_and_policy() {
     };
     let shapes: Vec<_> = rows.as_array().unwrap().iter().map(shape).collect();
     let expected = [
-        ("nandscape", "full", "s3-fifo", 2560, 4096, 2560),
+        ("nandscape", "full", "s3-fifo-compact", 2560, 4096, 2560),
         ("flashcache", "cluster-hashed", "fifo", 512, 4096, 2560),
         ("rapidcache", "linear", "fifo", 512, 4096, 2560),
         ("dm-cache", "full", "smq", 320, 32_768, 320),

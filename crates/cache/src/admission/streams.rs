@@ -1,7 +1,7 @@
 //! Sequential streams: which request goes on where another ended.
 
+use crate::hash::mix;
 use nandscape_core::{Extent, SimTime};
-use std::collections::BTreeMap;
 
 const NONE: u32 = u32::MAX;
 
@@ -36,7 +36,7 @@ impl Stream {
 #[derive(Debug)]
 pub struct Streams {
     entries: Vec<Stream>,
-    by_next: BTreeMap<(Owner, u64), u32>,
+    by_next: Ends,
     limit: u32,
     expire: Option<u64>,
     oldest: u32,
@@ -47,12 +47,91 @@ pub struct Streams {
     pub forgotten: u64,
 }
 
+/// Streams by owner and end: their numbers in a table that is half full at most.
+#[derive(Debug, Default)]
+struct Ends {
+    table: Vec<u32>,
+    len: usize,
+}
+
+impl Ends {
+    fn home(&self, owner: Owner, next: u64) -> usize {
+        let hash = mix(next ^ u64::from(owner.0) << 48 ^ u64::from(owner.1) << 40);
+        hash as usize & (self.table.len() - 1)
+    }
+
+    /// Where the stream is, or the empty place where it would be.
+    fn place(&self, owner: Owner, next: u64, entries: &[Stream]) -> usize {
+        let is_other = |index: u32| {
+            let stream = &entries[index as usize];
+            (stream.owner, stream.next) != (owner, next)
+        };
+        let mut at = self.home(owner, next);
+        while self.table[at] != NONE && is_other(self.table[at]) {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        at
+    }
+
+    fn get(&self, owner: Owner, next: u64, entries: &[Stream]) -> Option<u32> {
+        let index =
+            *self.table.get(if self.len == 0 { usize::MAX } else { self.place(owner, next, entries) })?;
+        (index != NONE).then_some(index)
+    }
+
+    /// Puts in a stream, and gives the one that was found there before and is no longer.
+    fn insert(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
+        if 2 * (self.len + 1) > self.table.len() {
+            let old =
+                std::mem::replace(&mut self.table, vec![NONE; (4 * self.len).next_power_of_two().max(16)]);
+            for index in old.into_iter().filter(|index| *index != NONE) {
+                self.put(index, entries);
+            }
+        }
+        let before = self.put(index, entries);
+        self.len += usize::from(before.is_none());
+        before
+    }
+
+    fn put(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
+        let stream = &entries[index as usize];
+        let at = self.place(stream.owner, stream.next, entries);
+        let before = std::mem::replace(&mut self.table[at], index);
+        (before != NONE).then_some(before)
+    }
+
+    /// Takes out a stream; what lies behind moves up.
+    fn remove(&mut self, owner: Owner, next: u64, entries: &[Stream]) -> Option<u32> {
+        let found = self.get(owner, next, entries)?;
+        let mask = self.table.len() - 1;
+        let mut hole = self.place(owner, next, entries);
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let moved = self.table[at];
+            if moved == NONE {
+                break;
+            }
+            let stream = &entries[moved as usize];
+            let home = self.home(stream.owner, stream.next);
+            // It may fill the hole if its home does not lie behind the hole.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.table[hole] = moved;
+                hole = at;
+            }
+        }
+        self.table[hole] = NONE;
+        self.len -= 1;
+        Some(found)
+    }
+}
+
 impl Streams {
     /// A table of at most `limit` streams, each over once nothing came for `expire_ns`; 0 means that time alone ends none.
     pub fn new(limit: u32, expire_ns: u64) -> Self {
         Self {
             entries: Vec::new(),
-            by_next: BTreeMap::new(),
+            by_next: Ends::default(),
             limit: limit.max(1),
             expire: (expire_ns > 0).then_some(expire_ns),
             oldest: NONE,
@@ -64,7 +143,7 @@ impl Streams {
 
     /// Puts a request that is not empty where it belongs: at the end of a stream, or at the beginning of a new one (`true`). Gives the stream with the request in it.
     pub fn note(&mut self, owner: Owner, extent: Extent, at: SimTime) -> (&mut Stream, bool) {
-        let found = self.by_next.remove(&(owner, extent.offset));
+        let found = self.by_next.remove(owner, extent.offset, &self.entries);
         let is_alive = |stream: &Stream| self.expire.is_none_or(|ns| at.since(stream.at).0 < ns);
         let (index, is_new) = match found {
             Some(index) if is_alive(&self.entries[index as usize]) => (index, false),
@@ -80,7 +159,7 @@ impl Streams {
         self.entries[index as usize].at = at;
         self.unlink(index);
         self.link_newest(index);
-        if let Some(other) = self.by_next.insert((owner, extent.end()), index) {
+        if let Some(other) = self.by_next.insert(index, &self.entries) {
             self.merge(index, other);
         }
         (&mut self.entries[index as usize], is_new)
@@ -88,20 +167,25 @@ impl Streams {
 
     /// The stream that goes over all of `extent`, if one is known that was ruled long.
     pub fn long_over(&self, owner: Owner, extent: Extent) -> Option<&Stream> {
-        self.by_next
-            .range((owner, extent.end())..=(owner, u64::MAX))
-            .map(|(_, index)| &self.entries[*index as usize])
-            .find(|stream| stream.is_long && stream.start <= extent.offset)
+        let is_over = |stream: &&Stream| {
+            stream.is_long
+                && stream.owner == owner
+                && stream.start <= extent.offset
+                && stream.next >= extent.end()
+        };
+        self.entries.iter().find(is_over)
     }
 
-    /// Memory held, in bytes; for the tree an estimate from above.
+    /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        (self.entries.capacity() * size_of::<Stream>() + self.by_next.len() * 48) as u64
+        let ends = self.by_next.table.capacity() * size_of::<u32>();
+        (self.entries.capacity() * size_of::<Stream>() + ends) as u64
     }
 
     /// Two streams that end at the same place are one from here on: the longer stands for both, and the other's entry is the next to be used anew.
     fn merge(&mut self, kept: u32, other: u32) {
         let gone = self.entries[other as usize];
+        self.entries[other as usize].is_long = false;
         let stream = &mut self.entries[kept as usize];
         if gone.start < stream.start {
             stream.start = gone.start;
@@ -130,8 +214,8 @@ impl Streams {
         let index = self.oldest;
         let stream = self.entries[index as usize];
         // A merged entry is no longer found by its end.
-        if self.by_next.get(&(stream.owner, stream.next)) == Some(&index) {
-            self.by_next.remove(&(stream.owner, stream.next));
+        if self.by_next.get(stream.owner, stream.next, &self.entries) == Some(index) {
+            self.by_next.remove(stream.owner, stream.next, &self.entries);
             self.forgotten += 1;
         }
         index

@@ -1,6 +1,8 @@
 //! Tables of requests with the decision each must get, and properties over all registered policies.
 
+use super::streams::{Owner, Streams};
 use super::*;
+use nandscape_core::rng::{below, seeded};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -239,6 +241,42 @@ proptest! {
             let inside = inside + if is_in { len } else { 0 };
             prop_assert!(inside <= threshold * K);
             model.insert(offset + len, (bytes + len, inside));
+        }
+    }
+}
+
+/// Streams of which the oldest comes first, looked through from end to end.
+#[derive(Default)]
+struct Listed(Vec<(Owner, u64, u64)>);
+
+impl Listed {
+    fn note(&mut self, owner: Owner, extent: Extent, limit: usize) -> (u64, bool) {
+        let is_it = |stream: &(Owner, u64, u64), end| (stream.0, stream.2) == (owner, end);
+        let found = self.0.iter().position(|stream| is_it(stream, extent.offset));
+        let start = found.map(|place| self.0.remove(place).1);
+        if start.is_none() && self.0.len() == limit {
+            self.0.remove(0);
+        }
+        let other = self.0.iter().position(|stream| is_it(stream, extent.end()));
+        let other = other.map_or(u64::MAX, |place| self.0.remove(place).1);
+        let merged = start.unwrap_or(extent.offset).min(other);
+        self.0.push((owner, merged, extent.end()));
+        (merged, start.is_none())
+    }
+}
+
+#[test]
+fn streams_are_found_by_their_ends_as_in_a_plain_list() {
+    for limit in [1, 2, 7, 40] {
+        let (mut streams, mut listed) = (Streams::new(limit, 0), Listed::default());
+        let mut rng = seeded(u64::from(limit));
+        for step in 0..20_000 {
+            let owner = (below(&mut rng, 2) as u16, below(&mut rng, 2) as u8);
+            let extent = Extent::new(below(&mut rng, 60), 1 + below(&mut rng, 3));
+            let (start, is_new) = listed.note(owner, extent, limit as usize);
+            let (stream, begun) = streams.note(owner, extent, SimTime(step));
+            // Of two that end at the same place the longer stands for both.
+            assert_eq!((stream.start, stream.next, begun), (start, extent.end(), is_new), "step {step}");
         }
     }
 }

@@ -426,7 +426,7 @@ pub struct Gauges {
     pub queued: u64,
     /// Slots in the policy's favoured part (`FlashCache`: hot; 2Q, S3-FIFO: main).
     pub favoured: u64,
-    /// Memory of index, policy and slots, in bytes.
+    /// Memory that the cache holds, in bytes: index, slots, policy, what admission and cleaning remember.
     pub memory_bytes: u64,
     /// Bytes of metadata on the fast store that are in use.
     pub metadata_used_bytes: u64,

@@ -1,26 +1,23 @@
 //! Which blocks are dirty: how many of them in each set, which comes next on the disk, which has been so longest.
 //!
-//! By place, dirty blocks are bits of 64 disk neighbours each in a tree, so that a run of neighbours is found at once and costs little memory: about 28
-//! bytes for 64 blocks in a row, the same for one block alone. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
+//! By place, dirty blocks are short numbers or bits in a tree (`places`), so that a run of neighbours is found at once and costs little memory: about 2.2
+//! bytes for a block alone, and a bit for one of many in a row. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
 //! a cleaning policy asks for ages ([`crate::cleaning::Needs`]). By set they are counts in order, 12 bytes for each set.
 
 mod ages;
+mod places;
 mod sets;
 
 use crate::key::BlockKey;
 use ages::Ages;
 use nandscape_core::SimTime;
+use places::Places;
 use sets::Sets;
-use std::collections::BTreeMap;
-
-/// Bytes of the tree for each entry, from above: keys and bits at the tree's usual filling of two thirds, with the inner nodes.
-const TREE_ENTRY_BYTES: u64 = 28;
 
 /// The dirty blocks of a cache. Every call costs at most the logarithm of their number.
 #[derive(Debug)]
 pub struct DirtyIndex {
-    /// 64 blocks of one volume, those that are dirty as bits. None is empty.
-    chunks: BTreeMap<u64, u64>,
+    places: Places,
     count: u32,
     ways: u32,
     /// With one set the count says it all.
@@ -33,7 +30,7 @@ impl DirtyIndex {
     pub fn new(slots: u32, ways: u32, has_ages: bool) -> Self {
         assert!(ways > 0 && slots.is_multiple_of(ways), "{slots} slots are not whole sets of {ways}");
         Self {
-            chunks: BTreeMap::new(),
+            places: Places::default(),
             count: 0,
             ways,
             sets: (ways < slots).then(|| Sets::new(slots / ways, ways)),
@@ -43,12 +40,9 @@ impl DirtyIndex {
 
     /// The block `key` in `slot` is dirty since `at`, which is not before any time given earlier. `false`, and nothing happens, if it was dirty already.
     pub fn insert(&mut self, key: BlockKey, slot: u32, at: SimTime) -> bool {
-        let bits = self.chunks.entry(key.0 >> 6).or_default();
-        let bit = 1 << (key.0 & 63);
-        if *bits & bit != 0 {
+        if !self.places.insert(key) {
             return false;
         }
-        *bits |= bit;
         self.count += 1;
         if let Some(sets) = &mut self.sets {
             sets.increment(slot / self.ways);
@@ -61,16 +55,8 @@ impl DirtyIndex {
 
     /// The block `key` in `slot` is clean or gone. `false`, and nothing happens, if it was not dirty.
     pub fn remove(&mut self, key: BlockKey, slot: u32) -> bool {
-        let std::collections::btree_map::Entry::Occupied(mut entry) = self.chunks.entry(key.0 >> 6) else {
+        if !self.places.remove(key) {
             return false;
-        };
-        let bit = 1 << (key.0 & 63);
-        if entry.get() & bit == 0 {
-            return false;
-        }
-        *entry.get_mut() &= !bit;
-        if *entry.get() == 0 {
-            entry.remove();
         }
         self.count -= 1;
         if let Some(sets) = &mut self.sets {
@@ -113,7 +99,7 @@ impl DirtyIndex {
 
     /// Whether this block is dirty.
     pub fn has(&self, key: BlockKey) -> bool {
-        self.chunks.get(&(key.0 >> 6)).is_some_and(|bits| bits >> (key.0 & 63) & 1 == 1)
+        self.places.has(key)
     }
 
     /// Dirty blocks of a set.
@@ -144,7 +130,7 @@ impl DirtyIndex {
 
     /// The first dirty block at `from` or behind, going round: behind the last comes the first of all.
     pub fn next_on_disk(&self, from: BlockKey) -> Option<BlockKey> {
-        self.next_behind(from).or_else(|| self.next_behind(BlockKey(0)))
+        self.places.next(from).or_else(|| self.places.next(BlockKey(0)))
     }
 
     /// The run of dirty disk neighbours that `key` is in, at most `limit` blocks: those behind it first, then those before. Gives its first block and its length; `None`
@@ -153,62 +139,16 @@ impl DirtyIndex {
         if !self.has(key) || limit == 0 {
             return None;
         }
-        let behind = self.length_up(key, u64::from(limit));
-        let before = self.length_down(key, u64::from(limit) - behind);
+        let behind = self.places.row_up(key, u64::from(limit));
+        let before = self.places.row_down(key, u64::from(limit) - behind);
         Some((BlockKey(key.0 - before), (before + behind) as u32))
     }
 
     /// Memory held, in bytes; of the tree an estimate from above.
     pub fn memory_bytes(&self) -> u64 {
-        self.chunks.len() as u64 * TREE_ENTRY_BYTES
+        self.places.memory_bytes()
             + self.sets.as_ref().map_or(0, Sets::memory_bytes)
             + self.ages.as_ref().map_or(0, Ages::memory_bytes)
-    }
-
-    fn next_behind(&self, from: BlockKey) -> Option<BlockKey> {
-        let chunk = from.0 >> 6;
-        for (at, bits) in self.chunks.range(chunk..) {
-            let bits = if *at == chunk { bits & (u64::MAX << (from.0 & 63)) } else { *bits };
-            if bits != 0 {
-                return Some(BlockKey(at << 6 | u64::from(bits.trailing_zeros())));
-            }
-        }
-        None
-    }
-
-    /// Dirty blocks in a row from `key` on, `room` at most, all of the same volume.
-    fn length_up(&self, key: BlockKey, room: u64) -> u64 {
-        let room = room.min((1 << BlockKey::BLOCK_BITS) - key.block());
-        let mut length = 0;
-        for (chunk, bits) in self.chunks.range(key.0 >> 6..) {
-            // The first block not counted yet.
-            let Some(at) = (length < room).then(|| key.0 + length).filter(|at| at >> 6 == *chunk) else {
-                break;
-            };
-            let ones = u64::from((bits >> (at & 63)).trailing_ones());
-            length += ones;
-            if (at & 63) + ones < 64 {
-                break;
-            }
-        }
-        length.min(room)
-    }
-
-    /// Dirty blocks in a row right before `key`, `room` at most, all of the same volume.
-    fn length_down(&self, key: BlockKey, room: u64) -> u64 {
-        let room = room.min(key.block());
-        let mut length = 0;
-        while length < room {
-            // The block last counted; the one before it is looked for.
-            let before = key.0 - length - 1;
-            let Some(bits) = self.chunks.get(&(before >> 6)) else { break };
-            let ones = u64::from((bits << (63 - (before & 63))).leading_ones());
-            length += ones;
-            if ones <= before & 63 {
-                break;
-            }
-        }
-        length.min(room)
     }
 }
 

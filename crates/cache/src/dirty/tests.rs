@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const SLOTS: u32 = 64;
 const WAYS: u32 = 8;
@@ -158,4 +159,42 @@ fn memory_is_small_where_neighbours_are_dirty_and_nothing_when_clean() {
         index.remove(BlockKey(u64::from(slot)), slot);
     }
     assert_eq!(index.memory_bytes(), 0);
+}
+
+#[test]
+fn a_block_alone_takes_two_bytes_and_lists_and_bits_hold_the_same() {
+    use nandscape_core::rng::{below, seeded};
+    let mut index = DirtyIndex::new(1 << 20, 1 << 20, false);
+    let mut rng = seeded(4);
+    let mut model = std::collections::BTreeSet::new();
+    let mut most = [0.0_f64; 2];
+    // Ranges grow to bits and shrink to lists again.
+    for (count, span) in [(60_000, 1 << 20), (1000, 1 << 20), (12_000, 1 << 17), (20, 1 << 17)] {
+        while model.len() != count {
+            let key = BlockKey::new(1, below(&mut rng, span));
+            if model.len() < count {
+                assert_eq!(index.insert(key, 0, SimTime::ZERO), model.insert(key.0));
+            } else {
+                let key =
+                    model.range(key.0..).next().or(model.iter().next()).copied().expect("some are left");
+                assert!(model.remove(&key) && index.remove(BlockKey(key), 0));
+            }
+        }
+        assert_eq!(index.len() as usize, model.len());
+        for _ in 0..2000 {
+            let key = BlockKey::new(1, below(&mut rng, span));
+            assert_eq!(index.has(key), model.contains(&key.0));
+            let next = model.range(key.0..).next().or(model.iter().next()).copied();
+            assert_eq!(index.next_on_disk(key), next.map(BlockKey));
+            let up = (key.0..).take_while(|key| model.contains(key)).count() as u64;
+            let down = (0..key.0).rev().take_while(|key| model.contains(key)).count() as u64;
+            let run = index.run(key, u32::MAX);
+            assert_eq!(run, (up > 0).then(|| (BlockKey(key.0 - down), (up + down) as u32)));
+        }
+        if count > 5000 {
+            let each = index.memory_bytes() as f64 / count as f64;
+            most = [most[0].max(each), most[1] + 1.0];
+        }
+    }
+    assert!(most[1] > 1.0 && most[0] < 2.4, "{} bytes a block", most[0]);
 }

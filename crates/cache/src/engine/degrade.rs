@@ -119,7 +119,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Slots with bytes in a range of the fast store; none if part of it is metadata.
     fn slots_in(&self, extent: Extent) -> std::ops::Range<u32> {
-        let (first, block) = (self.metadata.data_offset(0), u64::from(self.shape.block_bytes()));
+        let (first, block) = (self.data_at, u64::from(self.shape.block_bytes()));
         if extent.offset < first || extent.len == 0 {
             return 0..0;
         }

@@ -1,95 +1,252 @@
-//! From block to slot: open addressing over slot numbers, 5 bytes for each slot.
+//! From block to slot: buckets of slot numbers, 4.3 bytes for each slot.
 
 use super::slots::Slots;
 use crate::hash::mix;
 use crate::key::BlockKey;
 
 const EMPTY: u32 = u32::MAX;
+/// Entries of a bucket, which is a cache line, and for how many of them there are slots.
+const PLACES: u32 = 16;
+const FILLED: u32 = 15;
+/// Entries that are moved at most to make room for one.
+const MOVES_MAX: u32 = 256;
 
-/// Which slot holds a block. The keys themselves lie in [`Slots`], so that nothing is kept twice.
+/// Which slot holds a block. The keys themselves lie in [`Slots`], so that nothing is kept twice; an entry has the slot's number and, in the bits that the
+/// number leaves, a part of the key's hash, so that few other slots are looked at.
+///
+/// A key is in one of two buckets (cuckoo hashing, Pagh and Rodler, 2004, with buckets as in Dietzfelbinger and Weidling, 2007): in the first unless that was
+/// full. Buckets of 16 that are 15/16 full stay far from the load at which this fails; should keys be chosen to make it fail, entries go to a list beside.
 pub(super) struct Index {
-    table: Vec<u32>,
+    buckets: Vec<Bucket>,
+    beside: Vec<u32>,
+    /// Bits of a slot's number.
+    bits: u32,
+    /// Which entry of a full bucket moves next.
+    turn: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Bucket([u32; PLACES as usize]);
+
+/// Where an entry is: bucket and place in it, or place in the list beside.
+#[derive(Clone, Copy)]
+enum Place {
+    Bucket(usize, usize),
+    Beside(usize),
 }
 
 impl Index {
-    /// An empty index for up to `slots` blocks; a quarter more places keep probes short.
+    /// An empty index for up to `slots` blocks.
     pub(super) fn new(slots: u32) -> Self {
-        let places = slots as usize + slots as usize / 4 + 1;
-        Self { table: vec![EMPTY; places] }
-    }
-
-    fn home(&self, key: BlockKey) -> usize {
-        let places = self.table.len() as u128;
-        ((u128::from(mix(key.0)) * places) >> 64) as usize
-    }
-
-    const fn next(&self, place: usize) -> usize {
-        if place + 1 == self.table.len() { 0 } else { place + 1 }
-    }
-
-    /// Where the key is, or the empty place at which its search ends.
-    fn place(&self, key: BlockKey, slots: &Slots) -> usize {
-        let mut place = self.home(key);
-        while self.table[place] != EMPTY && slots.key(self.table[place]) != key {
-            place = self.next(place);
+        let buckets = slots.div_ceil(FILLED) as usize;
+        Self {
+            buckets: vec![Bucket([EMPTY; PLACES as usize]); buckets],
+            beside: Vec::new(),
+            // All bits set is never a slot, so that no entry looks empty.
+            bits: u32::BITS - slots.leading_zeros(),
+            turn: 0,
         }
-        place
     }
 
-    pub(super) fn find(&self, key: BlockKey, slots: &Slots) -> Option<u32> {
-        let slot = self.table[self.place(key, slots)];
-        (slot != EMPTY).then_some(slot)
+    const fn slot(&self, entry: u32) -> u32 {
+        entry & ((1 << self.bits) - 1)
     }
 
-    /// A key will be looked for soon.
+    /// The entry of a slot with a key of this hash.
+    const fn entry(&self, hash: u64, slot: u32) -> u32 {
+        (hash as u32) << self.bits | slot
+    }
+
     #[inline]
-    pub(super) fn prepare(&self, key: BlockKey) {
-        std::hint::black_box(self.table[self.home(key)]);
+    fn first(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.buckets.len() as u128) >> 64) as usize
     }
 
-    /// `key`, which is not in the index, is in `slot`. The slot's record may say so already or not yet.
-    pub(super) fn insert(&mut self, key: BlockKey, slot: u32) {
-        let mut place = self.home(key);
-        while self.table[place] != EMPTY {
-            place = self.next(place);
+    #[inline]
+    fn second(&self, hash: u64) -> usize {
+        self.first(hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash >> 32)
+    }
+
+    #[inline]
+    fn search(&self, hash: u64, key: BlockKey, slots: &Slots) -> Option<Place> {
+        let first = self.first(hash);
+        if let Some(place) = self.search_bucket(first, hash, key, slots) {
+            return Some(Place::Bucket(first, place));
         }
-        self.table[place] = slot;
+        let second = self.second(hash);
+        if let Some(place) = self.search_bucket(second, hash, key, slots) {
+            return Some(Place::Bucket(second, place));
+        }
+        let is_it = |entry: &u32| slots.key(*entry) == key;
+        self.beside.iter().position(is_it).map(Place::Beside)
+    }
+
+    #[inline]
+    fn search_bucket(&self, bucket: usize, hash: u64, key: BlockKey, slots: &Slots) -> Option<usize> {
+        let mut alike = self.alike(bucket, hash);
+        let bucket = &self.buckets[bucket].0;
+        while alike != 0 {
+            let place = alike.trailing_zeros() as usize;
+            let entry = bucket[place];
+            if entry != EMPTY && slots.key(self.slot(entry)) == key {
+                return Some(place);
+            }
+            alike &= alike - 1;
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: BlockKey, slots: &Slots) -> Option<u32> {
+        match self.search(mix(key.0), key, slots)? {
+            Place::Bucket(bucket, place) => Some(self.slot(self.buckets[bucket].0[place])),
+            Place::Beside(place) => Some(self.beside[place]),
+        }
+    }
+
+    /// A key will be looked for soon: its first bucket comes nearer, and what seems to be its record.
+    #[inline]
+    pub(super) fn prepare(&self, key: BlockKey, slots: &Slots) {
+        let hash = mix(key.0);
+        let bucket = self.first(hash);
+        let alike = self.alike(bucket, hash);
+        if alike != 0 {
+            let entry = self.buckets[bucket].0[alike.trailing_zeros() as usize];
+            slots.prepare(self.slot(entry));
+        }
+    }
+
+    /// The places of a bucket whose entries have the same part of the hash, as bits.
+    #[inline]
+    fn alike(&self, bucket: usize, hash: u64) -> u32 {
+        let wanted = self.entry(hash, 0);
+        let mut alike = 0;
+        for (place, entry) in self.buckets[bucket].0.iter().enumerate() {
+            alike |= u32::from((entry ^ wanted) >> self.bits == 0) << place;
+        }
+        alike
+    }
+
+    /// `key`, which is not in the index, is in `slot`, whose record says so.
+    pub(super) fn insert(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
+        let hash = mix(key.0);
+        let mut entry = self.entry(hash, slot);
+        let (first, mut bucket) = (self.first(hash), self.second(hash));
+        if self.put(first, entry) {
+            return;
+        }
+        for _ in 0..MOVES_MAX {
+            if self.put(bucket, entry) {
+                return;
+            }
+            // One that is there goes to its other bucket.
+            let place = (self.turn % PLACES) as usize;
+            self.turn = self.turn.wrapping_add(1);
+            entry = std::mem::replace(&mut self.buckets[bucket].0[place], entry);
+            let hash = mix(slots.key(self.slot(entry)).0);
+            bucket = self.first(hash) + self.second(hash) - bucket;
+        }
+        self.beside.push(self.slot(entry));
+    }
+
+    fn put(&mut self, bucket: usize, entry: u32) -> bool {
+        let place = self.buckets[bucket].0.iter_mut().find(|place| **place == EMPTY);
+        place.map(|place| *place = entry).is_some()
+    }
+
+    fn known(&self, key: BlockKey, slots: &Slots) -> Place {
+        let place = self.search(mix(key.0), key, slots);
+        place.unwrap_or_else(|| panic!("{key:?} is not in the index"))
     }
 
     /// `key`, which is in the index, now lies in `slot`; the old slot's record still names it.
     pub(super) fn replace(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
-        let place = self.place(key, slots);
-        assert_ne!(self.table[place], EMPTY, "{key:?} is not in the index");
-        self.table[place] = slot;
+        match self.known(key, slots) {
+            Place::Bucket(bucket, place) => {
+                self.buckets[bucket].0[place] = self.entry(mix(key.0), slot);
+            }
+            Place::Beside(place) => self.beside[place] = slot,
+        }
     }
 
-    /// Takes `key` out; its slot's record still names it. What lies behind moves up, so no marks stay behind.
+    /// Takes `key` out; its slot's record still names it.
     pub(super) fn remove(&mut self, key: BlockKey, slots: &Slots) {
-        let mut hole = self.place(key, slots);
-        assert_ne!(self.table[hole], EMPTY, "{key:?} is not in the index");
-        let mut place = hole;
-        loop {
-            place = self.next(place);
-            if self.table[place] == EMPTY {
-                break;
-            }
-            let home = self.home(slots.key(self.table[place]));
-            let stays =
-                if hole <= place { hole < home && home <= place } else { hole < home || home <= place };
-            if !stays {
-                self.table[hole] = self.table[place];
-                hole = place;
+        match self.known(key, slots) {
+            Place::Bucket(bucket, place) => self.buckets[bucket].0[place] = EMPTY,
+            Place::Beside(place) => {
+                self.beside.swap_remove(place);
             }
         }
-        self.table[hole] = EMPTY;
     }
 
     /// Blocks in the index. For checks.
     pub(super) fn count(&self) -> usize {
-        self.table.iter().filter(|slot| **slot != EMPTY).count()
+        let entries = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        entries.filter(|entry| **entry != EMPTY).count() + self.beside.len()
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.table.len() * size_of::<u32>()) as u64
+        (self.buckets.len() * size_of::<Bucket>() + self.beside.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::rng::{below, seeded};
+    use std::collections::BTreeMap;
+
+    fn full(count: u32) -> (Slots, Index) {
+        let mut slots = Slots::new(1, count, 8);
+        slots.assign(0, 1 << 32).expect("there is room");
+        (slots, Index::new(count))
+    }
+
+    #[test]
+    fn a_full_index_finds_every_block_and_no_other_while_blocks_come_and_go() {
+        for count in [1, 15, 16, 17, 31, 100, 5000] {
+            let (mut slots, mut index) = full(count);
+            let mut rng = seeded(u64::from(count));
+            let mut model = BTreeMap::new();
+            for _ in 0..20_000 {
+                let block = below(&mut rng, u64::from(count) * 3);
+                let key = BlockKey::new(0, block);
+                assert_eq!(index.find(key, &slots), model.get(&block).copied(), "{count}: {block}");
+                if let Some(slot) = model.remove(&block) {
+                    index.remove(key, &slots);
+                    slots.give(slot);
+                } else if let Some(slot) = slots.take(0) {
+                    slots.set_key(slot, key);
+                    index.insert(key, slot, &slots);
+                    model.insert(block, slot);
+                }
+            }
+            assert_eq!(index.count(), model.len());
+            assert!(index.beside.is_empty(), "{count}");
+        }
+    }
+
+    #[test]
+    fn blocks_whose_hashes_are_alike_are_found_beside() {
+        let (mut slots, mut index) = full(300);
+        // All have the same two buckets, which have room for 32.
+        let hash = |block| mix(BlockKey::new(0, block).0);
+        let mut blocks = (0..1 << 20_u64).filter(|block| index.first(hash(*block)) == 3);
+        let second = index.second(hash(blocks.next().expect("one in twenty is there")));
+        let alike: Vec<u64> = blocks.filter(|block| index.second(hash(*block)) == second).take(40).collect();
+        for block in alike.iter().copied() {
+            let slot = slots.take(0).expect("they are few");
+            slots.set_key(slot, BlockKey::new(0, block));
+            index.insert(BlockKey::new(0, block), slot, &slots);
+        }
+        assert_eq!((index.count(), index.beside.len()), (40, 8));
+        for block in alike {
+            let key = BlockKey::new(0, block);
+            let slot = index.find(key, &slots).expect("it is there");
+            assert_eq!(slots.key(slot), key);
+            index.remove(key, &slots);
+            assert_eq!(index.find(key, &slots), None);
+        }
     }
 }

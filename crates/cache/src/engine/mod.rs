@@ -25,6 +25,7 @@ mod hole;
 mod index;
 mod judging;
 mod lost;
+mod memory;
 mod open;
 mod quirks;
 mod read;
@@ -35,6 +36,7 @@ mod setup;
 mod shape;
 mod side;
 mod slots;
+mod spaces;
 mod standing;
 mod steps;
 mod subsystem;
@@ -44,6 +46,7 @@ mod write;
 
 pub use degrade::Health;
 pub use error::CacheError;
+pub use memory::Memory;
 pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
 pub use steps::LateError;
@@ -72,8 +75,11 @@ use steps::{FAST, Gather, Moment, Steps};
 /// A store that a cache may own.
 pub type BoxedStore = Box<dyn Store + Send>;
 
-/// Insertions after which the metadata are committed though nobody asked for a flush: a bound for memory, and for what a loss of power costs.
-const COMMIT_AFTER: usize = 1 << 16;
+/// Insertions after which the metadata are committed though nobody asked for a flush, in a cache of so many slots: a bound for memory, and for what a loss of
+/// power costs. A commit takes up to a hundred bytes for each on its way to the store.
+fn commit_after(slots: u32) -> u32 {
+    (slots / 256).clamp(256, 1 << 16)
+}
 
 struct Volume {
     capacity: u64,
@@ -98,6 +104,8 @@ pub struct Cache<E> {
     /// The volumes as a host sees them.
     infos: Vec<NamespaceInfo>,
     shape: Shape,
+    /// First byte of the first slot's data.
+    data_at: u64,
     mode: Mode,
     map: Map,
     index: Index,
@@ -115,7 +123,7 @@ pub struct Cache<E> {
     committed: Bits,
     /// Whether clean blocks are to come back after a loss of power, and so must equal the disk.
     keeps_clean: bool,
-    /// Blocks that left a committed slot since the last commit, by hash.
+    /// Blocks that left a committed slot since the last commit, by hash: a bit for eight slots, of which few leave between two commits.
     left: Bits,
     regions: Regions,
     /// Slots that the command under way needs where they are.
@@ -124,8 +132,9 @@ pub struct Cache<E> {
     unnoted: Bits,
     /// Slots that become free with the next commit, and whether their data may be discarded then.
     limbo: Vec<(u32, bool)>,
-    /// Slots that got a block since the last commit.
+    /// Slots that got a block since the last commit, and how many of them lead to the next.
     fresh: Vec<u32>,
+    commit_after: u32,
     /// The command under way needs a commit before it is answered.
     must_commit: bool,
     /// A free slot must not be taken before a commit.
@@ -181,10 +190,13 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<Self, CacheError> {
         let shape = setup.shape(fast.as_ref())?;
         let (sets, ways) = setup.sets(metadata.slots())?;
-        let slots = Slots::new(sets, ways);
+        let slots = Slots::new(sets, ways, shape.subs());
         let count = slots.count();
+        let data_at = metadata.data_offset(0);
         for slot in [0, count - 1] {
-            let end = metadata.data_offset(slot) + u64::from(shape.block_bytes());
+            let start = metadata.data_offset(slot);
+            assert_eq!(start, data_at + shape.offset(slot.into()), "slots lie one behind the other");
+            let end = start + u64::from(shape.block_bytes());
             if end > fast.capacity_bytes() {
                 let expected = format!("room for the {count} slots of the metadata, which end at {end}");
                 return Err(CacheError::Setup {
@@ -201,6 +213,7 @@ impl<E: Eviction> Cache<E> {
             volumes: Vec::new(),
             infos: Vec::new(),
             shape,
+            data_at,
             mode: setup.mode,
             map: setup.map,
             index: Index::new(count),
@@ -213,12 +226,13 @@ impl<E: Eviction> Cache<E> {
             keeps_clean: metadata.keeps_clean(),
             metadata,
             committed: Bits::new(count),
-            left: Bits::new(count),
+            left: Bits::new(count.div_ceil(8)),
             regions: Regions::default(),
             pinned: Bits::new(count),
             unnoted: Bits::new(count),
             limbo: Vec::new(),
             fresh: Vec::new(),
+            commit_after: commit_after(count),
             must_commit: false,
             must_commit_free: false,
             failures: Failures::default(),
@@ -263,7 +277,11 @@ impl<E: Eviction> Cache<E> {
             held: 0,
             is_attached: true,
         };
-        if let Some(number) = self.vacancy() {
+        let vacancy = self.vacancy();
+        let number = vacancy.unwrap_or(self.volumes.len() as u16);
+        let blocks = capacity.div_ceil(u64::from(self.shape.block_bytes()));
+        self.slots.assign(number, blocks).ok_or_else(|| Setup::too_many_blocks(capacity))?;
+        if vacancy.is_some() {
             self.volumes[usize::from(number)] = volume;
             self.infos[usize::from(number)].capacity_bytes = capacity;
             *self.steps.side_mut(number + 1) = Side::new(disk);
@@ -380,7 +398,7 @@ impl<E: Eviction> Cache<E> {
         if self.must_commit {
             let committed = self.commit()?;
             self.wait(committed);
-        } else if self.fresh.len() >= COMMIT_AFTER {
+        } else if self.fresh.len() as u32 >= self.commit_after {
             self.commit()?;
         }
         if !matches!(command.op, Op::Read | Op::Flush) && !self.failures.lost.is_empty() {
@@ -519,17 +537,6 @@ impl<E: Eviction> Cache<E> {
         self.steps.side(volume + 1).store.counts()
     }
 
-    /// Memory held for the slots, in bytes: index, records and marks, then the eviction policies.
-    pub fn memory_bytes(&self) -> (u64, u64) {
-        let own = self.index.memory_bytes()
-            + self.slots.memory_bytes()
-            + self.committed.memory_bytes()
-            + self.left.memory_bytes()
-            + self.pinned.memory_bytes()
-            + self.unnoted.memory_bytes();
-        (own, self.policies.iter().map(Eviction::memory_bytes).sum())
-    }
-
     /// Checks the invariants between index, slots and free lists; panics with the values. For tests.
     pub fn check_invariants(&self) {
         let mut used = 0;
@@ -565,7 +572,7 @@ impl<E: Eviction> Cache<E> {
     /// A command on this extent will come soon: what is looked up for its first block may come nearer in the meantime.
     fn look_ahead(&self, volume: u16, extent: Extent) {
         let (first, _) = self.shape.blocks(extent);
-        self.index.prepare(BlockKey::new(volume, first));
+        self.index.prepare(BlockKey::new(volume, first), &self.slots);
     }
 
     /// Whether the first byte of an extent is anywhere, in a slot or on the disk, and how far this goes on.

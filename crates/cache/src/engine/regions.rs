@@ -85,6 +85,6 @@ impl<E: Eviction> Cache<E> {
 
     /// Where [`Cache::left`] has a key.
     pub(super) fn left_at(&self, key: BlockKey) -> u32 {
-        ((u128::from(mix(key.0)) * u128::from(self.slots.count())) >> 64) as u32
+        ((u128::from(mix(key.0)) * u128::from(self.slots.count().div_ceil(8))) >> 64) as u32
     }
 }

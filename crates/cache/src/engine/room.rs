@@ -61,10 +61,11 @@ impl<E: Eviction> Cache<E> {
         !self.is_in_place && self.committed.has(slot)
     }
 
-    /// Commits if the metadata may not have room for the changes of one block.
+    /// Commits if the metadata may not have room for the changes of one block, or if they have many.
     pub(super) fn make_note_room(&mut self) -> Result<(), CacheError> {
         const NOTES: u32 = 8;
-        if self.metadata.noted() > self.metadata.room().saturating_sub(NOTES) {
+        let most = self.metadata.room().min(4 * self.commit_after);
+        if self.metadata.noted() > most.saturating_sub(NOTES) {
             self.commit()?;
         }
         Ok(())
@@ -115,6 +116,8 @@ impl<E: Eviction> Cache<E> {
                 }
             }
         };
+        let key = self.slots.key(slot);
+        self.policies[set as usize].evicted(slot - base, key);
         self.vacate(slot, false);
         Ok(true)
     }
@@ -122,7 +125,7 @@ impl<E: Eviction> Cache<E> {
     /// A slot that was taken gets a block, of which nothing is there yet.
     pub(super) fn settle(&mut self, slot: u32, key: BlockKey) {
         self.slots.set_key(slot, key);
-        self.index.insert(key, slot);
+        self.index.insert(key, slot, &self.slots);
         self.volumes[usize::from(key.volume())].held += 1;
         let (policy, local) = self.policy(slot);
         policy.insert(local, key);

@@ -3,7 +3,7 @@
 use super::CacheError;
 use super::shape::Shape;
 use super::side::Side;
-use super::slots::{BLOCKS_MAX, VOLUMES_MAX};
+use super::spaces::{SPACE, SPACES, STEP};
 use crate::map::Map;
 use crate::mode::Mode;
 use nandscape_core::Store;
@@ -53,6 +53,12 @@ impl Setup {
         }
     }
 
+    pub(super) fn too_many_blocks(capacity: u64) -> CacheError {
+        let expected =
+            format!("at most {SPACE} cache blocks, all volumes together, each rounded up to {STEP}");
+        wrong("capacity of the disk", capacity, expected)
+    }
+
     pub(super) fn check_disk(
         disk: &dyn Store,
         shape: Shape,
@@ -65,15 +71,8 @@ impl Setup {
         if capacity == 0 || !capacity.is_multiple_of(u64::from(unit)) {
             return Err(wrong("capacity of the disk", capacity, format!("a multiple of {unit} bytes")));
         }
-        if capacity.div_ceil(u64::from(shape.block_bytes())) > BLOCKS_MAX {
-            return Err(wrong(
-                "capacity of the disk",
-                capacity,
-                format!("at most {BLOCKS_MAX} cache blocks"),
-            ));
-        }
-        if volumes as u64 >= VOLUMES_MAX {
-            return Err(wrong("volumes", volumes as u64 + 1, format!("at most {VOLUMES_MAX}")));
+        if volumes as u64 >= SPACES {
+            return Err(wrong("volumes", volumes as u64 + 1, format!("at most {SPACES}")));
         }
         if disk.stores_bytes() != fast.store.stores_bytes() {
             return Err(wrong(

@@ -36,6 +36,11 @@ impl Shape {
         1 << self.sub_shift
     }
 
+    /// Sub-blocks of a block.
+    pub(super) const fn subs(self) -> u32 {
+        1 << (self.block_shift - self.sub_shift)
+    }
+
     /// First byte of a block on its volume.
     pub(super) const fn offset(self, block: u64) -> u64 {
         block << self.block_shift

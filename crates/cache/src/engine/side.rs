@@ -111,7 +111,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Where bytes of a slot lie on the fast store.
     pub(super) fn place(&self, slot: u32, start: u32, end: u32) -> Extent {
-        Extent::new(self.metadata.data_offset(slot) + u64::from(start), u64::from(end - start))
+        Extent::new(self.data_at + self.shape.offset(slot.into()) + u64::from(start), u64::from(end - start))
     }
 
     /// A step at a slot's data, after `after` and after whatever the slot waits for.

@@ -1,5 +1,6 @@
-//! What is in each slot, 10 bytes, and which slots are free.
+//! What is in each slot, 7 bytes where a block has up to 8 sub-blocks and 9 otherwise, and which slots are free.
 
+use super::spaces::{SPACE, Spaces};
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Table};
 
@@ -30,30 +31,18 @@ impl Bits {
     }
 }
 
-/// A key needs 48 bits: 12 of the volume, 36 of the block. In a free slot they hold the next free one.
-#[derive(Clone, Copy)]
-struct Record {
-    key: [u16; 3],
-    valid: u16,
-    dirty: u16,
-}
-
-/// Volumes that one cache can have.
-pub(super) const VOLUMES_MAX: u64 = 1 << 12;
-/// Blocks that a volume can have.
-pub(super) const BLOCKS_MAX: u64 = 1 << 36;
-
-const fn packed(value: u64) -> [u16; 3] {
-    [value as u16, (value >> 16) as u16, (value >> 32) as u16]
-}
-
-const fn unpacked(key: [u16; 3]) -> u64 {
-    key[0] as u64 | (key[1] as u64) << 16 | (key[2] as u64) << 32
-}
+/// Bytes of a record: five of the key, and one or two each for the sub-blocks that are valid and that are dirty. In a free slot the key is the next free one.
+const KEY_BYTES: usize = 5;
+const NARROW: usize = KEY_BYTES + 2;
+const WIDE: usize = KEY_BYTES + 4;
 
 /// The slots of all sets, with a list of free ones for each set.
 pub(super) struct Slots {
-    records: Vec<Record>,
+    /// Records, one behind the other, and a byte more, so that each can be read as eight bytes.
+    records: Vec<u8>,
+    record_bytes: usize,
+    count: u32,
+    spaces: Spaces,
     free: Vec<u32>,
     ways: u32,
     used: u32,
@@ -61,11 +50,15 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `sets` times `ways` free slots; those with low numbers are taken first.
-    pub(super) fn new(sets: u32, ways: u32) -> Self {
-        let free = Record { key: [0; 3], valid: 0, dirty: 0 };
+    /// `sets` times `ways` free slots, for blocks of so many sub-blocks; those with low numbers are taken first.
+    pub(super) fn new(sets: u32, ways: u32, subs: u32) -> Self {
+        let record_bytes = if subs <= 8 { NARROW } else { WIDE };
+        let count = sets * ways;
         let mut slots = Self {
-            records: vec![free; (sets * ways) as usize],
+            records: vec![0; count as usize * record_bytes + 1],
+            record_bytes,
+            count,
+            spaces: Spaces::default(),
             free: vec![NONE; sets as usize],
             ways,
             used: 0,
@@ -76,7 +69,7 @@ impl Slots {
     }
 
     pub(super) const fn count(&self) -> u32 {
-        self.records.len() as u32
+        self.count
     }
 
     pub(super) const fn used(&self) -> u32 {
@@ -96,33 +89,89 @@ impl Slots {
         set * self.ways
     }
 
+    /// Room for the keys of a volume with so many blocks. `None` if there is not as much.
+    pub(super) fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
+        self.spaces.assign(volume, blocks)
+    }
+
+    /// No slot has a block of this volume any more.
+    pub(super) fn release(&mut self, volume: u16) {
+        self.spaces.release(volume);
+    }
+
+    /// The first eight bytes of a record.
+    #[inline]
+    fn word(&self, slot: u32) -> u64 {
+        let at = slot as usize * self.record_bytes;
+        u64::from_le_bytes(self.records[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// A slot's record will be looked at soon. The slot may be none.
+    #[inline]
+    pub(super) fn prepare(&self, slot: u32) {
+        std::hint::black_box(self.records.get(slot as usize * self.record_bytes).copied());
+    }
+
+    fn put(&mut self, slot: u32, from: usize, bytes: &[u8]) {
+        let at = slot as usize * self.record_bytes + from;
+        self.records[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn raw_key(&self, slot: u32) -> u64 {
+        self.word(slot) & (SPACE - 1)
+    }
+
+    fn put_raw_key(&mut self, slot: u32, key: u64) {
+        self.put(slot, 0, &key.to_le_bytes()[..KEY_BYTES]);
+    }
+
+    #[inline]
     pub(super) fn key(&self, slot: u32) -> BlockKey {
-        let key = unpacked(self.records[slot as usize].key);
-        BlockKey::new((key >> 36) as u16, key & (BLOCKS_MAX - 1))
+        self.spaces.key(self.raw_key(slot))
     }
 
     pub(super) fn set_key(&mut self, slot: u32, key: BlockKey) {
-        self.records[slot as usize].key = packed(u64::from(key.volume()) << 36 | key.block());
+        self.put_raw_key(slot, self.spaces.packed(key));
+    }
+
+    /// What is valid and what is dirty.
+    #[inline]
+    fn bits(&self, slot: u32) -> (u16, u16) {
+        if self.record_bytes == NARROW {
+            let [.., valid, dirty, _] = self.word(slot).to_le_bytes();
+            (valid.into(), dirty.into())
+        } else {
+            let at = slot as usize * WIDE + KEY_BYTES;
+            let bits: [u8; 4] = self.records[at..at + 4].try_into().expect("four bytes");
+            (u16::from_le_bytes([bits[0], bits[1]]), u16::from_le_bytes([bits[2], bits[3]]))
+        }
     }
 
     pub(super) fn valid(&self, slot: u32) -> u16 {
-        self.records[slot as usize].valid
+        self.bits(slot).0
     }
 
     pub(super) fn dirty_bits(&self, slot: u32) -> u16 {
-        self.records[slot as usize].dirty
+        self.bits(slot).1
     }
 
     pub(super) fn entry(&self, slot: u32) -> Entry {
-        Entry { key: self.key(slot), valid: self.valid(slot), dirty: self.dirty_bits(slot) }
+        let (valid, dirty) = self.bits(slot);
+        Entry { key: self.key(slot), valid, dirty }
     }
 
     pub(super) fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
         debug_assert_eq!(dirty & !valid, 0, "what is dirty is valid");
-        let record = &mut self.records[slot as usize];
+        let before = self.dirty_bits(slot);
         self.dirty += u32::from(dirty != 0);
-        self.dirty -= u32::from(record.dirty != 0);
-        (record.valid, record.dirty) = (valid, dirty);
+        self.dirty -= u32::from(before != 0);
+        if self.record_bytes == NARROW {
+            debug_assert!(valid < 256, "{valid:#x} has more sub-blocks than there are");
+            self.put(slot, KEY_BYTES, &[valid as u8, dirty as u8]);
+        } else {
+            let ([v0, v1], [d0, d1]) = (valid.to_le_bytes(), dirty.to_le_bytes());
+            self.put(slot, KEY_BYTES, &[v0, v1, d0, d1]);
+        }
     }
 
     /// Takes a free slot of a set, with nothing valid in it.
@@ -131,7 +180,7 @@ impl Slots {
         if slot == NONE {
             return None;
         }
-        self.free[set as usize] = unpacked(self.records[slot as usize].key) as u32;
+        self.free[set as usize] = self.raw_key(slot) as u32;
         self.used += 1;
         Some(slot)
     }
@@ -149,7 +198,7 @@ impl Slots {
     pub(super) fn give(&mut self, slot: u32) {
         let set = self.set_of(slot) as usize;
         self.set_bits(slot, 0, 0);
-        self.records[slot as usize].key = packed(u64::from(self.free[set]));
+        self.put_raw_key(slot, u64::from(self.free[set]));
         self.free[set] = slot;
         self.used -= 1;
     }
@@ -157,7 +206,7 @@ impl Slots {
     /// Takes a free slot out of use; `false` if it is not free.
     pub(super) fn withdraw(&mut self, slot: u32) -> bool {
         let set = self.set_of(slot) as usize;
-        let next = |slots: &Self, slot: u32| unpacked(slots.records[slot as usize].key) as u32;
+        let next = |slots: &Self, slot: u32| slots.raw_key(slot) as u32;
         let (mut before, mut free) = (NONE, self.free[set]);
         while free != NONE && free != slot {
             (before, free) = (free, next(self, free));
@@ -168,7 +217,7 @@ impl Slots {
         let behind = next(self, slot);
         match before {
             NONE => self.free[set] = behind,
-            before => self.records[before as usize].key = packed(u64::from(behind)),
+            before => self.put_raw_key(before, u64::from(behind)),
         }
         self.used += 1;
         true
@@ -180,14 +229,14 @@ impl Slots {
             let mut slot = *head;
             while slot != NONE {
                 count += 1;
-                slot = unpacked(self.records[slot as usize].key) as u32;
+                slot = self.raw_key(slot) as u32;
             }
         }
         count
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.records.len() * size_of::<Record>() + self.free.len() * size_of::<u32>()) as u64
+        (self.records.len() + self.free.len() * size_of::<u32>()) as u64 + self.spaces.memory_bytes()
     }
 }
 

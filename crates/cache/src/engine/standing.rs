@@ -27,8 +27,7 @@ impl<E: Eviction> Cache<E> {
         let sub = u64::from(self.shape.sub_bytes());
         let bits: u64 =
             (0..self.slots.count()).map(|slot| u64::from(self.slots.dirty_bits(slot).count_ones())).sum();
-        let (own, policies) = self.memory_bytes();
-        let before_data = self.metadata.data_offset(0);
+        let before_data = self.data_at;
         Gauges {
             slots: self.slots.count().into(),
             used: self.used().into(),
@@ -36,7 +35,7 @@ impl<E: Eviction> Cache<E> {
             dirty_bytes: (bits * sub).min(u64::from(self.dirty()) * block),
             queued: self.steps.under_way() as u64,
             favoured: self.policies.iter().map(|policy| u64::from(policy.favoured())).sum(),
-            memory_bytes: own + policies + self.cleaner.as_ref().map_or(0, |cleaner| cleaner.memory_bytes()),
+            memory_bytes: self.memory().total(),
             metadata_used_bytes: before_data,
             metadata_total_bytes: before_data,
         }

@@ -121,6 +121,7 @@ impl<E: Eviction> Cache<E> {
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
+        self.slots.release(volume);
         let place = &mut self.volumes[usize::from(volume)];
         (place.is_attached, place.quota, place.capacity) = (false, None, 0);
         self.infos[usize::from(volume)].capacity_bytes = 0;

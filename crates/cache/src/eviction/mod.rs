@@ -11,9 +11,11 @@ pub mod lirs;
 mod lists;
 pub mod lru;
 pub mod mru;
+mod names;
 pub mod rand;
 mod registry;
 pub mod s3_fifo;
+pub mod s3_fifo_compact;
 pub mod sieve;
 pub mod smq;
 #[cfg(test)]
@@ -39,7 +41,7 @@ pub trait Build: Eviction {
 /// A replacement policy over the slots of one set.
 ///
 /// The calls for one request: on a hit [`Eviction::hit`]; on a miss that is admitted [`Eviction::miss`], then [`Eviction::evict`] where no slot
-/// is free, then [`Eviction::insert`].
+/// is free, [`Eviction::evicted`] if the chosen block does leave, then [`Eviction::insert`].
 pub trait Eviction {
     /// The block in `slot` was asked for.
     fn hit(&mut self, slot: u32);
@@ -49,6 +51,12 @@ pub trait Eviction {
 
     /// Chooses a slot among those that `may` leave (busy and dirty ones may not, as the caller wishes), and takes it out. `None` if none may.
     fn evict(&mut self, may: impl FnMut(u32) -> bool) -> Option<u32>;
+
+    /// The block that [`Eviction::evict`] has just chosen, of `slot`, was `key`: for policies that remember who left and not who is there.
+    #[inline]
+    fn evicted(&mut self, slot: u32, key: BlockKey) {
+        let _ = (slot, key);
+    }
 
     /// `key` is now in `slot`, which was empty.
     fn insert(&mut self, slot: u32, key: BlockKey);

@@ -2,7 +2,8 @@
 
 use super::{
     Build, Eviction, arc::Arc, clock::Clock, fifo::Fifo, lirs::Lirs, lru::Lru, mru::Mru, rand::Rand,
-    s3_fifo::S3Fifo, sieve::Sieve, smq::Smq, two_list::TwoList, two_q::TwoQ, w_tiny_lfu::WTinyLfu,
+    s3_fifo::S3Fifo, s3_fifo_compact::S3FifoCompact, sieve::Sieve, smq::Smq, two_list::TwoList, two_q::TwoQ,
+    w_tiny_lfu::WTinyLfu,
 };
 use crate::key::BlockKey;
 use nandscape_core::registry::unknown_name;
@@ -57,6 +58,11 @@ macro_rules! policies {
             }
 
             #[inline]
+            fn evicted(&mut self, slot: u32, key: BlockKey) {
+                match self { $(Self::$policy(policy) => policy.evicted(slot, key)),* }
+            }
+
+            #[inline]
             fn insert(&mut self, slot: u32, key: BlockKey) {
                 match self { $(Self::$policy(policy) => policy.insert(slot, key)),* }
             }
@@ -96,7 +102,7 @@ macro_rules! policies {
     };
 }
 
-policies![Fifo, Lru, Mru, Rand, Clock, Sieve, S3Fifo, Arc, TwoQ, Lirs, WTinyLfu, Smq, TwoList];
+policies![Fifo, Lru, Mru, Rand, Clock, Sieve, S3Fifo, S3FifoCompact, Arc, TwoQ, Lirs, WTinyLfu, Smq, TwoList];
 
 /// A policy and its checked parameters.
 #[derive(Clone, Debug)]

@@ -336,6 +336,11 @@ pub trait Metadata {
         let _ = out;
     }
 
+    /// Memory held, in bytes.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+
     /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it; no commit is under way.
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>);
 }

@@ -95,6 +95,10 @@ impl Metadata for Slots {
 
     fn committed(&mut self) {}
 
+    fn memory_bytes(&self) -> u64 {
+        (self.pending.capacity() * size_of::<u32>()) as u64
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.pending.clear();
         let superblock = clean(&self.superblock, 0);

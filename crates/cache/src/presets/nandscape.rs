@@ -16,7 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     placement: Placement::Full,
     mode: Mode::WriteBack,
     modes: &Mode::ALL,
-    eviction: Choice::of("s3-fifo"),
+    eviction: Choice::of("s3-fifo-compact"),
     admission: &[Choice::of("sequential")],
     // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long.
     cleaning: &[Choice { name: "pi-rate", params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB")] }],

@@ -129,7 +129,9 @@ impl State {
         let slot = room.take().unwrap_or_else(|| {
             let slot = policy.evict(|_| true).expect("every slot is in use and may leave");
             let at = room.first + slot;
-            self.index.remove(self.keys[at as usize], at);
+            let old = self.keys[at as usize];
+            policy.evicted(slot, BlockKey(old));
+            self.index.remove(old, at);
             self.counts.evictions += 1;
             self.counts.used -= 1;
             slot

@@ -727,6 +727,14 @@ impl Steps {
         }
     }
 
+    /// Memory of steps under way, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let queued = self.queue.capacity() * size_of::<Reverse<(SimTime, u64, u32)>>();
+        let told = self.reports.capacity() * size_of::<Completion>()
+            + self.noticed.capacity() * size_of::<(Notice, SimTime)>();
+        self.slab.memory_bytes() + self.holds.memory_bytes() + (queued + told) as u64
+    }
+
     /// Checks what holds between two commands; panics with the values. For tests.
     pub fn check(&self) {
         let watched: u32 = self.sides.iter().map(|side| side.watched).sum();

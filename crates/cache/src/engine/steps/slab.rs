@@ -182,6 +182,12 @@ impl Slab {
         self.free.push(index);
     }
 
+    pub fn memory_bytes(&self) -> u64 {
+        let steps = self.steps.capacity() * size_of::<Step>() + self.free.capacity() * size_of::<u32>();
+        let followers = self.followers.capacity() * size_of::<Follower>();
+        (steps + followers + self.free_followers.capacity() * size_of::<u32>()) as u64
+    }
+
     /// Steps that have not ended.
     pub const fn len(&self) -> usize {
         self.steps.len() - self.free.len()

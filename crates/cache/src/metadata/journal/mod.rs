@@ -217,6 +217,10 @@ impl Metadata for Journal {
         out.push(Write { offset: self.superblock.shape.confirmation_offset(), bytes });
     }
 
+    fn memory_bytes(&self) -> u64 {
+        (self.sides.capacity() * size_of::<Sides>() + self.pending.capacity() * size_of::<u32>()) as u64
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.commit(table, out);
         let superblock = clean(&self.superblock, self.sequence);

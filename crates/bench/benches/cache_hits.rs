@@ -1,0 +1,142 @@
+//! The whole cache engine on hits: journalled metadata, the default design with its cleaning, over memory, one thread.
+//!
+//! Driven as a replay drives it, in a closed loop of 32 requests of 4 KiB, each prepared eight requests ahead; time goes on as the stores say, and commits, cleaning and moves of
+//! blocks to other slots are all in it. Requests are uniform over a working set of nine tenths of the slots, which is the worst that hits can be for the processor's caches: 64 Ki slots
+//! (256 MiB) and 1 Mi slots (4 GiB). Processor time is what counts. Stores keep no bytes, as in a replay, but for the last group, where 4 KiB are copied for each request.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use nandscape_cache::engine::Disk;
+use nandscape_cache::eviction::AnyEviction;
+use nandscape_cache::{Cache, Design};
+use nandscape_core::namespace::Payload;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem};
+use nandscape_disk::{Keep, registry};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+const BLOCK: u64 = 4096;
+const DEPTH: usize = 32;
+const AHEAD: usize = 8;
+/// Requests between two looks at the clock.
+const BATCH: u64 = 20_000;
+
+struct Load {
+    cache: Cache<AnyEviction>,
+    blocks: u64,
+    rng: Xoshiro256PlusPlus,
+    known: VecDeque<Command>,
+    in_flight: [SimTime; DEPTH],
+    next: usize,
+    at: SimTime,
+    /// Where bytes come from and go to, if they are kept.
+    bytes: Vec<u8>,
+}
+
+fn store(bytes: u64, keep: Keep) -> Box<dyn Store + Send> {
+    registry::build("ram", "disk.", &BTreeMap::new(), bytes, keep).expect("a RAM disk")
+}
+
+impl Load {
+    /// A cache of the default design that has read its working set once.
+    fn new(slots: u64, keep: Keep) -> Self {
+        let typed = [("size".to_owned(), format!("{slots}b"))].into();
+        let design = Design::parse("cache.", &typed).expect("a size alone will do");
+        let disks = vec![Disk { store: store(slots * BLOCK, keep), uuid: [1; 16] }];
+        let fast = store((slots + slots / 16 + 1024) * BLOCK, keep);
+        let started = design.create(fast, disks, [2; 16], SimTime::ZERO).expect("there is room");
+        let mut load = Self {
+            cache: started.cache,
+            blocks: slots * 9 / 10,
+            rng: seeded(1),
+            known: VecDeque::new(),
+            in_flight: [SimTime::ZERO; DEPTH],
+            next: 0,
+            at: started.at,
+            bytes: if keep == Keep::Bytes { vec![7; BLOCK as usize] } else { Vec::new() },
+        };
+        // Not in the order of the disk, which admission would take for a stream.
+        (0..load.blocks).for_each(|n| load.submit(request(Op::Read, n * 48_271 % load.blocks)));
+        load.run(2 * load.blocks, Op::Read);
+        load
+    }
+
+    fn submit(&mut self, command: Command) {
+        self.at = self.at.max(self.in_flight[self.next]);
+        let payload = match (command.op, self.bytes.as_mut_slice()) {
+            (_, []) => Payload::None,
+            (Op::Read, bytes) => Payload::Read(bytes),
+            (_, bytes) => Payload::Write(bytes),
+        };
+        let token = Subsystem::submit(&mut self.cache, 0, command, payload, self.at).expect("no error");
+        while self.cache.completion(token).is_none() {
+            let next = self.cache.next_event().expect("something is under way");
+            self.cache.advance(next, &mut Vec::new());
+        }
+        self.in_flight[self.next] = self.cache.completion(token).expect("it is known");
+        self.next = (self.next + 1) % DEPTH;
+    }
+
+    fn run(&mut self, count: u64, op: Op) {
+        for _ in 0..count {
+            let command = request(op, below(&mut self.rng, self.blocks));
+            self.cache.prepare(0, command.extent);
+            self.known.push_back(command);
+            if self.known.len() > AHEAD {
+                let command = self.known.pop_front().expect("it is there");
+                self.submit(command);
+            }
+        }
+    }
+}
+
+fn request(op: Op, block: u64) -> Command {
+    Command { op, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() }
+}
+
+/// Of this thread, so that others on the machine do not matter much; wall time where the system does not tell.
+fn processor_time(start: Instant) -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+fn benches(criterion: &mut Criterion) {
+    let start = Instant::now();
+    let cases = [
+        ("64Ki", 1 << 16, Keep::Nothing),
+        ("1Mi", 1 << 20, Keep::Nothing),
+        ("64Ki+bytes", 1 << 16, Keep::Bytes),
+    ];
+    for (name, slots, keep) in cases {
+        let mut group = criterion.benchmark_group(format!("cache_hits/{name}"));
+        group.sample_size(20).throughput(Throughput::Elements(BATCH));
+        for (kind, op) in [("read", Op::Read), ("write", Op::Write)] {
+            let mut load = Load::new(slots, keep);
+            load.run(2 * load.blocks, op);
+            let before = load.cache.counters().total();
+            group.bench_function(kind, |b| {
+                b.iter_custom(|rounds| {
+                    let before = processor_time(start);
+                    load.run(rounds * BATCH, op);
+                    processor_time(start).saturating_sub(before)
+                });
+            });
+            let done = load.cache.counters().total();
+            let (hits, all) = (done.read_hits + done.write_hits, done.reads + done.writes);
+            let (hits, all) =
+                (hits - before.read_hits - before.write_hits, all - before.reads - before.writes);
+            assert!(hits * 1000 >= all * 999, "{hits} hits of {all} requests");
+            assert!(
+                op == Op::Read || done.metadata_commits > before.metadata_commits,
+                "writes are committed"
+            );
+            load.cache.check_invariants();
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(cache_hits, benches);
+criterion_main!(cache_hits);

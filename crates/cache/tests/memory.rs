@@ -1,0 +1,107 @@
+//! What a cache holds in memory for each of its slots, as counted by the allocator: index, records, marks, metadata, policy, names and dirty blocks, and the most that it
+//! held on the way. The stores keep nothing, so that all that is counted is the cache's.
+
+mod rig;
+
+use nandscape_cache::Cache;
+use nandscape_cache::engine::Disk;
+use nandscape_cache::eviction::AnyEviction;
+use nandscape_core::namespace::Payload;
+use nandscape_core::rng::{below, seeded};
+use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_disk::Keep;
+use rig::{design, store};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+/// One test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+// SAFETY: everything is the system allocator's; only numbers are kept beside.
+#[expect(unsafe_code, reason = "an allocator has no safe form")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        MOST.fetch_max(held, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A cache, full, and what it takes.
+struct Filled {
+    cache: Cache<AnyEviction>,
+    /// Bytes held now, and the most at any time since it was created, for each slot.
+    held: f64,
+    most: f64,
+}
+
+/// Fills a cache with single blocks of a disk 50 times as large, this share of the requests writes, and reads and writes blocks that are there.
+fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
+    let size = format!("{slots}b");
+    let mut pairs = pairs.to_vec();
+    pairs.push(("size", &size));
+    let design = design(&pairs);
+    let block = u64::from(design.block_bytes);
+    let fast = store("ram", (slots + slots / 8 + 1000) * block, Keep::Nothing);
+    let disks = vec![Disk { store: store("ram", 50 * slots * block, Keep::Nothing), uuid: [1; 16] }];
+    let before = HELD.load(Relaxed);
+    let started = design.create(fast, disks, [2; 16], SimTime::ZERO).expect("a cache");
+    MOST.store(HELD.load(Relaxed), Relaxed);
+    let (mut cache, mut at) = (started.cache, started.at);
+    let mut rng = seeded(3);
+    let mut recent = vec![0; 1024];
+    for step in 0..slots * 2 {
+        let is_again = step % 4 == 3;
+        let number = if is_again { recent[(step / 7 % 1024) as usize] } else { below(&mut rng, 50 * slots) };
+        recent[(step % 1024) as usize] = number;
+        let op = if below(&mut rng, 100) < writes { Op::Write } else { Op::Read };
+        let command = Command { op, extent: Extent::new(number * block, block), hint: Hint::default() };
+        at += 100_000;
+        cache.submit(0, command, Payload::None, at).expect("no error");
+    }
+    cache.advance(at, &mut Vec::new());
+    drop(recent);
+    let of_slot = |bytes: usize| (bytes - before) as f64 / slots as f64;
+    Filled { cache, held: of_slot(HELD.load(Relaxed)), most: of_slot(MOST.load(Relaxed)) }
+}
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The bound for the default design: 16 bytes for each block of 4 KiB.
+#[test]
+fn the_default_cache_takes_16_bytes_for_each_block_whatever_it_holds() {
+    let _alone = alone();
+    // As it comes, partly dirty; and with nothing but single dirty blocks, which are as much as there can be.
+    let lazy = [("rate_max", "4KiB")];
+    for (pairs, slots, writes) in [(&[][..], 1 << 20, 30), (&lazy, 1 << 18, 100)] {
+        let Filled { cache, held, most } = filled(pairs, slots, writes);
+        let gauges = cache.gauges();
+        eprintln!("{slots} slots, {} dirty: {held:.2} B, at most {most:.2}", gauges.dirty);
+        eprintln!("    {:?}", cache.memory());
+        assert!(gauges.used * 100 >= slots * 99, "{} of {slots} are used", gauges.used);
+        assert!(gauges.dirty * 100 >= slots * if writes == 100 { 95 } else { 10 }, "{} dirty", gauges.dirty);
+        assert!(held <= 16.0, "{held:.2} B for each of {slots} slots, {} dirty", gauges.dirty);
+        // What a commit takes for a moment does not grow with the cache.
+        let most = most - (128 << 10) as f64 / slots as f64;
+        assert!(most <= 16.0, "{most:.2} B for each of {slots} slots on the way");
+        let own = gauges.memory_bytes as f64 / slots as f64;
+        assert!((held / own - 1.0).abs() < 0.03, "{own:.2} B by its own account, {held:.2} held");
+    }
+}
