@@ -232,3 +232,16 @@ fn trims_make_room_and_are_not_requests() {
         assert_eq!(run(&requests, info.name, 4, Map::Full), expected, "{}", info.name);
     }
 }
+
+/// No other program has this policy, so these are its own counts, beside those of the policy that it stands for.
+#[test]
+fn compact_s3_fifo_misses_on_the_mixed_trace_what_it_did_and_about_as_often_as_s3_fifo() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");
+    let requests = blocks(&Workload::new(path, &OpenOptions::default(), Target::NONE).unwrap());
+    for (slots, expected) in [(50, 22_367), (200, 20_774), (1000, 16_401), (3000, 10_059)] {
+        let misses = run(&requests, "s3-fifo-compact", slots, Map::Full).misses();
+        let exact = run(&requests, "s3-fifo", slots, Map::Full).misses();
+        assert!((misses as f64 / exact as f64 - 1.0).abs() < 0.06, "{misses} and {exact}, {slots} blocks");
+        assert_eq!(misses, expected, "{slots} blocks");
+    }
+}

@@ -6,6 +6,7 @@ mod rig;
 use nandscape_cache::Cache;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::AnyEviction;
+use nandscape_cache::presets::PRESETS;
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
@@ -103,5 +104,55 @@ fn the_default_cache_takes_16_bytes_for_each_block_whatever_it_holds() {
         assert!(most <= 16.0, "{most:.2} B for each of {slots} slots on the way");
         let own = gauges.memory_bytes as f64 / slots as f64;
         assert!((held / own - 1.0).abs() < 0.03, "{own:.2} B by its own account, {held:.2} held");
+    }
+}
+
+/// Row by row, the table of the document.
+#[test]
+fn each_design_takes_what_the_document_says() {
+    let _alone = alone();
+    let document = include_str!("../../../docs/cache.md");
+    let slots = 1 << 16;
+    let mut wrong = Vec::new();
+    for preset in PRESETS {
+        let name = preset.info.name;
+        let Filled { cache, held, .. } = filled(&[("preset", name)], slots, 30);
+        let memory = cache.memory();
+        let of_slot = |bytes: u64| bytes as f64 / slots as f64;
+        let row = |cells: &[f64]| cells.iter().map(|cell| format!(" {cell:.1} |")).collect::<String>();
+        let meant = [
+            held,
+            of_slot(memory.index),
+            of_slot(memory.slots),
+            of_slot(memory.marks + memory.metadata + memory.steps + memory.admission),
+            of_slot(memory.policies),
+            of_slot(memory.dirty),
+        ];
+        let kib = preset.block_bytes >> 10;
+        let meant = format!("| {name} | {kib} KiB |{}", row(&meant));
+        let found = document.lines().find(|line| line.starts_with(&format!("| {name} | {kib} KiB |")));
+        let numbers = |line: &str| -> Vec<f64> {
+            line.split('|').filter_map(|cell| cell.trim().parse().ok()).collect()
+        };
+        let found = numbers(found.unwrap_or_default());
+        let is_near = |(found, meant): (&f64, f64)| (found - meant).abs() <= 0.15;
+        if found.len() != 6 || !found.iter().zip(numbers(&meant)).all(is_near) {
+            wrong.push(meant);
+        }
+    }
+    assert!(wrong.is_empty(), "docs/cache.md should say:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn memory_is_proportional_to_the_number_of_slots() {
+    let _alone = alone();
+    for name in ["nandscape", "flashcache"] {
+        let held =
+            [14, 16, 18].map(|bits| filled(&[("preset", name)], 1 << bits, 30).held * f64::from(1 << bits));
+        // Four times the slots take four times the memory, but for a constant.
+        let slope = (held[2] - held[1]) / f64::from((1 << 16) - (1 << 14));
+        let constant = held[0] - slope * f64::from(1 << 13);
+        assert!(constant.abs() < 100_000.0, "{name}: {constant:.0} B beside {slope:.2} B a slot");
+        assert!((held[1] - constant - slope * f64::from(1 << 14)).abs() < 100_000.0, "{name}: {held:?}");
     }
 }

@@ -73,12 +73,6 @@ impl Ends {
         at
     }
 
-    fn get(&self, owner: Owner, next: u64, entries: &[Stream]) -> Option<u32> {
-        let index =
-            *self.table.get(if self.len == 0 { usize::MAX } else { self.place(owner, next, entries) })?;
-        (index != NONE).then_some(index)
-    }
-
     /// Puts in a stream, and gives the one that was found there before and is no longer.
     fn insert(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
         if 2 * (self.len + 1) > self.table.len() {
@@ -100,11 +94,17 @@ impl Ends {
         (before != NONE).then_some(before)
     }
 
-    /// Takes out a stream; what lies behind moves up.
-    fn remove(&mut self, owner: Owner, next: u64, entries: &[Stream]) -> Option<u32> {
-        let found = self.get(owner, next, entries)?;
+    /// Takes out the stream with this end, if it is the `wanted` one or any is; what lies behind moves up.
+    fn remove(&mut self, owner: Owner, next: u64, wanted: Option<u32>, entries: &[Stream]) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
         let mask = self.table.len() - 1;
         let mut hole = self.place(owner, next, entries);
+        let found = self.table[hole];
+        if found == NONE || wanted.is_some_and(|wanted| wanted != found) {
+            return None;
+        }
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -143,7 +143,7 @@ impl Streams {
 
     /// Puts a request that is not empty where it belongs: at the end of a stream, or at the beginning of a new one (`true`). Gives the stream with the request in it.
     pub fn note(&mut self, owner: Owner, extent: Extent, at: SimTime) -> (&mut Stream, bool) {
-        let found = self.by_next.remove(owner, extent.offset, &self.entries);
+        let found = self.by_next.remove(owner, extent.offset, None, &self.entries);
         let is_alive = |stream: &Stream| self.expire.is_none_or(|ns| at.since(stream.at).0 < ns);
         let (index, is_new) = match found {
             Some(index) if is_alive(&self.entries[index as usize]) => (index, false),
@@ -214,8 +214,7 @@ impl Streams {
         let index = self.oldest;
         let stream = self.entries[index as usize];
         // A merged entry is no longer found by its end.
-        if self.by_next.get(stream.owner, stream.next, &self.entries) == Some(index) {
-            self.by_next.remove(stream.owner, stream.next, &self.entries);
+        if self.by_next.remove(stream.owner, stream.next, Some(index), &self.entries).is_some() {
             self.forgotten += 1;
         }
         index

@@ -180,7 +180,9 @@ impl Slots {
         if slot == NONE {
             return None;
         }
-        self.free[set as usize] = self.raw_key(slot) as u32;
+        let next = self.raw_key(slot) as u32;
+        self.free[set as usize] = next;
+        self.prepare(next);
         self.used += 1;
         Some(slot)
     }
