@@ -10,7 +10,7 @@ use nandscape_core::{Info, Param, ParamKind, Params};
 /// of a queue give or take a fifth in the small queue and a third in the main one, wherever its slot is.
 ///
 /// Departures from the paper: that inexact order; a block that was asked for often enough goes to the main queue at once and not when its turn comes to leave; and the
-/// names ([`Names`]) are fingerprints, so that one new block in 200 is taken for one that returns.
+/// names are fingerprints, so that one new block in 200 is taken for one that returns.
 #[derive(Clone, Debug)]
 pub struct S3FifoCompact {
     states: States,
