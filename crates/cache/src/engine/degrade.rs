@@ -15,6 +15,7 @@ use super::slots::Bits;
 use super::steps::{FAST, Moment, Place};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
+use crate::hash::KeyMap;
 use nandscape_core::{Extent, Op, StoreError};
 
 /// Failures of the fast store in one command after which it is used no more.
@@ -227,7 +228,9 @@ impl<E: Eviction> Cache<E> {
         }
         let count = self.slots.count();
         self.fresh.clear();
-        for bits in [&mut self.committed, &mut self.pinned, &mut self.left, &mut self.unnoted] {
+        self.late.forget();
+        self.filling = KeyMap::new(3);
+        for bits in [&mut self.committed, &mut self.pinned, &mut self.left] {
             *bits = Bits::new(count);
         }
         self.steps.pass_over_fast();

@@ -35,7 +35,7 @@ impl Memory {
 impl<E: Eviction> Cache<E> {
     /// Memory held now, in bytes.
     pub fn memory(&self) -> Memory {
-        let marks = [&self.committed, &self.left, &self.pinned, &self.unnoted];
+        let marks = [&self.committed, &self.left, &self.pinned];
         let waiting =
             self.limbo.capacity() * size_of::<(u32, bool)>() + self.fresh.capacity() * size_of::<u32>();
         Memory {

@@ -4,8 +4,8 @@
 //! * what is dirty is valid; what is not valid is not dirty and is up to date on the disk;
 //! * a clean sub-block equals the disk's;
 //! * every slot is free, used by one block of the index, or waits for a commit of the metadata (`limbo`);
-//! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten, and a disk is flushed before a commit
-//!   says that the cache no longer holds what was written to it;
+//! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten; and none of a disk's copy that the disk would
+//!   lose is relied on by a committed entry (`unflushed`);
 //! * a dirty block is written to the disk only when its entry is committed, so that a loss of power never leaves a part of it there and the rest
 //!   nowhere; and what else is written to the disk is announced by a commit if committed entries speak of its blocks (`regions`).
 //!
@@ -13,7 +13,8 @@
 //! * a read waits for what it reads; what a disk read brings goes into its slot afterwards, and nobody waits for that;
 //! * whatever comes to a slot that is being filled waits for the disk read, and to a block that is on its way to the disk, for that;
 //! * a block leaves its slot when it is on the disk, or where a commit must come first, when that is durable;
-//! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other.
+//! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other. Designs that flush nothing wait for
+//!   the answers instead.
 
 mod batch;
 mod cleaner;
@@ -41,6 +42,7 @@ mod standing;
 mod steps;
 mod subsystem;
 mod switch;
+mod unflushed;
 mod volumes;
 mod write;
 
@@ -53,11 +55,12 @@ pub use steps::LateError;
 
 use crate::admission::{Admission, Bypass};
 use crate::eviction::{Build, Eviction};
+use crate::hash::KeyMap;
 use crate::key::BlockKey;
 use crate::map::Map;
 use crate::metadata::{Entry, Metadata, Write};
 use crate::mode::Mode;
-use crate::presets::Quirks;
+use crate::presets::{Flushing, Quirks};
 use cleaner::Cleaner;
 use counting::Meter;
 use degrade::Failures;
@@ -71,6 +74,7 @@ use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};
 use slots::{Bits, Slots};
 use steps::{FAST, Gather, Moment, Steps};
+use unflushed::{Late, Unflushed};
 
 /// A store that a cache may own.
 pub type BoxedStore = Box<dyn Store + Send>;
@@ -89,6 +93,7 @@ struct Volume {
     is_failing: bool,
     /// A flush of the disk that nobody asked for failed.
     flush_error: Option<StoreError>,
+    unflushed: Unflushed,
     /// Slots that it may hold at most.
     quota: Option<u32>,
     /// Slots that it holds.
@@ -128,8 +133,14 @@ pub struct Cache<E> {
     regions: Regions,
     /// Slots that the command under way needs where they are.
     pinned: Bits,
-    /// Slots that the metadata are not told of before their filling has begun.
-    unnoted: Bits,
+    /// Slots whose filling has not begun, and the sub-blocks that the metadata are not told of before.
+    filling: KeyMap,
+    flushing: Flushing,
+    late: Late,
+    /// What the next commit waits for where it flushes nothing.
+    ahead: Gather,
+    /// The command under way has written to its disk.
+    has_written_disk: bool,
     /// Slots that become free with the next commit, and whether their data may be discarded then.
     limbo: Vec<(u32, bool)>,
     /// Slots that got a block since the last commit, and how many of them lead to the next.
@@ -224,12 +235,16 @@ impl<E: Eviction> Cache<E> {
             is_in_place: metadata.is_in_place(),
             defers_reuse: metadata.is_reuse_deferred() || !metadata.is_in_place(),
             keeps_clean: metadata.keeps_clean(),
+            late: Late::new(count, metadata.as_ref()),
             metadata,
             committed: Bits::new(count),
             left: Bits::new(count.div_ceil(8)),
             regions: Regions::default(),
             pinned: Bits::new(count),
-            unnoted: Bits::new(count),
+            filling: KeyMap::new(3),
+            flushing: Flushing::Both,
+            ahead: Gather::default(),
+            has_written_disk: false,
             limbo: Vec::new(),
             fresh: Vec::new(),
             commit_after: commit_after(count),
@@ -273,6 +288,7 @@ impl<E: Eviction> Cache<E> {
             host,
             is_failing: false,
             flush_error: None,
+            unflushed: Unflushed::new(),
             quota: None,
             held: 0,
             is_attached: true,
@@ -472,10 +488,16 @@ impl<E: Eviction> Cache<E> {
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
+        let concerns_disk = self.concerns_disk(volume);
+        if concerns_disk {
+            // What relies on it is settled by this commit.
+            self.need_flush(volume);
+        }
         let committed = self.commit()?;
         self.wait(committed);
-        let disk = self.flush_disk(volume);
-        let fast = self.flush_fast(Moment::PAST)?;
+        let disk = if concerns_disk { self.flush_disk(volume) } else { Ok(self.host_flushed(volume)) };
+        let after = if self.flushing.covers_cache() { Moment::PAST } else { committed };
+        let fast = self.flush_fast(after)?;
         self.wait(fast);
         self.take_failure(volume)?;
         self.wait(disk?);

@@ -116,6 +116,12 @@ impl<E: Eviction> Cache<E> {
         cache.regions = Regions::found(found.doubtful);
         // Those slots are free now, which has to be durable before they are used.
         cache.arrive(at)?;
+        // What somebody wrote to them before is relied on from now on.
+        for volume in 0..cache.volumes.len() as u16 {
+            if cache.late.is_kept() {
+                cache.flush_disk(volume)?;
+            }
+        }
         for (slot, _) in refused {
             cache.make_note_room()?;
             cache.metadata.note(slot, None);

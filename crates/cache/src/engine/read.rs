@@ -265,6 +265,7 @@ impl<E: Eviction> Cache<E> {
         self.steps.hold(place, read);
         if has_begun {
             self.record(fill.slot, entry.valid | fill.mask, entry.dirty);
+            self.rely_on_disk(fill.slot, fill.mask & !entry.valid, 0);
         } else {
             self.record_later(fill.slot, entry.valid | fill.mask);
         }

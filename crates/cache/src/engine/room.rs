@@ -2,6 +2,7 @@
 
 use super::side::Bytes;
 use super::steps::{FAST, Gather, Moment, Place};
+use super::unflushed::Recorded;
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
@@ -63,12 +64,17 @@ impl<E: Eviction> Cache<E> {
 
     /// Commits if the metadata may not have room for the changes of one block, or if they have many.
     pub(super) fn make_note_room(&mut self) -> Result<(), CacheError> {
-        const NOTES: u32 = 8;
-        let most = self.metadata.room().min(4 * self.commit_after);
-        if self.metadata.noted() > most.saturating_sub(NOTES) {
+        if self.has_too_many_late() && self.need_flushes() || self.lacks_note_room() {
             self.commit()?;
         }
         Ok(())
+    }
+
+    fn lacks_note_room(&self) -> bool {
+        const NOTES: u32 = 8;
+        let (noted, room) = (self.metadata.noted(), self.metadata.room().saturating_sub(NOTES));
+        // What a flush settles is noted too.
+        noted.saturating_add(self.late.len()) > room || noted > (4 * self.commit_after).saturating_sub(NOTES)
     }
 
     /// Lets one block of a set leave, of this volume if one is named, to the disk if it is dirty.
@@ -151,14 +157,17 @@ impl<E: Eviction> Cache<E> {
         {
             cleaner.remove(old.key, slot);
         }
-        self.leave(slot, discard);
+        self.leave(slot, discard, false);
     }
 
-    fn leave(&mut self, slot: u32, discard: bool) {
+    /// `moves`: the block has gone to another slot.
+    fn leave(&mut self, slot: u32, discard: bool, moves: bool) {
         let old = self.slots.entry(slot);
-        self.unnoted.clear(slot);
+        let recorded = self.late.recorded(slot, old);
+        self.leave_late(slot, if moves { u16::MAX } else { 0 });
+        self.end_filling(slot);
         if old.valid != 0 {
-            let is_synchronous = self.metadata.is_synchronous(Some(&old), None);
+            let is_synchronous = self.metadata.is_synchronous(recorded.as_ref(), None);
             self.must_commit |= is_synchronous;
             self.must_commit_free |= is_synchronous;
             self.metadata.note(slot, None);
@@ -213,7 +222,9 @@ impl<E: Eviction> Cache<E> {
             self.expel(slot, discard);
         } else if !self.must_move(slot) {
             self.record(slot, rest, dirty);
-        } else if self.renew(slot, rest)?.is_none() {
+        } else if let Some((_, lost)) = self.renew(slot, rest)? {
+            self.drop_late(old.key, lost);
+        } else {
             let written = self.write_out(slot, dirty)?;
             self.steps.hold(Place::slot(slot), written);
             self.expel(slot, false);
@@ -235,13 +246,16 @@ impl<E: Eviction> Cache<E> {
 
     fn put_record(&mut self, slot: u32, valid: u16, dirty: u16) {
         let old = self.slots.entry(slot);
+        let recorded = self.late.recorded(slot, old);
+        self.turn_late(slot, valid, dirty);
         self.slots.set_bits(slot, valid, dirty);
-        let new = self.slots.entry(slot);
-        self.must_commit |= self.metadata.is_synchronous((old.valid != 0).then_some(&old), Some(&new));
-        let is_unnoted = self.unnoted.has(slot);
+        let new = self.late.recorded(slot, self.slots.entry(slot));
+        self.must_commit |= self.metadata.is_synchronous(recorded.as_ref(), new.as_ref());
+        let filling = self.end_filling(slot);
+        let is_unnoted = filling != 0;
         if is_unnoted {
             // The metadata will speak of what is still to come.
-            self.unnoted.clear(slot);
+            self.rely_on_disk(slot, filling & valid & !dirty, 0);
             let free_at = self.steps.free_at(Place::slot(slot));
             self.steps.follow_up(FAST, free_at);
         }
@@ -253,19 +267,34 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn record_later(&mut self, slot: u32, valid: u16) {
         let old = self.slots.entry(slot);
         self.slots.set_bits(slot, valid, old.dirty);
-        self.unnoted.set(slot);
+        let before = self.filling.get(u64::from(slot)).unwrap_or(0);
+        self.filling.insert(u64::from(slot), before | u64::from(valid & !old.valid));
+    }
+
+    /// A slot's filling has begun, or does not take place. Gives what the metadata were not told of.
+    #[inline]
+    fn end_filling(&mut self, slot: u32) -> u16 {
+        if self.filling.len() == 0 { 0 } else { self.filling.remove(u64::from(slot)).unwrap_or(0) as u16 }
     }
 
     /// The filling of a slot has begun.
     pub(super) fn note_filled(&mut self, slot: u32) -> Result<(), CacheError> {
-        if self.unnoted.has(slot) {
-            self.unnoted.clear(slot);
-            self.make_note_room()?;
+        let filling = self.end_filling(slot);
+        if filling != 0 {
+            if self.lacks_note_room() {
+                self.commit()?;
+            }
             let valid = self.slots.valid(slot);
-            if self.slots.dirty_bits(slot) == 0 && !self.committed.has(slot) && !self.is_worth(slot, valid) {
+            if self.slots.dirty_bits(slot) == 0
+                && !self.committed.has(slot)
+                && !self.late.has(slot)
+                && !self.is_worth(slot, valid)
+            {
                 self.expel(slot, false);
                 return Ok(());
             }
+            let clean = self.slots.valid(slot) & !self.slots.dirty_bits(slot);
+            self.rely_on_disk(slot, filling & clean, 0);
             let clean = Entry { dirty: 0, ..self.slots.entry(slot) };
             self.must_commit |= self.metadata.is_synchronous(None, Some(&clean));
             self.note(slot, !self.committed.has(slot));
@@ -286,14 +315,15 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn note(&mut self, slot: u32, is_fresh: bool) {
-        self.metadata.note(slot, Some(self.slots.entry(slot)));
+        self.metadata.note(slot, self.recorded(slot));
         if is_fresh && self.defers_reuse {
             self.fresh.push(slot);
         }
     }
 
-    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none.
-    pub(super) fn renew(&mut self, slot: u32, keep: u16) -> Result<Option<u32>, CacheError> {
+    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none. Gives the slot, and
+    /// the sub-blocks that were dirty for the metadata and are not there any more.
+    pub(super) fn renew(&mut self, slot: u32, keep: u16) -> Result<Option<(u32, u16)>, CacheError> {
         self.pinned.set(slot);
         let target = self.take_slot(self.slots.set_of(slot));
         self.pinned.clear(slot);
@@ -308,7 +338,8 @@ impl<E: Eviction> Cache<E> {
         let to = target - self.slots.base(self.slots.set_of(target));
         let (policy, from) = self.policy(slot);
         policy.relabel(from, to);
-        self.leave(slot, false);
+        let lost = self.move_late(slot, target, keep);
+        self.leave(slot, false, true);
         let dirty = old.dirty & keep;
         if old.dirty != 0
             && let Some(cleaner) = &mut self.cleaner
@@ -320,7 +351,7 @@ impl<E: Eviction> Cache<E> {
         }
         self.put_record(target, keep, dirty);
         self.meter.own().relabels += 1;
-        Ok(Some(target))
+        Ok(Some((target, lost)))
     }
 
     fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<(), CacheError> {
@@ -391,29 +422,24 @@ impl<E: Eviction> Cache<E> {
         self.must_commit_free = false;
         let regions = self.regions.next();
         self.metadata.expect_writes(regions);
-        if self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty() {
+        let is_empty = self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty();
+        if is_empty && !self.needs_flushes() {
             return Ok(self.last_commit);
         }
-        let mut before = Gather::default();
+        let mut before = std::mem::take(&mut self.ahead);
         self.steps.gather(&mut before, self.last_commit);
-        for volume in 0..self.volumes.len() as u16 {
-            if self.steps.side(volume + 1).is_volatile {
-                match self.flush_disk(volume) {
-                    Ok(flushed) => self.steps.gather(&mut before, flushed),
-                    // The next flush of that volume tells it; others are not concerned.
-                    Err(CacheError::Slow { source, .. }) => {
-                        self.volumes[usize::from(volume)].flush_error = Some(source);
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
+        self.flush_needed(&mut before)?;
+        // What the flushes settled is part of this.
+        (self.must_commit, self.must_commit_free) = (false, false);
+        if self.flushing.covers_cache() {
+            let flushed = self.flush_fast(Moment::PAST)?;
+            self.steps.gather(&mut before, flushed);
         }
-        let flushed = self.flush_fast(Moment::PAST)?;
-        self.steps.gather(&mut before, flushed);
         let before = self.steps.close(&mut before);
         let mut writes = std::mem::take(&mut self.writes);
         let changes = u64::from(self.metadata.noted());
-        self.metadata.commit(&self.slots, &mut writes);
+        let table = Recorded { slots: &self.slots, late: &self.late, filling: &self.filling };
+        self.metadata.commit(&table, &mut writes);
         let done = self.write_metadata(&writes, before);
         let bytes = writes.iter().map(|write| write.bytes.len() as u64).sum();
         self.meter.committed(changes, writes.len() as u64, bytes);
@@ -442,7 +468,11 @@ impl<E: Eviction> Cache<E> {
     /// Writes metadata once `before` is past, flushes them, and gives when that is done.
     pub(super) fn write_metadata(&mut self, writes: &[Write], before: Moment) -> Result<Moment, CacheError> {
         let written = self.write_each(writes, before)?;
-        if writes.is_empty() { Ok(written) } else { self.flush_fast(written) }
+        if writes.is_empty() || !self.flushing.covers_cache() {
+            Ok(written)
+        } else {
+            self.flush_fast(written)
+        }
     }
 
     fn write_each(&mut self, writes: &[Write], before: Moment) -> Result<Moment, CacheError> {

@@ -129,7 +129,11 @@ impl<E: Eviction> Cache<E> {
         self.meter.fast(self.slots.key(slot).volume(), op, extent.len);
         let free_at = self.steps.free_at(Place::slot(slot));
         let after = self.steps.join(after, free_at);
-        self.at_fast(op, extent, bytes, after)
+        let done = self.at_fast(op, extent, bytes, after)?;
+        if op == Op::Write && !self.flushing.covers_cache() {
+            self.steps.gather(&mut self.ahead, done);
+        }
+        Ok(done)
     }
 
     /// A step at the fast store.
@@ -160,7 +164,16 @@ impl<E: Eviction> Cache<E> {
         let (first, end) = self.shape.blocks(extent);
         let free_at = self.steps.blocks_free_at(volume, first, end);
         let after = self.steps.join(after, free_at);
+        if op != Op::Read {
+            self.note_disk_write(volume, first, end);
+        }
         let step = self.steps.submit(volume + 1, op, extent, bytes, after);
+        if op != Op::Read
+            && !self.flushing.covers_disks()
+            && let Ok(written) = step
+        {
+            self.steps.gather(&mut self.ahead, written);
+        }
         if op == Op::Write {
             self.volumes[usize::from(volume)].is_failing = step.is_err();
         }
@@ -174,12 +187,6 @@ impl<E: Eviction> Cache<E> {
     #[inline]
     pub(super) fn wait(&mut self, moment: Moment) {
         self.steps.gather(&mut self.answer, moment);
-    }
-
-    /// Flushes a volume's disk, if it was written to, and gives when that is done.
-    pub(super) fn flush_disk(&mut self, volume: u16) -> Result<Moment, CacheError> {
-        let flushed = self.steps.flush(volume + 1, Moment::PAST);
-        flushed.map_err(|source| CacheError::Slow { volume, source })
     }
 
     /// Flushes the fast store after `after`, if it was written to, and gives when that is done.

@@ -1,6 +1,6 @@
 //! A cache as replay and servers see it: each volume is a namespace.
 
-use super::steps::{FAST, Moment};
+use super::steps::{FAST, Gather, Moment};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use nandscape_core::namespace::{HostCounts, Payload};
@@ -166,9 +166,11 @@ impl<E: Eviction> Subsystem for Cache<E> {
         }
         self.steps.reset(at);
         self.last_commit = Moment::PAST;
+        self.ahead = Gather::default();
         self.reset_counting();
         for volume in &mut self.volumes {
             volume.host = HostCounts::default();
+            volume.unflushed.forget_times();
         }
     }
 

@@ -73,6 +73,7 @@ impl<E: Eviction> Cache<E> {
         data: Option<&[u8]>,
     ) -> Result<(), CacheError> {
         let after = self.guard(volume, extent)?;
+        self.note_host_write(volume);
         let written = self.at_disk(op, volume, extent, data.map_or(Bytes::None, Bytes::Write), after)?;
         self.wait(written);
         Ok(())
@@ -193,18 +194,20 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<bool, CacheError> {
         let (touched, covered) = (self.shape.touched(piece), self.shape.covered(piece));
         let mut slot = slot;
+        let mut was_dirty = 0;
         if self.must_move(slot) {
             let keep = self.slots.valid(slot) & !covered;
-            let Some(target) = self.renew(slot, keep)? else {
+            let Some((target, lost)) = self.renew(slot, keep)? else {
                 self.evacuate(slot)?;
                 let start = self.shape.offset(key.block()) + u64::from(piece.start);
                 let extent = Extent::new(start, u64::from(piece.end - piece.start));
                 let after = self.guard(key.volume(), extent)?;
                 let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
+                self.note_host_write(key.volume());
                 self.wait(written);
                 return Ok(false);
             };
-            slot = target;
+            (slot, was_dirty) = (target, lost);
         }
         let wanted = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
         let missing = wanted & !covered & !self.slots.valid(slot);
@@ -217,6 +220,7 @@ impl<E: Eviction> Cache<E> {
                 self.watch_device(Op::Write, written);
             }
             Err(error) => {
+                self.drop_late(key, was_dirty);
                 if self.slots.valid(slot) == 0 {
                     self.unsettle(slot);
                 }
@@ -226,6 +230,9 @@ impl<E: Eviction> Cache<E> {
         let entry = self.slots.entry(slot);
         let dirty = if makes_dirty { entry.dirty | touched } else { entry.dirty & !covered };
         self.record(slot, entry.valid | touched, dirty);
+        if !makes_dirty {
+            self.rely_on_disk(slot, touched & !dirty, was_dirty);
+        }
         if entry.dirty != 0
             && makes_dirty
             && let Some(cleaner) = &mut self.cleaner
@@ -254,6 +261,7 @@ impl<E: Eviction> Cache<E> {
             done?;
             let entry = self.slots.entry(slot);
             self.record(slot, entry.valid | rest & !others, entry.dirty);
+            self.rely_on_disk(slot, rest & !others, 0);
             rest = others;
         }
         Ok(())

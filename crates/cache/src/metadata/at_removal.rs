@@ -70,6 +70,10 @@ impl Metadata for AtRemoval {
         false
     }
 
+    fn outlives_cut(&self) -> bool {
+        false
+    }
+
     fn note(&mut self, _: u32, _: Option<Entry>) {}
 
     fn noted(&self) -> u32 {

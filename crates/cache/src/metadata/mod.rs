@@ -288,6 +288,11 @@ pub trait Metadata {
     /// Slots that fit.
     fn slots(&self) -> u32;
 
+    /// Whether anything of this is found after a loss of power.
+    fn outlives_cut(&self) -> bool {
+        true
+    }
+
     /// First byte of a slot's data on the fast store.
     fn data_offset(&self, slot: u32) -> u64;
 

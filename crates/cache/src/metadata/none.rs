@@ -58,6 +58,10 @@ impl Metadata for Nothing {
         false
     }
 
+    fn outlives_cut(&self) -> bool {
+        false
+    }
+
     fn note(&mut self, _: u32, _: Option<Entry>) {}
 
     fn noted(&self) -> u32 {

@@ -97,6 +97,40 @@ impl AfterCut {
     }
 }
 
+/// What a design flushes of its own accord, before metadata say that something is there. A host's flush covers the metadata, the cache device, and the disk
+/// where the host has written to it, in every design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flushing {
+    /// The cache device before and after metadata are written, and a disk before they rely on what was written to it.
+    Both,
+    /// The cache device, and no disk.
+    CacheDevice,
+    /// Nothing: metadata are written when the writes have been answered of which they speak, and answered for when they have been answered themselves.
+    Nothing,
+}
+
+impl Flushing {
+    /// Its name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::CacheDevice => "cache-device",
+            Self::Nothing => "nothing",
+        }
+    }
+
+    /// Whether disks are flushed.
+    pub const fn covers_disks(self) -> bool {
+        matches!(self, Self::Both)
+    }
+
+    /// Whether the cache device is flushed.
+    pub const fn covers_cache(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
 /// What becomes of a request for a part of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,6 +1,6 @@
 //! Cuts a life before each of its operations, in several ways, and looks at what comes back.
 
-use crate::life::{Begin, Case, Life, Sabotage, at_start, live, read_volumes, start};
+use crate::life::{Begin, Case, Life, Mark, Sabotage, at_start, live, read_volumes, start};
 use crate::model::{self, Volume};
 use crate::tape::{Fate, Image, Tape, Walk};
 use nandscape_cache::Mode;
@@ -104,10 +104,8 @@ impl Explorer<'_> {
             let at = life.records.get(cut).map_or(u64::MAX, |record| record.at);
             walk.settle(at);
             while let Some(next) = life.marks.get(mark).filter(|next| next.end <= cut) {
-                warm_up(&mut warm, next.is_flush, life, mark);
+                warm_up(&mut warm, next);
                 mark += 1;
-                // What a command under way does is not committed, or is.
-                let _ = next;
             }
             let expected = life.marks.get(mark).map_or_else(
                 || warm.clone(),
@@ -268,12 +266,12 @@ fn fates(walk: &Walk) -> Vec<(Fate, Fate)> {
 }
 
 /// A command is over. After a flush all that is cached will stay; otherwise what was not touched and is cached still.
-fn warm_up(warm: &mut Vec<u16>, is_flush: bool, life: &Life, mark: usize) {
-    let mark = &life.marks[mark];
-    if is_flush {
-        warm.clone_from(&mark.valid);
-    } else {
-        cool(warm, &mark.valid, &mark.touched);
+fn warm_up(warm: &mut [u16], mark: &Mark) {
+    cool(warm, &mark.valid, &mark.touched);
+    for ((warm, valid), is_flushed) in warm.iter_mut().zip(&mark.valid).zip(&mark.flushed) {
+        if *is_flushed {
+            *warm = *valid;
+        }
     }
 }
 

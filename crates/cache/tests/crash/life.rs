@@ -116,6 +116,9 @@ impl Metadata for Wrong {
     fn data_offset(&self, slot: u32) -> u64 {
         self.inner.data_offset(slot)
     }
+    fn outlives_cut(&self) -> bool {
+        self.inner.outlives_cut()
+    }
     fn is_in_place(&self) -> bool {
         self.sabotage == Sabotage::InPlace || self.inner.is_in_place()
     }
@@ -241,8 +244,8 @@ pub struct Mark {
     pub valid: Vec<u16>,
     /// Blocks that the command touched.
     pub touched: Vec<bool>,
-    /// Whether everything up to here is committed.
-    pub is_flush: bool,
+    /// Blocks of which everything up to here is committed.
+    pub flushed: Vec<bool>,
     /// The command.
     pub what: String,
 }
@@ -319,7 +322,8 @@ impl Run<'_> {
     }
 
     fn mark(&mut self, what: &str, volume: usize, units: std::ops::Range<usize>) {
-        let is_flush = matches!(what, "start" | "flush" | "close");
+        let is_whole = matches!(what, "start" | "close");
+        let is_flushed = |key: BlockKey| is_whole || what == "flush" && usize::from(key.volume()) == volume;
         let per_block = self.case.per_block();
         let blocks = units.start / per_block..units.end.div_ceil(per_block);
         let touches = |key: BlockKey| {
@@ -335,7 +339,7 @@ impl Run<'_> {
                 .map(|key| self.cache.entry(key).map_or(0, |entry| entry.valid))
                 .collect(),
             touched: self.case.blocks().map(touches).collect(),
-            is_flush,
+            flushed: self.case.blocks().map(is_flushed).collect(),
             what: format!("volume {volume}, units {units:?}, {what}"),
         });
     }

@@ -5,7 +5,7 @@
 //! * each unit holds a version from the last flushed one on, and none is a mix;
 //! * what is cached and clean equals the disk, so that nothing changes once it is evicted;
 //! * a block that is written in write-back mode through a journal is there as a whole, old or new;
-//! * what was cached at the last flush, and neither touched nor evicted since, is cached still.
+//! * what of a volume was cached at its last flush, and neither touched nor evicted since, is cached still.
 //!
 //! After some of the cuts a second life begins, each operation of which is cut again, those of the recovery among them. `CRASH_POINTS` sets how many cuts all
 //! tests try together, about.
