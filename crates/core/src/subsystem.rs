@@ -3,10 +3,11 @@
 use crate::addr::Extent;
 use crate::cached::{CacheControl, CacheReport};
 use crate::device::{Completion, FlashDevice, Token};
-use crate::ftl::{Allocation, Cost, FtlStats, LogStatus};
+use crate::ftl::{Allocation, Cost, FtlStats, Hint, LogStatus};
 use crate::kinds::KindReport;
 use crate::namespace::{Command, HostCounts, Namespace, NamespaceError, Payload};
 use crate::placement::PlacementReport;
+use crate::record::Op;
 use crate::time::SimTime;
 use serde::Serialize;
 
@@ -50,6 +51,21 @@ pub trait Subsystem {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError>;
+
+    /// As [`Subsystem::submit`], and answered only when what the command wrote survives a loss of power (forced unit access). By default with a flush of the
+    /// namespace behind it, which is more than was asked for and never less.
+    fn submit_durable(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let written = self.submit(namespace, command, payload, at)?;
+        let flush = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint(0) };
+        let flushed = self.submit(namespace, flush, Payload::None, at)?;
+        Ok(self.join(written, flushed))
+    }
 
     /// See [`FlashDevice::completion`]. A time before the submission means at once.
     fn completion(&self, token: Token) -> Option<SimTime>;

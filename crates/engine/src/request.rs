@@ -87,9 +87,4 @@ impl<'a> Request<'a> {
     pub const fn command(&self) -> Command {
         Command { op: self.op, extent: self.extent, hint: self.hint }
     }
-
-    /// A flush.
-    pub(crate) const fn flush() -> Command {
-        Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint(0) }
-    }
 }

@@ -6,7 +6,6 @@ use crate::record::Tap;
 use crate::request::{Request, Served};
 use crate::stat::Sample;
 use crate::timeline::{Submitted, Timeline};
-use nandscape_core::namespace::Payload;
 use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
@@ -75,14 +74,11 @@ impl Stack {
         let (subsystem, meter) = (&mut *self.subsystem, &mut *self.meter);
         let (namespace, command, kind) = (request.namespace, request.command(), Kind::of(request.op));
         let at = self.timeline.issue(kind, subsystem, meter);
-        let submitted = subsystem.submit(namespace, command, request.payload.as_payload(), at);
-        let submitted = match submitted {
-            Ok(written) if request.is_fua => {
-                // Forced unit access: a flush of everything is more than was asked for, and never less.
-                let flushed = subsystem.submit(namespace, Request::flush(), Payload::None, at);
-                flushed.map(|flushed| subsystem.join(written, flushed))
-            }
-            submitted => submitted,
+        let payload = request.payload.as_payload();
+        let submitted = if request.is_fua {
+            subsystem.submit_durable(namespace, command, payload, at)
+        } else {
+            subsystem.submit(namespace, command, payload, at)
         };
         let token = submitted.inspect_err(|error| meter.failed(error))?;
         Ok(match self.timeline.submitted(kind, at, token, subsystem, meter) {

@@ -48,6 +48,12 @@ pub const KEYS: Info = Info {
         text("cleaning", "cleaning policies, separated by commas, each of which may start cleaning"),
         text("metadata", "kind of metadata"),
         Param {
+            name: "flushing",
+            summary: "what is flushed before metadata say that it is there: both sides, the cache device, or nothing but what hosts flush",
+            kind: ParamKind::Choice { of: &["both", "cache-device", "nothing"] },
+            default: "",
+        },
+        Param {
             name: "partial",
             summary: "what becomes of requests for parts of blocks",
             kind: ParamKind::Choice { of: &["cached", "filled", "uncached"] },

@@ -19,7 +19,7 @@ use crate::eviction::{AnyEviction, EvictionSpec};
 use crate::map::Map;
 use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
-use crate::presets::{self, PRESETS, Preset, Quirks};
+use crate::presets::{self, Flushing, PRESETS, Preset, Quirks};
 use keys::{blocks, names, quoted, take, unquoted};
 use nandscape_core::{ParamError, Params, SimTime, registry};
 
@@ -66,6 +66,8 @@ pub struct Design {
     pub eviction: EvictionSpec,
     /// Kind of metadata ([`metadata::KINDS`]).
     pub metadata: &'static str,
+    /// What is flushed before metadata are written.
+    pub flushing: Flushing,
     /// What else is particular.
     pub quirks: Quirks,
     /// Of what policies draw.
@@ -106,6 +108,7 @@ impl Design {
             mode,
             eviction,
             metadata,
+            flushing: parse::flushing(&own, preset.flushing),
             quirks: parse::quirks(&own, preset.quirks),
             seed: own.int("seed"),
             admission,
@@ -178,6 +181,7 @@ impl Design {
         out.extend(self.of_admission());
         out.extend(self.of_cleaning());
         out.push(("metadata".to_owned(), self.metadata.to_owned()));
+        out.push(("flushing".to_owned(), self.flushing.name().to_owned()));
         out
     }
 
@@ -288,6 +292,7 @@ impl Design {
     /// this after it.
     pub fn equip(&self, cache: &mut Cache<AnyEviction>) -> Result<(), ParamError> {
         cache.set_admission(self.admission(cache.slots())?);
+        cache.set_flushing(self.flushing);
         cache.set_quirks(self.quirks);
         cache.set_cleanings(self.cleanings(cache.slots(), cache.ways())?);
         Ok(())

@@ -8,7 +8,7 @@ use crate::eviction::{EVICTIONS, EvictionSpec};
 use crate::map::Map;
 use crate::metadata;
 use crate::mode::Mode;
-use crate::presets::{Choice, Partial, Placement, Preset, Quirks, Victims};
+use crate::presets::{Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use nandscape_core::{ParamError, Params, registry};
 
 /// What was typed for a member of a preset's choices, over what the preset says.
@@ -98,6 +98,15 @@ pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32)
             Map::ClusterHashed { ways, cluster }
         }
     })
+}
+
+pub(super) fn flushing(own: &Params, default: Flushing) -> Flushing {
+    match own.get("flushing") {
+        None => default,
+        Some("both") => Flushing::Both,
+        Some("cache-device") => Flushing::CacheDevice,
+        Some(_) => Flushing::Nothing,
+    }
 }
 
 pub(super) fn quirks(own: &Params, mut quirks: Quirks) -> Quirks {

@@ -386,7 +386,7 @@ impl<E: Eviction> Cache<E> {
     fn clean_up_and_commit(&mut self) {
         self.clean_up();
         if self.must_commit
-            && let Err(error) = self.commit()
+            && let Err(error) = self.commit_together()
         {
             let done = if let CacheError::Fast(error) = error { self.degrade(error) } else { Err(error) };
             if let Err(error) = done {

@@ -234,6 +234,10 @@ impl<E: Eviction> Cache<E> {
             *bits = Bits::new(count);
         }
         self.steps.pass_over_fast();
+        self.settled.clear();
+        if let Some(open) = self.open_commit.take() {
+            self.steps.settle(open, Moment::PAST);
+        }
         (self.must_commit, self.must_commit_free) = (false, false);
         self.failures.bypassed = Some(error);
     }

@@ -162,6 +162,12 @@ pub struct Cache<E> {
     answer: Gather,
     /// When the last commit is durable.
     last_commit: Moment,
+    /// When the next one will be, which answers wait for.
+    open_commit: Option<Moment>,
+    /// Ends of commits that the engine is to be told of.
+    commits_awaited: u32,
+    /// Slots that the metadata have as dirty until the next commit; of meaning where they may be taken without one.
+    settled: Vec<u32>,
     /// The first error that nobody has been told of.
     late_error: Option<LateError>,
     meter: Meter,
@@ -257,6 +263,9 @@ impl<E: Eviction> Cache<E> {
             fills: Vec::new(),
             answer: Gather::default(),
             last_commit: Moment::PAST,
+            open_commit: None,
+            commits_awaited: 0,
+            settled: Vec::new(),
             late_error: None,
             meter: Meter::default(),
             moved: (0, 0),
@@ -364,6 +373,31 @@ impl<E: Eviction> Cache<E> {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, CacheError> {
+        self.submit_as(volume, command, payload, at, false)
+    }
+
+    /// As [`Cache::submit`], and answered only when what the command wrote survives a loss of power, as far as the design keeps it: in the cache with its
+    /// metadata where it became dirty, and on the disk of this volume where it went there. No other disk is flushed for it, but for those that a block has
+    /// left to since the last commit.
+    pub fn submit_durable(
+        &mut self,
+        volume: u16,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, CacheError> {
+        self.submit_as(volume, command, payload, at, true)
+    }
+
+    #[inline]
+    fn submit_as(
+        &mut self,
+        volume: u16,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+        is_durable: bool,
+    ) -> Result<Token, CacheError> {
         self.arrive(at)?;
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
@@ -375,7 +409,7 @@ impl<E: Eviction> Cache<E> {
         let mut payload = payload;
         self.begin_tries();
         let done = loop {
-            match self.execute(volume, command, &mut payload) {
+            match self.execute(volume, command, &mut payload, is_durable) {
                 Err(CacheError::Fast(error)) => {
                     if let Err(error) = self.degrade(error) {
                         break Err(error);
@@ -399,7 +433,9 @@ impl<E: Eviction> Cache<E> {
         volume: u16,
         command: Command,
         payload: &mut Payload<'_>,
+        is_durable: bool,
     ) -> Result<Token, CacheError> {
+        self.has_written_disk = false;
         if command.op == Op::Read && !self.failures.lost.is_empty() {
             self.failures.check(volume, command.extent)?;
         }
@@ -411,8 +447,11 @@ impl<E: Eviction> Cache<E> {
             (Op::Trim | Op::WriteZeroes, _) => self.trim(volume, command),
             (Op::Flush, _) => self.flush(volume),
         }?;
+        if is_durable {
+            self.persist(volume)?;
+        }
         if self.must_commit {
-            let committed = self.commit()?;
+            let committed = self.commit_together()?;
             self.wait(committed);
         } else if self.fresh.len() as u32 >= self.commit_after {
             self.commit()?;
@@ -427,7 +466,9 @@ impl<E: Eviction> Cache<E> {
     #[inline]
     fn arrive(&mut self, at: SimTime) -> Result<(), CacheError> {
         self.answer = Gather::default();
-        if self.cleaner.as_ref().is_some_and(|cleaner| cleaner.again() <= at || !self.steps.is_quiet()) {
+        let has_cleaning =
+            self.cleaner.as_ref().is_some_and(|cleaner| cleaner.again() <= at || !self.steps.is_quiet());
+        if has_cleaning || self.commits_awaited > 0 {
             return self.pass(at, false);
         }
         self.steps.arrive(at);
@@ -437,9 +478,16 @@ impl<E: Eviction> Cache<E> {
     /// Tells the metadata of the slots whose filling has begun.
     #[inline]
     fn settle_fills(&mut self) -> Result<(), CacheError> {
-        match self.settle_all_fills() {
-            Err(CacheError::Fast(error)) => self.degrade(error),
-            done => done,
+        loop {
+            match self.settle_all_fills() {
+                Err(CacheError::Fast(error)) => self.degrade(error)?,
+                done => return done,
+            }
+            if self.open_commit.is_none() {
+                return Ok(());
+            }
+            // Answers wait for it.
+            self.must_commit = true;
         }
     }
 
@@ -454,7 +502,7 @@ impl<E: Eviction> Cache<E> {
             self.note_late_errors();
         }
         if self.must_commit {
-            self.commit()?;
+            self.commit_together()?;
         }
         Ok(())
     }
@@ -501,6 +549,24 @@ impl<E: Eviction> Cache<E> {
         self.wait(fast);
         self.take_failure(volume)?;
         self.wait(disk?);
+        Ok(())
+    }
+
+    /// Makes durable what the command under way has written.
+    #[cold]
+    fn persist(&mut self, volume: u16) -> Result<(), CacheError> {
+        if self.has_written_disk {
+            self.need_flush(volume);
+        }
+        let committed = self.commit()?;
+        self.wait(committed);
+        let after = if self.flushing.covers_cache() { Moment::PAST } else { committed };
+        let fast = self.flush_fast(after)?;
+        self.wait(fast);
+        if self.has_written_disk {
+            let disk = self.flush_disk(volume)?;
+            self.wait(disk);
+        }
         Ok(())
     }
 

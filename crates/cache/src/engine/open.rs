@@ -143,6 +143,7 @@ impl<E: Eviction> Cache<E> {
     /// If the fast store is used no more, nothing is written there.
     pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
         self.arrive(at)?;
+        self.commit_open()?;
         self.steps.drain();
         self.settle_fills()?;
         if let Some(error) = self.take_late_error() {
@@ -159,7 +160,9 @@ impl<E: Eviction> Cache<E> {
         if self.failures.bypassed.is_none() {
             self.metadata.close(&self.slots, &mut writes);
         }
-        self.write_metadata(&writes, before)?;
+        let written = self.write_metadata(&writes, before)?;
+        // Whatever the design flushes otherwise, it is removed cleanly only with this.
+        self.flush_fast(written)?;
         self.steps.drain();
         let at = self.steps.now();
         let mut done = at;

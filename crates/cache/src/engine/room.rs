@@ -1,7 +1,7 @@
 //! Slots: taking and giving up, moving, cleaning, and the commits of the metadata that all of it depends on.
 
 use super::side::Bytes;
-use super::steps::{FAST, Gather, Moment, Place};
+use super::steps::{FAST, Gather, Moment, Notice, Place};
 use super::unflushed::Recorded;
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
@@ -46,15 +46,30 @@ impl<E: Eviction> Cache<E> {
             return Ok(Some(slot));
         }
         self.commit()?;
-        Ok(self.slots.take(set))
+        Ok(self.take(set))
     }
 
     /// A free slot; after a commit, where an entry on the store says that a free slot has something dirty.
     fn take_free(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
-        if self.must_commit_free {
+        if self.must_commit_free || !self.settled.is_empty() {
             self.commit()?;
         }
-        Ok(self.slots.take(set))
+        Ok(self.take(set))
+    }
+
+    /// A free slot. What comes there waits until the metadata do not have it as dirty any more.
+    fn take(&mut self, set: u32) -> Option<u32> {
+        let slot = self.slots.take(set)?;
+        let free_at = self.steps.free_at(Place::taking(slot));
+        self.steps.hold(Place::slot(slot), free_at);
+        Some(slot)
+    }
+
+    /// The metadata have a slot as dirty until the next commit, though it is not so any more.
+    pub(super) fn note_settled(&mut self, slot: u32) {
+        if !self.defers_reuse {
+            self.settled.push(slot);
+        }
     }
 
     /// Whether a block must leave its slot before what it holds there changes.
@@ -170,6 +185,9 @@ impl<E: Eviction> Cache<E> {
             let is_synchronous = self.metadata.is_synchronous(recorded.as_ref(), None);
             self.must_commit |= is_synchronous;
             self.must_commit_free |= is_synchronous;
+            if is_synchronous {
+                self.note_settled(slot);
+            }
             self.metadata.note(slot, None);
         }
         if self.committed.has(slot) {
@@ -250,7 +268,12 @@ impl<E: Eviction> Cache<E> {
         self.turn_late(slot, valid, dirty);
         self.slots.set_bits(slot, valid, dirty);
         let new = self.late.recorded(slot, self.slots.entry(slot));
-        self.must_commit |= self.metadata.is_synchronous(recorded.as_ref(), new.as_ref());
+        if self.metadata.is_synchronous(recorded.as_ref(), new.as_ref()) {
+            self.must_commit = true;
+            if new.is_none_or(|new| new.dirty == 0) {
+                self.note_settled(slot);
+            }
+        }
         let filling = self.end_filling(slot);
         let is_unnoted = filling != 0;
         if is_unnoted {
@@ -413,8 +436,40 @@ impl<E: Eviction> Cache<E> {
         done
     }
 
+    /// A commit that is answered for: at once if none is under way, and otherwise when that one is done, together with all that comes until then.
+    pub(super) fn commit_together(&mut self) -> Result<Moment, CacheError> {
+        if self.steps.is_past(self.last_commit) {
+            return self.commit();
+        }
+        self.must_commit = false;
+        if let Some(open) = self.open_commit {
+            return Ok(open);
+        }
+        let open = self.steps.open();
+        self.open_commit = Some(open);
+        self.commits_awaited += 1;
+        self.steps.notify(self.last_commit, Notice::Committed);
+        Ok(open)
+    }
+
+    /// Makes the commit that answers wait for, if there is one.
+    pub(super) fn commit_open(&mut self) -> Result<(), CacheError> {
+        if self.open_commit.is_some() {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
     /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives when all of that is done.
     pub(super) fn commit(&mut self) -> Result<Moment, CacheError> {
+        let done = self.commit_now()?;
+        if let Some(open) = self.open_commit.take() {
+            self.steps.settle(open, done);
+        }
+        Ok(done)
+    }
+
+    fn commit_now(&mut self) -> Result<Moment, CacheError> {
         if self.failures.bypassed.is_some() {
             return Ok(Moment::PAST);
         }
@@ -450,6 +505,9 @@ impl<E: Eviction> Cache<E> {
         self.metadata.committed();
         self.confirm()?;
         self.regions.commit(regions);
+        for slot in self.settled.drain(..) {
+            self.steps.hold(Place::taking(slot), done);
+        }
         for slot in self.fresh.drain(..) {
             if self.slots.valid(slot) != 0 {
                 self.committed.set(slot);

@@ -75,6 +75,10 @@ impl<E: Eviction> Cache<E> {
                         cleaner.ended(blocks);
                     }
                 }
+                Notice::Committed => {
+                    self.commits_awaited -= 1;
+                    self.must_commit |= self.open_commit.is_some();
+                }
                 Notice::Served(op, start) => {
                     if let Some(admission) = &mut self.admission {
                         admission.served(&Served { op, took: at.since(start), at });

@@ -80,6 +80,17 @@ impl<E: Eviction> Subsystem for Cache<E> {
         done.map_err(|error| refusal(command.extent, error))
     }
 
+    fn submit_durable(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        let done = Self::submit_durable(self, namespace as u16, command, payload, at);
+        done.map_err(|error| refusal(command.extent, error))
+    }
+
     fn completion(&self, token: Token) -> Option<SimTime> {
         self.steps.completion(token)
     }
@@ -160,6 +171,9 @@ impl<E: Eviction> Subsystem for Cache<E> {
 
     /// What is cached stays so.
     fn reset_counters(&mut self, at: SimTime) {
+        if let Err(error) = self.commit_open() {
+            self.keep_error(error);
+        }
         self.steps.drain();
         if let Err(error) = self.settle_fills() {
             self.keep_error(error);

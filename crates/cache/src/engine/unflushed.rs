@@ -427,6 +427,9 @@ impl<E: Eviction> Cache<E> {
             let is_synchronous = self.metadata.is_synchronous(old.as_ref(), Some(&entry));
             self.must_commit |= is_synchronous;
             self.must_commit_free |= is_synchronous;
+            if is_synchronous {
+                self.note_settled(slot);
+            }
             self.metadata.note(slot, self.recorded(slot));
             self.need(volume, Needs::Wait);
         }

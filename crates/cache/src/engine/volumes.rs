@@ -116,6 +116,7 @@ impl<E: Eviction> Cache<E> {
         }
         self.commit()?;
         self.flush_disk(volume)?;
+        self.commit_open()?;
         self.steps.drain();
         self.settle_fills()?;
         if let Some(error) = self.take_late_error() {

@@ -1,6 +1,6 @@
 //! bcache.
 
-use super::{AfterCut, Choice, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -21,6 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     admission: &[Choice::of("bcache")],
     cleaning: &[Choice::of("pi-rate")],
     metadata: Choice::of("journal"),
+    flushing: Flushing::CacheDevice,
+    flushing_source: "request.c, cached_dev_nodata: a flush goes to the journal and to the disk; writeback.c, write_dirty: what is cleaned is written plainly",
     after_cut: AfterCut::Everything,
     quirks: Quirks { victims: Victims::CleanOnly, ..Quirks::NONE },
     published: &[

@@ -1,6 +1,6 @@
 //! dm-cache of Linux since 3.9.
 
-use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -21,6 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     admission: &[Choice { name: "n-hit", params: &[("hits", "2"), ("hits_from", "0%")] }],
     cleaning: &[Choice::of("smq")],
     metadata: Choice::of("periodic"),
+    flushing: Flushing::CacheDevice,
+    flushing_source: "dm-cache-target.c, process_flush_bio: a flush commits, then goes to both; a commit flushes the metadata alone, which here are on the cache device",
     after_cut: AfterCut::AllAsDirty,
     quirks: Quirks {
         partial: Partial::Filled,

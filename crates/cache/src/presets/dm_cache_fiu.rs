@@ -1,6 +1,6 @@
 //! dm-cache of FIU.
 
-use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -22,6 +22,8 @@ pub(super) const PRESET: Preset = Preset {
     admission: &[Choice::of("all")],
     cleaning: &[Choice::of("none")],
     metadata: Choice::of("at-removal"),
+    flushing: Flushing::Nothing,
+    flushing_source: "dm-cache.c: metadata are written at removal",
     after_cut: AfterCut::DirtyLost,
     quirks: Quirks {
         partial: Partial::Filled,

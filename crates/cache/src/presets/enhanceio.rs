@@ -1,6 +1,6 @@
 //! `EnhanceIO`.
 
-use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -29,6 +29,8 @@ pub(super) const PRESET: Preset = Preset {
         ],
     }],
     metadata: Choice::of("slots"),
+    flushing: Flushing::Nothing,
+    flushing_source: "eio_ttc.c, eio_process_zero_size_bio: a flush goes to both",
     after_cut: AfterCut::DirtyBlocks,
     quirks: Quirks {
         partial: Partial::Uncached,

@@ -1,6 +1,6 @@
 //! `FlashCache`.
 
-use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -21,6 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     admission: &[Choice::of("all")],
     cleaning: &[Choice::of("set-threshold"), Choice::of("idle-age")],
     metadata: Choice::of("slots"),
+    flushing: Flushing::Nothing,
+    flushing_source: "flashcache_main.c, flashcache_map: flushes are refused, where here they go to both; flashcache_md_write follows the completion of the data",
     after_cut: AfterCut::DirtyBlocks,
     quirks: Quirks {
         partial: Partial::Uncached,

@@ -204,7 +204,12 @@ pub struct Preset {
     pub cleaning: &'static [Choice],
     /// Kind of metadata.
     pub metadata: Choice,
-    /// What a loss of power leaves in the default mode.
+    /// What it flushes of its own accord.
+    pub flushing: Flushing,
+    /// Where that is to be seen.
+    pub flushing_source: &'static str,
+    /// What a loss of power leaves in the default mode, of drives that keep what they have answered; [`Preset::keeps_flushed_on_volatile_drives`] for
+    /// others.
     pub after_cut: AfterCut,
     /// What else is particular.
     pub quirks: Quirks,
@@ -213,6 +218,14 @@ pub struct Preset {
 }
 
 impl Preset {
+    /// Whether a write that was flushed is there after any cut, also where the drives lose what they have answered and was not flushed.
+    ///
+    /// A design that does not flush a disk before its metadata call a block clean loses what was flushed before, when the disk loses it.
+    pub fn keeps_flushed_on_volatile_drives(&self) -> bool {
+        let depends = self.mode.makes_dirty();
+        self.after_cut.keeps_flushed() && !(depends && self.flushing != Flushing::Both)
+    }
+
     /// Key and value of every setting, in the order of the fields: what `list caches --detail` shows.
     pub fn settings(&self) -> Vec<(String, String)> {
         let mut out = Vec::new();
@@ -238,6 +251,7 @@ impl Preset {
                 put(name, (*value).to_owned());
             }
         }
+        put("flushing", self.flushing.name().to_owned());
         out
     }
 }

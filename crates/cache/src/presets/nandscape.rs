@@ -1,6 +1,6 @@
 //! nandscape's own.
 
-use super::{AfterCut, Choice, Placement, Preset, Quirks};
+use super::{AfterCut, Choice, Flushing, Placement, Preset, Quirks};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -21,6 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long.
     cleaning: &[Choice { name: "pi-rate", params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB")] }],
     metadata: Choice::of("journal"),
+    flushing: Flushing::Both,
+    flushing_source: "docs/formats/cache.md",
     after_cut: AfterCut::Everything,
     quirks: Quirks::NONE,
     published: &[],

@@ -1,6 +1,6 @@
 //! `RapidCache`, over a RAM disk.
 
-use super::{AfterCut, Choice, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -21,6 +21,8 @@ pub(super) const PRESET: Preset = Preset {
     admission: &[Choice::of("all")],
     cleaning: &[Choice::of("none")],
     metadata: Choice::of("none"),
+    flushing: Flushing::Nothing,
+    flushing_source: "rapiddisk-cache.c (rxcache.c): flushes are refused, where here they go to the disk",
     after_cut: AfterCut::EmptyCache,
     quirks: Quirks {
         partial: Partial::Uncached,

@@ -76,6 +76,7 @@ fn what_a_cut_leaves_agrees_with_mode_and_metadata() {
         assert_eq!(is_volatile, matches!(left, AfterCut::EmptyCache | AfterCut::DirtyLost), "{name}");
         assert_eq!(left.keeps_flushed(), !(is_volatile && preset.mode.makes_dirty()), "{name}");
         assert!(!left.keeps_clean() || !is_volatile, "{name}");
+        assert!(!preset.flushing_source.is_empty(), "{name}");
     }
 }
 
@@ -93,6 +94,7 @@ fn settings_list_the_parameters_that_are_not_defaults() {
         "hits_from = 0%",
         "cleaning = smq",
         "metadata = periodic",
+        "flushing = cache-device",
     ];
     assert_eq!(text, expected);
     let sets = find("flashcache").expect("a preset").settings();

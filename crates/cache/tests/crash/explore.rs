@@ -94,10 +94,10 @@ pub fn explore(case: &Case, effort: Effort, seed: u64, only: Option<usize>) -> R
 
 impl Explorer<'_> {
     fn cuts(&mut self, life: &Life, images: &[Image], rng: &mut Xoshiro256PlusPlus) -> Result<(), Failure> {
-        if self.depth > 0 && self.only.is_some() {
+        if self.only.is_some() {
             let _ = life.print(&mut std::io::stderr());
         }
-        let mut walk = Walk::new(images);
+        let mut walk = Walk::new(images, self.case.drives);
         let mut warm = vec![0; life.marks[0].valid.len()];
         let mut mark = 0;
         for cut in 0..=life.records.len() {

@@ -1,11 +1,11 @@
 //! One life of a cache: it is created or opened, used, perhaps removed cleanly, and everything that it does to its stores is recorded.
 
 use crate::model::{self, Volume};
-use crate::tape::{Change, Device, Image, Record, Tape, UNIT};
+use crate::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::eviction::{AnyEviction, EvictionSpec};
 use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
-use nandscape_cache::presets::AfterCut;
+use nandscape_cache::presets::{AfterCut, Flushing};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
@@ -51,6 +51,11 @@ pub struct Case {
     pub sabotage: Sabotage,
     /// Nanoseconds of each operation of a store.
     pub latency: u64,
+    pub drives: Drives,
+    /// What the cache flushes of its own accord.
+    pub flushing: Flushing,
+    /// Whether every write that was answered counts as flushed.
+    pub is_prompt: bool,
 }
 
 impl Case {
@@ -196,7 +201,7 @@ pub fn start(
     };
     // Without metadata there is nothing to open.
     let begin = if case.kind == "none" { Begin::Create } else { begin };
-    match begin {
+    let mut started = match begin {
         Begin::Create if case.sabotage == Sabotage::None => {
             Cache::create(fast, disks, &identity, &setup, make, at)
         }
@@ -227,7 +232,9 @@ pub fn start(
             let opened = metadata::open(&mut StoreArea::new(fast.as_mut(), at))?;
             Cache::start(fast, disks, wrong(opened, case.sabotage), &setup, make, at)
         }
-    }
+    }?;
+    started.cache.set_flushing(case.flushing);
+    Ok(started)
 }
 
 fn wrong(opened: Opened, sabotage: Sabotage) -> Opened {
@@ -267,17 +274,20 @@ impl Life {
     /// Every operation and command, for people.
     pub fn print(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
         let mut marks = self.marks.iter().peekable();
-        for (number, Record { device, change, .. }) in self.records.iter().enumerate() {
+        for (number, Record { device, change, at }) in self.records.iter().enumerate() {
             while let Some(mark) = marks.next_if(|mark| mark.end <= number) {
                 writeln!(out, "--- {}", mark.what)?;
             }
             match change {
-                Change::Write { offset, bytes } => {
+                Change::Write { offset, bytes, .. } => {
                     let id = |unit: &[u8]| u32::from_le_bytes([unit[4], unit[5], unit[6], unit[7]]);
                     let ids: Vec<u32> = bytes.chunks(UNIT).map(id).collect();
-                    writeln!(out, "{number}: store {device}, {} bytes at {offset}, {ids:?}", bytes.len())?;
+                    let len = bytes.len();
+                    writeln!(out, "{number}: at {at} store {device}, {len} bytes at {offset}, {ids:?}")?;
                 }
-                Change::Flush { done } => writeln!(out, "{number}: store {device}, flush until {done}")?,
+                Change::Flush { done } => {
+                    writeln!(out, "{number}: at {at} store {device}, flush until {done}")?;
+                }
             }
         }
         Ok(())
@@ -296,21 +306,35 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn submit(&mut self, volume: usize, op: Op, extent: Extent, payload: Payload<'_>) -> Result<(), String> {
+    fn submit(
+        &mut self,
+        volume: usize,
+        op: Op,
+        extent: Extent,
+        payload: Payload<'_>,
+        is_durable: bool,
+    ) -> Result<(), String> {
         self.at += 1_000_000;
         let command = Command { op, extent, hint: Hint::default() };
-        let done = self.cache.submit(volume as u16, command, payload, SimTime(self.at));
+        let (volume, at) = (volume as u16, SimTime(self.at));
+        let done = if is_durable {
+            self.cache.submit_durable(volume, command, payload, at)
+        } else {
+            self.cache.submit(volume, command, payload, at)
+        };
         let token = done.map_err(|error| format!("{op:?} of {extent:?} of volume {volume}: {error}"))?;
         self.wait(token)
     }
 
     /// Until a command is answered.
     fn wait(&mut self, token: Token) -> Result<(), String> {
+        let mut answers = Vec::new();
         if let Some(done) = self.cache.completion(token) {
             self.at = self.at.max(done.0);
+            // What begins before is on the tape before.
+            self.cache.advance(SimTime(self.at), &mut answers);
             return Ok(());
         }
-        let mut answers = Vec::new();
         self.cache.watch(token, 0);
         while answers.is_empty() {
             let next =
@@ -344,7 +368,12 @@ impl Run<'_> {
         });
     }
 
-    fn write(&mut self, volume: usize, units: std::ops::Range<usize>) -> Result<(), String> {
+    fn write(
+        &mut self,
+        volume: usize,
+        units: std::ops::Range<usize>,
+        is_durable: bool,
+    ) -> Result<(), String> {
         self.next_id += 1;
         let mut bytes = vec![0; units.len() * UNIT];
         for (unit, bytes) in units.clone().zip(bytes.chunks_mut(UNIT)) {
@@ -352,21 +381,33 @@ impl Run<'_> {
         }
         let is_loose = !self.mode.makes_dirty();
         self.volumes[volume].set(units.clone(), self.next_id, self.tape.len(), is_loose);
-        self.submit(volume, Op::Write, extent(&units), Payload::Write(&bytes))?;
+        self.submit(volume, Op::Write, extent(&units), Payload::Write(&bytes), is_durable)?;
+        if is_durable || self.case.is_prompt {
+            self.promise(volume, units.clone());
+        }
         self.mark("write", volume, units);
         Ok(())
     }
 
-    fn trim(&mut self, volume: usize, units: std::ops::Range<usize>, op: Op) -> Result<(), String> {
+    fn trim(
+        &mut self,
+        volume: usize,
+        units: std::ops::Range<usize>,
+        op: Op,
+        is_durable: bool,
+    ) -> Result<(), String> {
         self.volumes[volume].set(units.clone(), model::ZERO, self.tape.len(), true);
-        self.submit(volume, op, extent(&units), Payload::None)?;
+        self.submit(volume, op, extent(&units), Payload::None, is_durable)?;
+        if is_durable {
+            self.promise(volume, units.clone());
+        }
         self.mark("trim", volume, units);
         Ok(())
     }
 
     fn read(&mut self, volume: usize, units: std::ops::Range<usize>) -> Result<(), String> {
         let mut bytes = vec![0xee; units.len() * UNIT];
-        self.submit(volume, Op::Read, extent(&units), Payload::Read(&mut bytes))?;
+        self.submit(volume, Op::Read, extent(&units), Payload::Read(&mut bytes), false)?;
         for (unit, bytes) in units.clone().zip(bytes.chunks(UNIT)) {
             let (id, latest) = (model::read(volume, unit, bytes)?, self.volumes[volume].latest(unit));
             if id != latest {
@@ -378,17 +419,17 @@ impl Run<'_> {
     }
 
     fn flush(&mut self, volume: usize) -> Result<(), String> {
-        self.submit(volume, Op::Flush, Extent::new(0, 0), Payload::None)?;
-        self.promise(volume);
+        self.submit(volume, Op::Flush, Extent::new(0, 0), Payload::None, false)?;
+        self.promise(volume, 0..self.volumes[volume].len());
         self.mark("flush", volume, 0..0);
         Ok(())
     }
 
-    /// What was written to the volume so far is durable, as far as the design keeps it.
-    fn promise(&mut self, volume: usize) {
+    /// What was written to these units so far is durable, as far as the design keeps it.
+    fn promise(&mut self, volume: usize, units: std::ops::Range<usize>) {
         let (per_block, cache) = (self.case.per_block(), &self.cache);
         let loses_dirty = !self.case.after_cut.keeps_flushed();
-        self.volumes[volume].flushed(self.tape.len(), |unit| {
+        self.volumes[volume].flushed(self.tape.len(), units, |unit| {
             let key = BlockKey::new(volume as u16, (unit / per_block) as u64);
             let bit = unit % per_block * UNIT / (per_block * UNIT / 16).max(512);
             !loses_dirty || cache.entry(key).is_none_or(|entry| entry.dirty >> bit & 1 == 0)
@@ -413,14 +454,16 @@ impl Run<'_> {
         let len = (1 + below(rng, most as u64) as usize).min(count - first);
         let units = first..first + len;
         match below(rng, 100) {
-            0..46 => self.write(volume, units),
+            0..41 => self.write(volume, units, false),
+            41..46 => self.write(volume, units, true),
             46..50 => {
-                self.write(volume, units)?;
+                self.write(volume, units, false)?;
                 self.flush(volume)
             }
             50..70 => self.read(volume, units),
-            70..75 => self.trim(volume, units, Op::Trim),
-            75..77 => self.trim(volume, units, Op::WriteZeroes),
+            70..74 => self.trim(volume, units, Op::Trim, false),
+            74..75 => self.trim(volume, units, Op::Trim, true),
+            75..77 => self.trim(volume, units, Op::WriteZeroes, false),
             77..89 => self.flush(volume),
             89..96 => {
                 self.at += 1_000_000;
@@ -507,7 +550,9 @@ pub fn live(
         closed = Some(case.blocks().map(|key| run.cache.entry(key)).collect());
         run.cache.close(SimTime(run.at + 1_000_000)).map_err(|error| format!("close: {error}"))?;
         let end = run.tape.len();
-        run.volumes.iter_mut().for_each(|volume| volume.flushed(end, |_| case.kind != "none"));
+        for volume in &mut run.volumes {
+            volume.flushed(end, 0..volume.len(), |_| case.kind != "none");
+        }
         run.mark("close", 0, 0..0);
     }
     let records = spoil(run.tape.take(), case);

@@ -17,8 +17,9 @@ mod tape;
 
 use explore::{Effort, campaign, finds};
 use life::{Case, Sabotage};
-use nandscape_cache::presets::{self, AfterCut, Placement};
+use nandscape_cache::presets::{self, AfterCut, Flushing, Placement, Preset};
 use nandscape_cache::{Map, Mode};
+use tape::Drives;
 
 const EFFORT: Effort = Effort { steps: 120, again_every: 150 };
 
@@ -45,6 +46,9 @@ fn case(name: &str, kind: &'static str, modes: &[Mode], after_cut: AfterCut) -> 
         is_atomic: false,
         sabotage: Sabotage::None,
         latency: 0,
+        drives: Drives::Volatile,
+        flushing: Flushing::Both,
+        is_prompt: false,
     }
 }
 
@@ -102,32 +106,69 @@ fn stores_that_take_their_time_change_nothing() {
     }
 }
 
+/// A preset on drives that keep what it relies on.
+fn of_preset(preset: &Preset) -> Case {
+    let map = match preset.placement {
+        Placement::Full => Map::Full,
+        Placement::Linear { .. } => Map::Linear { ways: 8 },
+        Placement::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
+    };
+    let blocks = u64::from(preset.block_bytes / 512) as usize;
+    let keeps_flushed = preset.keeps_flushed_on_volatile_drives() || !preset.after_cut.keeps_flushed();
+    Case {
+        eviction: preset.eviction.name,
+        block_bytes: preset.block_bytes,
+        map,
+        units: vec![blocks * 20 + 3, blocks * 11],
+        is_atomic: !preset.quirks.has_torn_blocks,
+        drives: if keeps_flushed { Drives::Volatile } else { Drives::Honest },
+        flushing: preset.flushing,
+        // Without a flush of its own the answer is all that it has to go by.
+        is_prompt: preset.flushing == Flushing::Nothing && preset.metadata.name == "slots",
+        ..case(preset.info.name, preset.metadata.name, &[preset.mode], preset.after_cut)
+    }
+}
+
 #[test]
 fn every_preset_leaves_what_its_design_leaves() {
-    let cases: Vec<Case> = presets::PRESETS
-        .iter()
-        .map(|preset| {
-            let map = match preset.placement {
-                Placement::Full => Map::Full,
-                Placement::Linear { .. } => Map::Linear { ways: 8 },
-                Placement::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
-            };
-            let blocks = u64::from(preset.block_bytes / 512) as usize;
-            Case {
-                eviction: preset.eviction.name,
-                block_bytes: preset.block_bytes,
-                map,
-                units: vec![blocks * 20 + 3, blocks * 11],
-                is_atomic: !preset.quirks.has_torn_blocks,
-                ..case(preset.info.name, preset.metadata.name, &[preset.mode], preset.after_cut)
-            }
-        })
-        .collect();
-    for (preset, tally) in presets::PRESETS.iter().zip(campaign(&cases, EFFORT, points(3000, 20, &cases))) {
+    let cases: Vec<Case> = presets::PRESETS.iter().map(of_preset).collect();
+    for (preset, tally) in presets::PRESETS.iter().zip(campaign(&cases, EFFORT, points(3000, 14, &cases))) {
         let name = preset.info.name;
         assert_eq!(tally.lost > 0, !preset.after_cut.keeps_flushed(), "{name}: {tally}");
         assert_eq!(tally.warm > 0, preset.after_cut == AfterCut::Everything, "{name}: {tally}");
         assert_eq!(tally.torn > 0, preset.quirks.has_torn_blocks, "{name}: {tally}");
+    }
+}
+
+#[test]
+fn presets_do_so_too_where_one_command_begins_before_all_of_the_last_has_ended() {
+    let kept = presets::PRESETS.iter().filter(|preset| preset.after_cut.keeps_flushed());
+    let slow = |preset: &Preset| Case {
+        name: format!("{}/timed", preset.info.name),
+        latency: 700_000,
+        ..of_preset(preset)
+    };
+    let cases: Vec<Case> = kept.map(slow).collect();
+    for tally in campaign(&cases, EFFORT, points(1500, 6, &cases)) {
+        assert_eq!(tally.lost, 0, "{tally}");
+    }
+}
+
+#[test]
+fn a_design_that_does_not_flush_disks_loses_flushed_writes_on_drives_that_lose_them() {
+    let effort = Effort { again_every: 1000, ..EFFORT };
+    for preset in presets::PRESETS.iter().filter(|preset| !preset.keeps_flushed_on_volatile_drives()) {
+        let name = preset.info.name;
+        if !preset.after_cut.keeps_flushed() {
+            // It loses them on all drives.
+            continue;
+        }
+        let case = Case { drives: Drives::Volatile, is_prompt: false, ..of_preset(preset) };
+        assert!(finds(&case, Sabotage::None, effort, 4).is_some(), "{name}: nothing was lost");
+        // With nandscape's own flushes it does not.
+        let case = Case { flushing: Flushing::Both, ..case };
+        let found = finds(&case, Sabotage::None, effort, 2);
+        assert!(found.is_none(), "{name}, flushing both: {found:?}");
     }
 }
 

@@ -87,18 +87,22 @@ impl Volume {
         }
     }
 
-    /// A flush was answered. `is_kept` of units that the design brings back.
-    pub fn flushed(&mut self, now: usize, is_kept: impl Fn(usize) -> bool) {
-        for (unit, versions) in self.units.iter_mut().enumerate() {
-            let last = versions.last_mut().unwrap();
+    /// A flush of these units was answered. `is_kept` of units that the design brings back.
+    pub fn flushed(&mut self, now: usize, units: std::ops::Range<usize>, is_kept: impl Fn(usize) -> bool) {
+        for unit in units.clone() {
+            let last = self.units[unit].last_mut().unwrap();
             last.flushed = last.flushed.min(now);
             if is_kept(unit) {
                 last.durable = last.durable.min(now);
             }
         }
-        for states in &mut self.blocks {
+        // Of a block of which a part was flushed, more is not promised.
+        for (block, states) in self.blocks.iter_mut().enumerate() {
+            let first = block * self.per_block;
             let last = states.last_mut().unwrap();
-            last.durable = last.durable.min(now);
+            if units.start <= first && first + last.ids.len() <= units.end {
+                last.durable = last.durable.min(now);
+            }
         }
     }
 

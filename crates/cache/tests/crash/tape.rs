@@ -38,7 +38,7 @@ impl Image {
 /// What was asked of a store.
 #[derive(Clone)]
 pub enum Change {
-    Write { offset: u64, bytes: Arc<[u8]> },
+    Write { offset: u64, bytes: Arc<[u8]>, done: u64 },
     Flush { done: u64 },
 }
 
@@ -132,6 +132,7 @@ impl Store for Device {
             Op::Flush => Change::Flush { done },
             _ => Change::Write {
                 offset,
+                done,
                 bytes: self.waiting.remove(&applied.0).expect("applied before, started once"),
             },
         };
@@ -179,8 +180,16 @@ pub enum Fate {
     Torn,
 }
 
-/// A write to a unit: number of the operation, its bytes, and where in them.
-type Version = (usize, Arc<[u8]>, usize);
+/// A write to a unit.
+struct Version {
+    /// Of the operation.
+    number: usize,
+    bytes: Arc<[u8]>,
+    /// Where in them.
+    at: usize,
+    /// When it is answered.
+    done: u64,
+}
 
 /// One store before each operation in turn: what is durable, and what was written since.
 struct Side {
@@ -196,17 +205,27 @@ struct Side {
 pub struct Walk {
     sides: Vec<Side>,
     next: usize,
+    drives: Drives,
+}
+
+/// What a drive keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drives {
+    /// What was flushed.
+    Volatile,
+    /// What it has answered.
+    Honest,
 }
 
 impl Walk {
-    pub fn new(images: &[Image]) -> Self {
+    pub fn new(images: &[Image], drives: Drives) -> Self {
         let side = |image: &Image| Side {
             durable: image.clone(),
             latest: image.clone(),
             volatile: BTreeMap::new(),
             flushes: Vec::new(),
         };
-        Self { sides: images.iter().map(side).collect(), next: 0 }
+        Self { sides: images.iter().map(side).collect(), next: 0, drives }
     }
 
     /// Goes on past an operation.
@@ -215,27 +234,34 @@ impl Walk {
         self.next += 1;
         let side = &mut self.sides[record.device];
         match &record.change {
-            Change::Write { offset, bytes } => {
+            Change::Write { offset, bytes, done } => {
                 side.latest.write(*offset, bytes);
                 for at in (0..bytes.len()).step_by(UNIT) {
                     let versions = side.volatile.entry((*offset + at as u64) / UNIT as u64).or_default();
-                    versions.push((number, Arc::clone(bytes), at));
+                    versions.push(Version { number, bytes: Arc::clone(bytes), at, done: *done });
                 }
             }
             Change::Flush { done } => side.flushes.push((number, *done)),
         }
     }
 
-    /// It is `at`: flushes may have completed.
+    /// It is `at`: flushes and writes may have completed.
     pub fn settle(&mut self, at: u64) {
+        let drives = self.drives;
         for Side { durable, volatile, flushes, .. } in &mut self.sides {
             let last = flushes.iter().filter(|(_, done)| *done <= at).map(|(number, _)| *number).max();
-            let Some(last) = last else { continue };
             flushes.retain(|(_, done)| *done > at);
+            if last.is_none() && drives == Drives::Volatile {
+                continue;
+            }
+            let is_kept = |version: &Version| {
+                last.is_some_and(|last| version.number < last)
+                    || drives == Drives::Honest && version.done <= at
+            };
             volatile.retain(|unit, versions| {
-                let covered = versions.iter().take_while(|(number, ..)| *number < last).count();
-                if let Some((_, bytes, from)) = covered.checked_sub(1).map(|newest| &versions[newest]) {
-                    durable.write(unit * UNIT as u64, &bytes[*from..from + UNIT]);
+                let covered = versions.iter().take_while(|version| is_kept(version)).count();
+                if let Some(newest) = covered.checked_sub(1).map(|newest| &versions[newest]) {
+                    durable.write(unit * UNIT as u64, &newest.bytes[newest.at..newest.at + UNIT]);
                 }
                 versions.drain(..covered);
                 !versions.is_empty()
@@ -258,8 +284,8 @@ impl Walk {
                 let mut image = side.durable.clone();
                 for (unit, versions) in &side.volatile {
                     let chosen = below(rng, versions.len() as u64 + 1) as usize;
-                    if let Some((_, bytes, from)) = chosen.checked_sub(1).map(|nth| &versions[nth]) {
-                        image.write(unit * UNIT as u64, &bytes[*from..from + UNIT]);
+                    if let Some(Version { bytes, at, .. }) = chosen.checked_sub(1).map(|nth| &versions[nth]) {
+                        image.write(unit * UNIT as u64, &bytes[*at..at + UNIT]);
                     }
                 }
                 image

@@ -197,7 +197,11 @@ impl Worker {
                 let len = piece.min(end - at);
                 let request = Request::write(namespace, at, &ZEROES[..len as usize]);
                 at += len;
-                batch.push(request.durable(is_fua && at == end));
+                let is_whole = len == end - header.offset;
+                batch.push(request.durable(is_fua && is_whole));
+                if is_fua && at == end && !is_whole {
+                    batch.push(Request::plain(namespace, Op::Flush, Extent::new(0, 0)));
+                }
             }
             self.engine.run(&mut batch);
             for request in batch {

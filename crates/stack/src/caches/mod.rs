@@ -132,7 +132,8 @@ pub struct CacheFile {
 }
 
 /// Keys of a design that only say what is done with blocks, not where they lie.
-const CHANGEABLE: &[&str] = &["mode", "eviction", "admission", "cleaning", "partial", "victims", "seed"];
+const CHANGEABLE: &[&str] =
+    &["mode", "eviction", "admission", "cleaning", "flushing", "partial", "victims", "seed"];
 /// Keys that say where blocks lie.
 const FIXED: &[&str] = &["preset", "block", "size", "map", "ways", "cluster", "metadata"];
 

@@ -211,8 +211,18 @@ fn serving(
     })?;
     let unit = u64::from(unit);
     let handle = Handle { live: Arc::clone(&live), stat, _heart: heart };
-    let subsystem =
-        CachedFiles { cache, served, infos, fast, watching, unit, bounce: Vec::new(), live, settings };
+    let subsystem = CachedFiles {
+        cache,
+        served,
+        infos,
+        fast,
+        watching,
+        unit,
+        bounce: Vec::new(),
+        is_durable: false,
+        live,
+        settings,
+    };
     Ok(Serving { subsystem: Box::new(subsystem), notes, handle })
 }
 

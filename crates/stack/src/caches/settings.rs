@@ -73,8 +73,12 @@ impl Settings {
     }
 
     /// The design, checked. Keys are named as they are typed, such as `cache.mode`.
+    ///
+    /// Files lose what was not flushed; so here a published design flushes as nandscape's own does, unless it was asked to do as it did.
     pub fn design(&self) -> Result<Design, ParamError> {
-        Design::parse("cache.", &self.design)
+        let mut typed = self.design.clone();
+        typed.entry("flushing".to_owned()).or_insert_with(|| "both".to_owned());
+        Design::parse("cache.", &typed)
     }
 
     /// The number of the volume of that name.
@@ -103,6 +107,7 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_cache::presets::Flushing;
 
     #[test]
     fn settings_come_back_as_they_were_written_and_a_plain_design_is_understood() {
@@ -116,6 +121,16 @@ mod tests {
         assert_eq!(plain.design, settings.design);
         assert_eq!(settings.id("data").unwrap(), 3);
         assert_eq!(settings.id("x").unwrap_err().to_string(), "no volume 'x': expected one of data");
+    }
+
+    #[test]
+    fn a_published_design_over_files_flushes_both_sides_unless_it_was_asked_not_to() {
+        let flushing = |typed: &[(&str, &str)]| {
+            let design = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            Settings { design, ..Settings::default() }.design().unwrap().flushing
+        };
+        assert_eq!(flushing(&[("preset", "flashcache")]), Flushing::Both);
+        assert_eq!(flushing(&[("preset", "flashcache"), ("flushing", "nothing")]), Flushing::Nothing);
     }
 
     #[test]

@@ -59,9 +59,15 @@ pub(super) struct Place(u64);
 
 impl Place {
     const SLOT: u64 = 1 << 63;
+    const TAKING: u64 = 1 << 62;
 
     pub const fn slot(slot: u32) -> Self {
         Self(Self::SLOT | slot as u64)
+    }
+
+    /// A slot for another block than the one that it has.
+    pub const fn taking(slot: u32) -> Self {
+        Self(Self::TAKING | slot as u64)
     }
 
     pub const fn block(key: BlockKey) -> Self {
@@ -76,6 +82,8 @@ pub(super) enum Notice {
     Answer(u32),
     /// So many blocks that cleaning has written are on the disk.
     Cleaned(u32),
+    /// A commit is done for which others wait that are to be made as one.
+    Committed,
     /// A host's read or write of the fast store that began at this time has ended.
     Served(Op, SimTime),
 }
@@ -117,8 +125,8 @@ pub(super) struct Steps {
     errors: Vec<LateError>,
     /// What the engine is to be told of, and when it was.
     noticed: VecDeque<(Notice, SimTime)>,
-    /// Among these is one that lets the engine begin something.
-    has_cleaned: bool,
+    /// Among these is one that lets the engine begin something, so that time must not go on before.
+    must_stop: bool,
     /// The latest time that anything is known to begin or end.
     last: SimTime,
     /// The fast store is used no more: what was to be done there is passed over.
@@ -144,7 +152,7 @@ impl Steps {
             filled: Vec::new(),
             errors: Vec::new(),
             noticed: VecDeque::new(),
-            has_cleaned: false,
+            must_stop: false,
             last: SimTime::ZERO,
             is_fast_gone: false,
         }
@@ -245,6 +253,38 @@ impl Steps {
                 self.gather(&mut both, a);
                 self.gather(&mut both, b);
                 self.close(&mut both)
+            }
+        }
+    }
+
+    /// A moment of which nobody knows anything before [`Steps::settle`] says it.
+    pub fn open(&mut self) -> Moment {
+        let join = self.slab.put_join(SimTime::ZERO);
+        self.slab.get_mut(Slab::index(join)).waits = 1;
+        Moment::step(join)
+    }
+
+    /// A moment that is open is when `done` is.
+    pub fn settle(&mut self, open: Moment, done: Moment) {
+        let join = StepId::of_token(open.0).expect("it was opened");
+        let index = Slab::index(join);
+        match (self.known(done), StepId::of_token(done.0)) {
+            (Some(at), _) => {
+                let step = self.slab.get_mut(index);
+                step.at = step.at.max(at);
+            }
+            (None, Some(step)) => self.slab.follow(step, join),
+            (None, None) => unreachable!("a time is known"),
+        }
+        let step = self.slab.get_mut(index);
+        step.waits -= 1;
+        if step.waits == 0 {
+            let at = step.at;
+            if at <= self.now {
+                self.end(index, at);
+                self.run_ready();
+            } else {
+                self.queue_up(at, index);
             }
         }
     }
@@ -394,7 +434,7 @@ impl Steps {
                 }
                 self.run_ready();
             }
-            if self.has_cleaned {
+            if self.must_stop {
                 return false;
             }
         }
@@ -414,7 +454,7 @@ impl Steps {
         let join = match (self.known(moment), StepId::of_token(moment.0)) {
             (Some(at), _) if at <= self.now => {
                 self.noticed.push_back((notice, at));
-                self.has_cleaned |= matches!(notice, Notice::Cleaned(_));
+                self.must_stop |= matches!(notice, Notice::Cleaned(_) | Notice::Committed);
                 return;
             }
             (Some(at), _) => {
@@ -431,7 +471,7 @@ impl Steps {
 
     /// What the engine is to be told of.
     pub fn take_noticed(&mut self) -> Option<(Notice, SimTime)> {
-        self.has_cleaned = false;
+        self.must_stop = false;
         self.noticed.pop_front()
     }
 
@@ -550,7 +590,7 @@ impl Steps {
         }
         if let Some(notice) = step.notice {
             self.noticed.push_back((notice, at));
-            self.has_cleaned |= matches!(notice, Notice::Cleaned(_));
+            self.must_stop |= matches!(notice, Notice::Cleaned(_) | Notice::Committed);
         }
         while let Some(follower) = self.slab.next_follower(index) {
             let waiting = self.slab.get_mut(follower);

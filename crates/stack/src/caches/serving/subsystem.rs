@@ -24,6 +24,8 @@ pub struct CachedFiles {
     pub(super) watching: Watching,
     pub(super) unit: u64,
     pub(super) bounce: Vec<u8>,
+    /// What is being written survives a loss of power before it is answered.
+    pub(super) is_durable: bool,
     pub(super) live: Arc<Live>,
     pub(super) settings: Settings,
 }
@@ -150,8 +152,13 @@ impl CachedFiles {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
-        let done = self.cache.submit(id as u16, command, payload, at);
-        if command.op == Op::Flush && done.is_ok() {
+        let is_durable = self.is_durable && command.op != Op::Read;
+        let done = if is_durable {
+            self.cache.submit_durable(id as u16, command, payload, at)
+        } else {
+            self.cache.submit(id as u16, command, payload, at)
+        };
+        if (is_durable || command.op == Op::Flush) && done.is_ok() {
             self.watching.renew(&mut self.served, at);
         }
         done.map_err(|error| refusal(command.extent, error))
@@ -235,6 +242,19 @@ impl Subsystem for CachedFiles {
             return self.odd(id, command, payload, at);
         }
         self.cache_submit(id, command, payload, at)
+    }
+
+    fn submit_durable(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        self.is_durable = true;
+        let done = self.submit(namespace, command, payload, at);
+        self.is_durable = false;
+        done
     }
 
     nandscape_core::pass_on_time!(cache);
