@@ -18,6 +18,7 @@
 
 mod batch;
 mod cleaner;
+mod commit;
 mod counting;
 mod degrade;
 mod error;

@@ -2,6 +2,7 @@
 
 use super::hole::Hole;
 use super::side::Side;
+use super::unflushed::Unflushed;
 use super::{BoxedStore, Cache, CacheError};
 use crate::admission::Bypass;
 use crate::counters::Counters;
@@ -125,6 +126,7 @@ impl<E: Eviction> Cache<E> {
         self.slots.release(volume);
         let place = &mut self.volumes[usize::from(volume)];
         (place.is_attached, place.quota, place.capacity) = (false, None, 0);
+        place.unflushed = Unflushed::new();
         self.infos[usize::from(volume)].capacity_bytes = 0;
         let hole = Hole { bytes: 0, keeps_bytes: self.keeps_bytes };
         let side = std::mem::replace(self.steps.side_mut(volume + 1), Side::new(Box::new(hole)));

@@ -78,9 +78,8 @@ const MISSES: &str = "SSD and disk mixed by the share of misses: the hash spread
      decides how many miss, is unknown (its status shows 3.7 % hits)";
 const SOFTWARE: &str = "the design allows what the SSD gives; the article's figure is below that, for its driver and kernel of 2006 or for writes of dirty \
      blocks to the disk: its file is unknown";
-const SLOTS: &str = "a write that makes a clean block dirty is answered when its record is on the SSD too, as the design says, and that waits for a flush of \
-     the disk where blocks of the same commit were cleaned, as the original did not; the article's rate, that of the SSD itself, is met where blocks are \
-     dirty already";
+const SLOTS: &str = "a write that makes a clean block dirty is answered when its record is on the SSD too, as the design says; records of requests that come \
+     together are one write, and nothing is flushed for them, as in the original";
 const MEMORY: &str = "a read is a copy from memory: the article's path through the device mapper costs twice that of the RAM disk itself, and costs of \
      processors are not modelled";
 const DISK_WRITES: &str = "writes go to the disk and equal those of the disk alone under the same load ('none'); the model's disk sorts writes in its \
