@@ -113,7 +113,7 @@ impl<E: Eviction> Cache<E> {
         let is_uncommitted =
             !self.is_in_place && pending.parts.iter().any(|part| !self.committed.has(part.slot));
         // All of them are noted when the write is made.
-        let is_full = self.metadata.noted() + pending.parts.len() as u32 > self.metadata.room();
+        let is_full = self.metadata.noted().saturating_add(pending.parts.len() as u32) > self.metadata.room();
         if (is_uncommitted || is_full)
             && let Err(error) = self.commit()
         {

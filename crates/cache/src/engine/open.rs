@@ -2,7 +2,7 @@
 
 use super::hole::Hole;
 use super::regions::Regions;
-use super::steps::{FAST, Moment};
+use super::steps::{FAST, Gather, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
 use crate::eviction::Eviction;
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
@@ -150,11 +150,16 @@ impl<E: Eviction> Cache<E> {
             return Err(error);
         }
         self.commit()?;
+        let mut before = Gather::default();
+        self.steps.gather(&mut before, self.last_commit);
         for volume in 0..self.volumes.len() as u16 {
-            self.flush_disk(volume)?;
+            // What relied on it is clean in what is written next.
+            let flushed = self.flush_disk(volume)?;
+            self.steps.gather(&mut before, flushed);
         }
-        let before = self.flush_fast(Moment::PAST)?;
-        let before = self.steps.join(before, self.last_commit);
+        let flushed = self.flush_fast(Moment::PAST)?;
+        self.steps.gather(&mut before, flushed);
+        let before = self.steps.close(&mut before);
         self.steps.drain();
         let mut writes = Vec::new();
         if self.failures.bypassed.is_none() {

@@ -199,7 +199,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn free(&mut self, slot: u32, discard: bool) {
+    pub(super) fn free(&mut self, slot: u32, discard: bool) {
         if discard && self.defers_reuse {
             // No committed entry speaks of it. It only spares the fast store work later, so nothing depends on it.
             let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, Moment::PAST);

@@ -407,9 +407,9 @@ impl<E: Eviction> Cache<E> {
                     unflushed.before.0.iter_mut().zip(now.0.iter()).for_each(|(word, more)| *word |= more);
                 }
                 unflushed.has_absent = false;
-                self.settle_late(volume);
             }
         }
+        self.settle_late(volume);
         Ok(flushed)
     }
 
@@ -419,7 +419,10 @@ impl<E: Eviction> Cache<E> {
             return;
         }
         let settled = self.late.slots.iter().map(|(slot, _)| slot as u32);
-        let settled: Vec<u32> = settled.filter(|slot| self.slots.key(*slot).volume() == volume).collect();
+        // What the next commit has no room for stays as it is.
+        let room = self.metadata.room().saturating_sub(self.metadata.noted());
+        let settled: Vec<u32> =
+            settled.filter(|slot| self.slots.key(*slot).volume() == volume).take(room as usize).collect();
         for slot in settled {
             let entry = self.slots.entry(slot);
             let old = self.late.recorded(slot, entry);
