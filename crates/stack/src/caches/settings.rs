@@ -2,6 +2,7 @@
 
 use super::CacheFileError;
 use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::presets::Flushing;
 use nandscape_core::ParamError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,9 +77,11 @@ impl Settings {
     ///
     /// Files lose what was not flushed; so here a published design flushes as nandscape's own does, unless it was asked to do as it did.
     pub fn design(&self) -> Result<Design, ParamError> {
-        let mut typed = self.design.clone();
-        typed.entry("flushing".to_owned()).or_insert_with(|| "both".to_owned());
-        Design::parse("cache.", &typed)
+        let mut design = Design::parse("cache.", &self.design)?;
+        if !self.design.contains_key("flushing") {
+            design.flushing = Flushing::Both;
+        }
+        Ok(design)
     }
 
     /// The number of the volume of that name.
@@ -107,7 +110,6 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_cache::presets::Flushing;
 
     #[test]
     fn settings_come_back_as_they_were_written_and_a_plain_design_is_understood() {
