@@ -38,6 +38,7 @@ impl<E: Eviction> Cache<E> {
         let marks = [&self.committed, &self.left, &self.pinned];
         let waiting =
             self.limbo.capacity() * size_of::<(u32, bool)>() + self.fresh.capacity() * size_of::<u32>();
+        let waiting = waiting + (self.late.memory_bytes() + self.filling.memory_bytes()) as usize;
         Memory {
             index: self.index.memory_bytes(),
             slots: Slots::memory_bytes(&self.slots),
