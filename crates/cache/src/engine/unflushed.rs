@@ -21,6 +21,11 @@ use crate::presets::Flushing;
 const RUN: u32 = 4;
 const WORDS: usize = 64;
 
+/// One slot in so many may wait for a flush of its disk, since each takes 32 bytes of memory, and 100 in the commit after the flush.
+const LATE_SHARE: u32 = 256;
+/// In small caches as many may wait in any case, up to an eighth of all.
+const LATE_LEAST: u32 = 256;
+
 /// Parts of a disk, by hash.
 #[derive(Clone, Debug)]
 struct Parts(Box<[u64; WORDS]>);
@@ -118,7 +123,8 @@ impl Late {
     /// For so many slots.
     pub(super) fn new(slots: u32, metadata: &dyn Metadata) -> Self {
         // A commit must have room for all that a flush settles.
-        let most = (slots / 8).min(metadata.room() / 2).max(1) as usize;
+        let most =
+            (slots / LATE_SHARE).max((slots / 8).min(LATE_LEAST)).min(metadata.room() / 2).max(1) as usize;
         Self { slots: KeyMap::new(3), most, is_kept: metadata.outlives_cut() }
     }
 
