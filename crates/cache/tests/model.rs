@@ -17,7 +17,7 @@ use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::{BlockNamespace, NamespaceStore};
 use nandscape_testkit::conformance::{Device, Shape, device};
 use nandscape_testkit::subsystem::{Seen, Trial, run};
-use rig::{design, store, typed};
+use rig::{QUICK, design, store, typed};
 
 const VOLUME: u64 = 640 << 10;
 
@@ -120,18 +120,9 @@ fn every_design_holds_what_was_written_while_its_mode_changes() {
 
 #[test]
 fn every_cleaning_policy_with_every_metadata_and_block() {
-    let quick: &[(&str, &[(&str, &str)])] = &[
-        ("none", &[]),
-        ("pi-rate", &[("rate_update", "10ms"), ("rate_min", "64KiB")]),
-        ("watermarks", &[("clean_high", "30%"), ("clean_low", "10%"), ("clean_max_age", "5s")]),
-        ("set-threshold", &[("clean_threshold", "10%")]),
-        ("idle-age", &[("fallow_delay", "100ms"), ("fallow_speed", "50")]),
-        ("smq", &[("smq_idle", "10ms")]),
-        ("alru", &[("alru_wake", "10ms"), ("alru_stale", "1s"), ("alru_activity", "10ms")]),
-    ];
-    assert_eq!(quick.len(), CLEANINGS.len(), "every policy is tried");
+    assert_eq!(QUICK.len(), CLEANINGS.len(), "every policy is tried");
     let mut cleaned = 0;
-    for (number, (name, params)) in quick.iter().enumerate() {
+    for (number, (name, params)) in QUICK.iter().enumerate() {
         for (place, (metadata, block)) in
             [("journal", "4k"), ("slots", "4k"), ("journal", "16k"), ("slots", "8k")].into_iter().enumerate()
         {

@@ -131,7 +131,7 @@ pub enum ParamError {
 }
 
 /// `; did you mean 'x'?`, where one of the names (separated by commas) is near to what was typed.
-fn suggestion(typed: &str, known: &str) -> String {
+pub fn suggestion(typed: &str, known: &str) -> String {
     let near = nearest(typed, known.split(", ")).map(|name| format!("; did you mean '{name}'?"));
     near.unwrap_or_default()
 }
@@ -139,36 +139,18 @@ fn suggestion(typed: &str, known: &str) -> String {
 /// The name that is nearest to what was typed: at most a third of its letters are wrong, missing, too many or swapped with their neighbour, or it only goes on, as `evict` for `eviction`.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
-    let typed = plain(typed);
+    // Nothing known is as long as what is cut.
+    let typed = plain(&typed.chars().take(64).collect::<String>());
     let distances = names.into_iter().map(|name| {
         let full = plain(name);
         let is_begun = typed.len() >= 3 && full.starts_with(&typed);
-        (if is_begun { 1 } else { distance(&typed, &full) }, name)
+        (if is_begun { 1 } else { strsim::osa_distance(&typed, &full) }, name)
     });
     let most = typed.chars().count().div_ceil(3).min(3);
     distances
         .filter(|(distance, name)| *distance <= most && *distance < name.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
-}
-
-/// Letters to put in, take out, replace or swap with their neighbour, to make one text of another.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 /// A checked set of parameters: every key is known, every value in range, defaults filled in.

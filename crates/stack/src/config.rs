@@ -344,8 +344,7 @@ impl StackConfig {
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
             const KNOWN: &str = "cache, device, device.timing, disk, ftl, fs, host, journal, sets, namespaces, directives, faults, workload";
-            let near = registry::nearest(key, KNOWN.split(", "));
-            let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+            let near = registry::suggestion(key, KNOWN);
             let message = format!("unknown table; known: {KNOWN}{near}");
             return Err(ConfigError::Shape { key: key.clone(), message });
         }

@@ -102,8 +102,8 @@ impl<E: Eviction> Cache<E> {
         let limit = self.limit(self.slots.key(slot));
         let span = (u16::MAX << dirty.trailing_zeros()) & (u16::MAX >> dirty.leading_zeros());
         let set = if span & !self.slots.valid(slot) == 0 { span } else { dirty };
-        let (start, end, _) = self.shape.run(set, limit)?;
-        let mask = set & !self.shape.run(set, limit)?.2;
+        let (start, end, others) = self.shape.run(set, limit)?;
+        let mask = set & !others;
         Some((Part { slot, start, end, mask }, dirty & !mask))
     }
 

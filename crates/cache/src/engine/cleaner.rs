@@ -156,7 +156,7 @@ impl<E: Eviction> Cache<E> {
         let members: Vec<Member> = members.collect();
         let has = |needs| members.iter().any(|member: &Member| member.needs == needs);
         let (count, now) = (self.slots.count(), self.steps.now());
-        let ways = count / self.policies.len() as u32;
+        let ways = self.ways();
         let index = |has_ages| DirtyIndex::new(count, ways, has_ages);
         let mut cleaner = Cleaner {
             dirty: index(has(Needs::SinceDirty)),

@@ -238,8 +238,8 @@ impl Meter {
                 of.disk_writes += 1;
                 of.disk_write_bytes += bytes;
             }
-            Op::Flush => of.disk_flushes += 1,
-            Op::Trim | Op::WriteZeroes => {}
+            // Flushes are counted where they are made (`Side::flushes`).
+            Op::Trim | Op::WriteZeroes | Op::Flush => {}
         }
     }
 

@@ -210,15 +210,8 @@ impl<E: Eviction> Cache<E> {
         used.sort_unstable_by_key(|slot| self.slots.key(*slot));
         for slot in used {
             self.salvage(slot, is_readable, Moment::PAST);
-            let key = self.slots.key(slot);
-            self.meter.of(key.volume()).error_invalidates += 1;
-            self.volumes[usize::from(key.volume())].held -= 1;
-            if self.slots.dirty_bits(slot) != 0
-                && let Some(cleaner) = &mut self.cleaner
-            {
-                cleaner.remove(key, slot);
-            }
-            self.index.remove(key, &self.slots);
+            self.meter.of(self.slots.key(slot).volume()).error_invalidates += 1;
+            self.take_out(slot);
             let (policy, local) = self.policy(slot);
             policy.remove(local);
             self.slots.give(slot);
@@ -226,12 +219,11 @@ impl<E: Eviction> Cache<E> {
         for (slot, _) in std::mem::take(&mut self.limbo) {
             self.give(slot);
         }
-        let count = self.slots.count();
         self.fresh.clear();
         self.late.forget();
         self.filling = KeyMap::new(3);
         for bits in [&mut self.committed, &mut self.pinned, &mut self.left] {
-            *bits = Bits::new(count);
+            bits.clear_all();
         }
         self.steps.pass_over_fast();
         self.settled.clear();

@@ -2,14 +2,18 @@
 
 use super::Cache;
 use crate::admission::Bypass;
+use crate::counters::{Counters, Gauges};
 use crate::eviction::Eviction;
 use nandscape_core::{BypassCount, CacheReport};
 
 impl<E: Eviction> Cache<E> {
-    /// The counters by name, how the cache stands, and what went to either side, over all volumes. Looks at every slot.
+    /// The counters by name, how the cache stands, and what went to either side, over all volumes.
     pub fn report(&self) -> CacheReport {
-        let total = self.counters().total();
-        let gauges = self.gauges();
+        self.report_of(&self.gauges(), &self.counters().total())
+    }
+
+    /// The same, of gauges and counters that have just been looked at.
+    pub fn report_of(&self, gauges: &Gauges, total: &Counters) -> CacheReport {
         let bypass = Bypass::ALL.iter().filter_map(|why| {
             let (index, bypass) = (why.index(), &total.bypass);
             let count = BypassCount {

@@ -153,9 +153,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Undoes [`Cache::settle`] of a block of which nothing came.
     pub(super) fn unsettle(&mut self, slot: u32) {
-        let key = self.slots.key(slot);
-        self.index.remove(key, &self.slots);
-        self.volumes[usize::from(key.volume())].held -= 1;
+        self.take_out(slot);
         let (policy, local) = self.policy(slot);
         policy.remove(local);
         self.slots.give(slot);
@@ -163,6 +161,12 @@ impl<E: Eviction> Cache<E> {
 
     /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to anybody.
     fn vacate(&mut self, slot: u32, discard: bool) {
+        self.take_out(slot);
+        self.leave(slot, discard, false);
+    }
+
+    /// A slot's block is no longer found, counted or cleaned. What the slot's record says stays.
+    pub(super) fn take_out(&mut self, slot: u32) {
         let old = self.slots.entry(slot);
         self.index.remove(old.key, &self.slots);
         self.volumes[usize::from(old.key.volume())].held -= 1;
@@ -171,7 +175,6 @@ impl<E: Eviction> Cache<E> {
         {
             cleaner.remove(old.key, slot);
         }
-        self.leave(slot, discard, false);
     }
 
     /// `moves`: the block has gone to another slot.

@@ -26,6 +26,10 @@ impl Bits {
         self.0[index as usize / 64] &= !(1 << (index % 64));
     }
 
+    pub(super) fn clear_all(&mut self) {
+        self.0.fill(0);
+    }
+
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.0.len() * size_of::<u64>()) as u64
     }
@@ -47,6 +51,7 @@ pub(super) struct Slots {
     ways: u32,
     used: u32,
     dirty: u32,
+    dirty_subs: u64,
 }
 
 impl Slots {
@@ -63,6 +68,7 @@ impl Slots {
             ways,
             used: 0,
             dirty: 0,
+            dirty_subs: 0,
         };
         slots.list_free(&Bits::new(sets * ways));
         slots
@@ -78,6 +84,11 @@ impl Slots {
 
     pub(super) const fn dirty(&self) -> u32 {
         self.dirty
+    }
+
+    /// Dirty sub-blocks of all slots.
+    pub(super) const fn dirty_subs(&self) -> u64 {
+        self.dirty_subs
     }
 
     pub(super) const fn set_of(&self, slot: u32) -> u32 {
@@ -165,6 +176,8 @@ impl Slots {
         let before = self.dirty_bits(slot);
         self.dirty += u32::from(dirty != 0);
         self.dirty -= u32::from(before != 0);
+        self.dirty_subs += u64::from(dirty.count_ones());
+        self.dirty_subs -= u64::from(before.count_ones());
         if self.record_bytes == NARROW {
             debug_assert!(valid < 256, "{valid:#x} has more sub-blocks than there are");
             self.put(slot, KEY_BYTES, &[valid as u8, dirty as u8]);

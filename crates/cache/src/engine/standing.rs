@@ -21,18 +21,16 @@ impl<E: Eviction> Cache<E> {
         counters
     }
 
-    /// How the cache stands. Looks at every slot.
+    /// How the cache stands.
     pub fn gauges(&self) -> Gauges {
         let block = u64::from(self.shape.block_bytes());
         let sub = u64::from(self.shape.sub_bytes());
-        let bits: u64 =
-            (0..self.slots.count()).map(|slot| u64::from(self.slots.dirty_bits(slot).count_ones())).sum();
         let before_data = self.data_at;
         Gauges {
             slots: self.slots.count().into(),
             used: self.used().into(),
             dirty: self.dirty().into(),
-            dirty_bytes: (bits * sub).min(u64::from(self.dirty()) * block),
+            dirty_bytes: (self.slots.dirty_subs() * sub).min(u64::from(self.dirty()) * block),
             queued: self.steps.under_way() as u64,
             favoured: self.policies.iter().map(|policy| u64::from(policy.favoured())).sum(),
             memory_bytes: self.memory().total(),

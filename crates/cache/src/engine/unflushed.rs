@@ -406,12 +406,12 @@ impl<E: Eviction> Cache<E> {
                 unflushed.host_flushed = flushed;
             }
             if self.late.is_kept {
-                let now = std::mem::replace(&mut unflushed.now, Parts::none());
+                let (now, before) = (&mut unflushed.now.0, &mut unflushed.before.0);
                 if is_before_past {
-                    unflushed.before = now;
-                } else {
-                    unflushed.before.0.iter_mut().zip(now.0.iter()).for_each(|(word, more)| *word |= more);
+                    before.fill(0);
                 }
+                before.iter_mut().zip(now.iter()).for_each(|(word, more)| *word |= more);
+                now.fill(0);
                 unflushed.has_absent = false;
             }
         }

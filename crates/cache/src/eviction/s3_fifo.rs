@@ -31,31 +31,34 @@ struct State {
 /// More hits than these make no difference.
 const HITS_MAX: u8 = 3;
 
+/// Parameters of S3-FIFO, in whatever way its queues are kept.
+pub(super) const PARAMS: &[Param] = &[
+    Param {
+        name: "small",
+        summary: "share of the slots for the small queue",
+        kind: ParamKind::Share,
+        default: "10%",
+    },
+    Param {
+        name: "ghost",
+        summary: "names remembered, as a share of the slots",
+        kind: ParamKind::Share,
+        default: "90%",
+    },
+    Param {
+        name: "promote",
+        summary: "hits in the small queue that lead to the main queue",
+        kind: ParamKind::Int { min: 1, max: 3 },
+        default: "2",
+    },
+];
+
 impl Build for S3Fifo {
     const INFO: Info = Info {
         name: "s3-fifo",
         summary: "a small queue that filters, a main queue with second chances, and names of what was filtered out",
         source: "Yang et al., SOSP '23; defaults as in libCacheSim",
-        params: &[
-            Param {
-                name: "small",
-                summary: "share of the slots for the small queue",
-                kind: ParamKind::Share,
-                default: "10%",
-            },
-            Param {
-                name: "ghost",
-                summary: "names remembered, as a share of the slots",
-                kind: ParamKind::Share,
-                default: "90%",
-            },
-            Param {
-                name: "promote",
-                summary: "hits in the small queue that lead to the main queue",
-                kind: ParamKind::Int { min: 1, max: 3 },
-                default: "2",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {

@@ -1,9 +1,9 @@
 //! Small queue, main queue and names in two bytes a slot.
 
 use super::names::Names;
-use super::{Build, Eviction, part};
+use super::{Build, Eviction, part, s3_fifo};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params};
 
 /// S3-FIFO without queues. Four bits for each slot say in which queue its block is and how long it stays there; a hand for each queue goes round over the slots, takes one
 /// from what is left of the stay of each block of its queue that it meets, and lets go the first that has nothing left. So a block that nobody asks for stays for the time
@@ -37,26 +37,7 @@ impl Build for S3FifoCompact {
         name: "s3-fifo-compact",
         summary: "s3-fifo in 2 bytes a slot: its queues are hands that go over the slots, its names fingerprints",
         source: "Yang et al., SOSP '23, in the manner of Corbato's clock, 1968",
-        params: &[
-            Param {
-                name: "small",
-                summary: "share of the slots for the small queue",
-                kind: ParamKind::Share,
-                default: "10%",
-            },
-            Param {
-                name: "ghost",
-                summary: "names remembered, as a share of the slots",
-                kind: ParamKind::Share,
-                default: "90%",
-            },
-            Param {
-                name: "promote",
-                summary: "hits in the small queue that lead to the main queue",
-                kind: ParamKind::Int { min: 1, max: 3 },
-                default: "2",
-            },
-        ],
+        params: s3_fifo::PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {

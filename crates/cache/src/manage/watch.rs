@@ -148,16 +148,13 @@ pub(super) fn begin(
         return Ok(());
     }
     let (number, mut records) = newest(fast, superblock)?;
-    let live = Live::look(disk, volume, session);
-    let of_writes = |writes: &[Lost]| {
-        writes
-            .iter()
-            .fold(0, |bits, range| bits | touched(&live.places, Extent::new(range.offset, range.len)))
-    };
-    let record = Live { written: live.written | of_writes(writes), ..live.clone() }.record();
+    let mut live = Live::look(disk, volume, session);
+    for range in writes {
+        live.written |= touched(&live.places, Extent::new(range.offset, range.len));
+    }
     // Volumes that are gone need none.
     records.retain(|old| old.volume != volume.id && superblock.volumes.iter().any(|v| v.id == old.volume));
-    records.push(record);
+    records.push(live.record());
     let write = write(superblock.tag(), superblock.watch, number + 1, &records);
     fast.write(write.offset, &write.bytes)
 }

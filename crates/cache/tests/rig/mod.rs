@@ -11,6 +11,17 @@ use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
 use std::collections::BTreeMap;
 
+/// Every cleaning policy, with parameters by which it does something in a short run.
+pub const QUICK: &[(&str, &[(&str, &str)])] = &[
+    ("none", &[]),
+    ("pi-rate", &[("rate_update", "10ms"), ("rate_min", "64KiB")]),
+    ("watermarks", &[("clean_high", "30%"), ("clean_low", "10%"), ("clean_max_age", "5s")]),
+    ("set-threshold", &[("clean_threshold", "10%")]),
+    ("idle-age", &[("fallow_delay", "100ms"), ("fallow_speed", "50")]),
+    ("smq", &[("smq_idle", "10ms")]),
+    ("alru", &[("alru_wake", "10ms"), ("alru_stale", "1s"), ("alru_activity", "10ms")]),
+];
+
 pub fn typed(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }

@@ -11,6 +11,7 @@ use crate::error::JobError;
 use crate::job::Job;
 use crate::sections::Entry;
 use crate::values::{Expected, KbBase};
+use nandscape_core::registry::nearest;
 
 /// What an option sets beside the job itself.
 #[derive(Clone, Debug, Default)]
@@ -148,30 +149,13 @@ pub(crate) fn apply(
     }
 }
 
-/// The known option with the fewest edits, if there are few.
+/// The known option that is nearest to a key, if one is near.
 fn hint(key: &str) -> String {
     let names = all().flat_map(|option| std::iter::once(&option.name).chain(option.aliases));
-    let best = names.map(|name| (distance(key, name), *name)).min();
-    match best {
-        Some((edits, name)) if edits <= 2 && edits < key.len() => format!("; did you mean '{name}'?"),
-        _ => "; see docs/jobs.md for those that are known".to_owned(),
+    match nearest(key, names.copied()) {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None => "; see docs/jobs.md for those that are known".to_owned(),
     }
-}
-
-/// Levenshtein distance; long keys are cut, since nothing known is as long.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

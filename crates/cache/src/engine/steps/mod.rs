@@ -408,8 +408,8 @@ impl Steps {
         }
     }
 
-    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves. `false` if it stopped before, since cleaning has ended and the
-    /// engine may want to begin something.
+    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves. `false` if it stopped before, since cleaning or a commit has
+    /// ended and the engine may want to begin something.
     #[cold]
     pub fn run(&mut self, until: SimTime, is_inclusive: bool) -> bool {
         loop {

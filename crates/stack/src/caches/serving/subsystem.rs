@@ -41,12 +41,12 @@ impl CachedFiles {
     }
 
     /// How the cache stands.
-    fn look(&self, report: &CacheReport) -> Seen {
+    fn look(&self) -> Seen {
         let health = self.cache.health();
-        let volume = |(volume, disk): (&Served, &HostCounts)| SeenVolume {
+        let volume = |volume: &Served| SeenVolume {
             blocks: self.cache.held(volume.id).into(),
             dirty_blocks: self.cache.dirty_of(volume.id).into(),
-            disk: *disk,
+            disk: self.cache.disk_counts(volume.id),
         };
         let name_of = |id: u16| self.served.iter().find(|volume| volume.id == id).map(|v| v.name.clone());
         let lost = self.cache.lost().map(|(id, extent)| LostRange {
@@ -64,14 +64,8 @@ impl CachedFiles {
             },
             trouble: trouble(&health, &name_of),
             lost: lost.collect(),
-            volumes: self.served.iter().zip(&report.disks).map(volume).collect(),
+            volumes: self.served.iter().map(volume).collect(),
         }
-    }
-
-    /// What the engine counts; of the disks those that are there.
-    fn report(&self) -> CacheReport {
-        let disks = self.served.iter().map(|volume| self.cache.disk_counts(volume.id)).collect();
-        CacheReport { disks, ..self.cache.report() }
     }
 
     /// The whole sectors around an extent.
@@ -316,8 +310,11 @@ impl Subsystem for CachedFiles {
 
     /// [`super::Handle::stat`] then knows how the cache stands.
     fn cache(&self) -> Option<CacheReport> {
-        let report = self.report();
-        self.live.get().seen = Some(self.look(&report));
+        let seen = self.look();
+        // Of the disks those that are there.
+        let disks = seen.volumes.iter().map(|volume| volume.disk).collect();
+        let report = CacheReport { disks, ..self.cache.report_of(&seen.gauges, &seen.counters) };
+        self.live.get().seen = Some(seen);
         Some(report)
     }
 
