@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ sys.dont_write_bytecode = True
 sys.path[1:1] = [str(HERE.parent / "fuse"), str(HERE.parent / "nbd")]
 import client  # noqa: E402
 import harness  # noqa: E402
+import openmetrics  # noqa: E402
 from harness import check  # noqa: E402
 
 PATIENCE = 60.0
@@ -104,9 +104,7 @@ class Server:
 
     def metrics_url(self):
         """Where it gives its statistics over HTTP."""
-        found = re.search(r"http://\S+/metrics", self.messages())
-        check(found is not None, f"no address of statistics in {self.messages()}")
-        return found[0]
+        return openmetrics.url(self.messages())
 
     def ended(self, status):
         """Waits for its end, which must be with this status."""
