@@ -151,8 +151,8 @@ pub trait Namespace {
     fn page_bytes(&self) -> u32;
 
     /// See [`crate::Ftl::prepare`].
-    fn prepare(&self, extent: Extent) {
-        let _ = extent;
+    fn prepare(&self, op: Op, extent: Extent) {
+        let _ = (op, extent);
     }
 
     /// Executes a command issued at `at`. The token completes when the host may be answered.

@@ -11,6 +11,7 @@ use crate::addr::Extent;
 use crate::device::{Completion, Token};
 use crate::ftl::Allocation;
 use crate::namespace::{Command, HostCounts, Payload};
+use crate::record::Op;
 use crate::subsystem::Subsystem;
 use crate::time::SimTime;
 
@@ -79,6 +80,11 @@ pub trait Store {
 
     /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].
     fn stores_bytes(&self) -> bool;
+
+    /// A command on this extent will come soon: what it will need may come nearer in the meantime. Nothing else changes.
+    fn prepare(&self, op: Op, extent: Extent) {
+        let _ = (op, extent);
+    }
 
     /// Does to the bytes what a command asks for, and counts it. It takes no time before [`Store::start`].
     ///

@@ -39,8 +39,8 @@ pub trait Subsystem {
     fn sets(&self) -> u16;
 
     /// See [`crate::Ftl::prepare`].
-    fn prepare(&self, namespace: u32, extent: Extent) {
-        let _ = (namespace, extent);
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        let _ = (namespace, op, extent);
     }
 
     /// Executes a command on a namespace, offsets counted from its first byte. The token completes when the host may be answered.
@@ -213,8 +213,8 @@ impl Subsystem for Single {
         u16::from(self.namespace.device().is_some())
     }
 
-    fn prepare(&self, _: u32, extent: Extent) {
-        self.namespace.prepare(extent);
+    fn prepare(&self, _: u32, op: Op, extent: Extent) {
+        self.namespace.prepare(op, extent);
     }
 
     fn submit(

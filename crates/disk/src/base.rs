@@ -32,6 +32,13 @@ impl Base {
         }
     }
 
+    /// What will be read comes nearer.
+    pub fn prepare(&self, op: Op, extent: Extent) {
+        if op == Op::Read {
+            self.contents.prefetch(extent.offset);
+        }
+    }
+
     /// Counts a command, checks it, and does to the bytes what it asks for.
     pub fn take(&mut self, command: Command, payload: Payload<'_>) -> Result<(), StoreError> {
         self.counts.count(command, self.block_bytes);

@@ -1,6 +1,7 @@
 //! Bytes in memory, in pages that come into being when they are first written.
 
 use nandscape_core::{Allocation, Extent};
+use nandscape_memory::{Arena, Chunk as Room, copy_past_caches, prefetch_bytes};
 
 /// Bytes of a page of memory.
 pub const PAGE_BYTES: u32 = 4096;
@@ -8,6 +9,10 @@ pub const PAGE_BYTES: u32 = 4096;
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Pages of a chunk: one word of the bitmap each.
 const CHUNK_PAGES: u64 = 64;
+/// Pages that became free are kept for the next ones up to this many bytes.
+const SPARE_BYTES: usize = 64 << 20;
+/// Bytes of a page that are loaded ahead.
+const PREFETCH_BYTES: usize = 1 << 10;
 
 /// What a store in memory remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +25,11 @@ pub enum Keep {
     Bytes,
 }
 
-/// A chunk of pages. `pages` is empty where no bytes are kept.
+/// A chunk of pages: which are there, and where their bytes are. `rooms` is empty where no bytes are kept.
 #[derive(Debug, Default)]
 struct Chunk {
     present: u64,
-    pages: Vec<Option<Box<[u8; PAGE as usize]>>>,
+    rooms: Vec<Room>,
 }
 
 /// What is stored, by pages. A page that is not there reads as zeroes.
@@ -32,6 +37,7 @@ struct Chunk {
 pub(crate) struct Contents {
     keep: Keep,
     chunks: Vec<Option<Box<Chunk>>>,
+    arena: Arena,
     /// Pages there are now.
     pub pages: u64,
     /// Pages that came into being since the beginning.
@@ -41,7 +47,9 @@ pub(crate) struct Contents {
 impl Contents {
     pub fn new(capacity_bytes: u64, keep: Keep) -> Self {
         let chunks = if keep == Keep::Nothing { 0 } else { capacity_bytes.div_ceil(PAGE * CHUNK_PAGES) };
-        let mut this = Self { keep, chunks: Vec::new(), pages: 0, allocations: 0 };
+        let pages = usize::try_from(capacity_bytes.div_ceil(PAGE)).unwrap_or(usize::MAX);
+        let arena = Arena::new(PAGE as usize, pages, SPARE_BYTES);
+        let mut this = Self { keep, chunks: Vec::new(), arena, pages: 0, allocations: 0 };
         this.chunks.resize_with(usize::try_from(chunks).expect("a table of the chunks fits memory"), || None);
         this
     }
@@ -57,9 +65,9 @@ impl Contents {
         }
         for (page, within, done) in pieces(extent) {
             let len = within.len();
-            if let Some(bytes) = self.page_mut(page) {
+            if let Some(bytes) = self.page_mut(page, len < PAGE as usize) {
                 match data {
-                    Some(data) => bytes[within].copy_from_slice(&data[done..done + len]),
+                    Some(data) => copy_past_caches(&mut bytes[within], &data[done..done + len]),
                     None => bytes[within].fill(0),
                 }
             }
@@ -87,7 +95,7 @@ impl Contents {
             }
             if within.len() as u64 == PAGE {
                 self.free(page);
-            } else if let Some(bytes) = self.page_mut(page) {
+            } else if let Some(bytes) = self.page_mut(page, true) {
                 bytes[within].fill(0);
             }
         }
@@ -96,6 +104,7 @@ impl Contents {
     /// Frees everything; gives the pages that were there.
     pub fn clear(&mut self) -> u64 {
         self.chunks.fill_with(|| None);
+        self.arena.clear();
         std::mem::take(&mut self.pages)
     }
 
@@ -125,16 +134,29 @@ impl Contents {
         self.chunks[chunk].as_ref().is_some_and(|chunk| chunk.present >> within & 1 == 1)
     }
 
-    fn page(&self, page: u64) -> Option<&[u8; PAGE as usize]> {
+    fn room(&self, page: u64) -> Option<Room> {
         let (chunk, within) = split(page);
-        self.chunks.get(chunk)?.as_ref()?.pages.get(within)?.as_deref()
+        let room = *self.chunks.get(chunk)?.as_ref()?.rooms.get(within)?;
+        (room != Room::NONE).then_some(room)
     }
 
-    /// Makes the page if it is not there. `None` where no bytes are kept.
-    fn page_mut(&mut self, page: u64) -> Option<&mut [u8; PAGE as usize]> {
+    fn page(&self, page: u64) -> Option<&[u8]> {
+        self.room(page).map(|room| self.arena.bytes(room))
+    }
+
+    /// The page of a byte will be read or written soon.
+    pub fn prefetch(&self, offset: u64) {
+        if let Some(bytes) = self.page(offset / PAGE) {
+            prefetch_bytes(&bytes[..PREFETCH_BYTES]);
+        }
+    }
+
+    /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes are kept.
+    fn page_mut(&mut self, page: u64, zeroed: bool) -> Option<&mut [u8]> {
         let (at, within) = split(page);
         let chunk = self.chunks[at].get_or_insert_default();
-        if chunk.present >> within & 1 == 0 {
+        let is_new = chunk.present >> within & 1 == 0;
+        if is_new {
             chunk.present |= 1 << within;
             self.pages += 1;
             self.allocations += 1;
@@ -142,18 +164,26 @@ impl Contents {
         if self.keep != Keep::Bytes {
             return None;
         }
-        if chunk.pages.is_empty() {
-            chunk.pages.resize_with(CHUNK_PAGES as usize, || None);
+        if chunk.rooms.is_empty() {
+            chunk.rooms = vec![Room::NONE; CHUNK_PAGES as usize];
         }
-        Some(chunk.pages[within].get_or_insert_with(|| Box::new([0; PAGE as usize])))
+        let room = &mut chunk.rooms[within];
+        if is_new {
+            *room = self.arena.take();
+        }
+        let bytes = self.arena.bytes_mut(*room);
+        if is_new && zeroed {
+            bytes.fill(0);
+        }
+        Some(bytes)
     }
 
     fn free(&mut self, page: u64) {
         let (at, within) = split(page);
         let Some(chunk) = &mut self.chunks[at] else { return };
         chunk.present &= !(1 << within);
-        if let Some(bytes) = chunk.pages.get_mut(within) {
-            *bytes = None;
+        if let Some(room) = chunk.rooms.get_mut(within) {
+            self.arena.give(std::mem::replace(room, Room::NONE));
         }
         if chunk.present == 0 {
             self.chunks[at] = None;

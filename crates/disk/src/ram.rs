@@ -97,6 +97,10 @@ impl Store for RamDisk {
         self.base.stores_bytes()
     }
 
+    fn prepare(&self, op: Op, extent: Extent) {
+        self.base.prepare(op, extent);
+    }
+
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if self.is_detached {
             return Err(StoreError::Gone { detail: "the RAM disk is detached".to_owned() });

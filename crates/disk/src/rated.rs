@@ -124,6 +124,10 @@ impl Store for RatedDrive {
         self.base.stores_bytes()
     }
 
+    fn prepare(&self, op: Op, extent: Extent) {
+        self.base.prepare(op, extent);
+    }
+
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
         Ok(Applied::default())

@@ -239,8 +239,8 @@ impl Subsystem for Classified {
         self.inner.sets()
     }
 
-    fn prepare(&self, namespace: u32, extent: Extent) {
-        self.inner.prepare(namespace, extent);
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        self.inner.prepare(namespace, op, extent);
     }
 
     fn submit(

@@ -3,7 +3,6 @@
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
 //! a medium with bytes and one without share them.
 
-mod arena;
 mod boxed;
 pub mod checksum;
 pub mod faults;
@@ -11,7 +10,6 @@ mod nand;
 mod packing;
 mod payload;
 pub mod scheduler;
-mod streamed;
 mod timed;
 
 pub use boxed::AnyMedium;

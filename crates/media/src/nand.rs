@@ -3,11 +3,11 @@
 
 use crate::Medium;
 use crate::payload::{Decay, Payload, refusal};
-use crate::streamed;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
 };
+use nandscape_memory::prefetch;
 
 /// Which blocks are bad from the factory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -225,7 +225,7 @@ impl Medium for Nand {
     fn prepare_read(&self, page: Ppn) {
         if let Some(payload) = &self.payload {
             if let Some(lpn) = self.lpns.get(page.index()) {
-                streamed::prefetch_one(lpn);
+                prefetch(lpn);
             }
             payload.prefetch(page);
         }

@@ -1,9 +1,8 @@
 //! What a medium in memory keeps of its pages where it stores data: bytes, OOB and checksums.
 
-use crate::arena::{Arena, Chunk};
 use crate::checksum::{self, OOB_BYTES, Units};
-use crate::streamed;
 use nandscape_core::{FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_memory::{Arena, Chunk, copy_past_caches, prefetch, prefetch_bytes};
 
 /// Bytes are kept in chunks of so many at most, none larger than a block.
 const CHUNK_BYTES: u64 = 256 << 10;
@@ -93,7 +92,7 @@ impl Payload {
         if *chunk == Chunk::NONE {
             *chunk = self.arena.take();
         }
-        streamed::copy(&mut self.arena.bytes_mut(*chunk)[at..at + self.page_bytes], data);
+        copy_past_caches(&mut self.arena.bytes_mut(*chunk)[at..at + self.page_bytes], data);
     }
 
     /// Reads the OOB, and bytes from `start` on, which lie inside the page.
@@ -130,12 +129,12 @@ impl Payload {
     /// Starts to load the first bytes of a page, which is likely to lie far from the last; the processor by itself follows from there.
     pub(crate) fn prefetch(&self, page: Ppn) {
         if let Some(kept) = self.pages.get(page.index()) {
-            streamed::prefetch_one(kept);
-            streamed::prefetch_one(&self.sums[page.index() * self.units.count as usize]);
+            prefetch(kept);
+            prefetch(&self.sums[page.index() * self.units.count as usize]);
         }
         let (chunk, at) = self.place(page);
         if let Some(chunk) = self.chunks.get(chunk).filter(|chunk| **chunk != Chunk::NONE) {
-            streamed::prefetch(&self.arena.bytes(*chunk)[at..at + self.page_bytes.min(PREFETCH_BYTES)]);
+            prefetch_bytes(&self.arena.bytes(*chunk)[at..at + self.page_bytes.min(PREFETCH_BYTES)]);
         }
     }
 

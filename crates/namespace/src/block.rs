@@ -57,7 +57,7 @@ impl<F: Ftl + ?Sized> Namespace for BlockNamespace<F> {
     }
 
     #[inline]
-    fn prepare(&self, extent: Extent) {
+    fn prepare(&self, _: Op, extent: Extent) {
         self.ftl.prepare(extent);
     }
 

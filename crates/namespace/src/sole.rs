@@ -1,5 +1,6 @@
 //! A subsystem with one namespace as that namespace, for replays.
 
+use nandscape_core::Op;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, LogStatus, Namespace,
@@ -35,8 +36,8 @@ impl<S: Subsystem> Namespace for Sole<S> {
         self.page_bytes
     }
 
-    fn prepare(&self, extent: Extent) {
-        self.subsystem.prepare(0, extent);
+    fn prepare(&self, op: Op, extent: Extent) {
+        self.subsystem.prepare(0, op, extent);
     }
 
     fn submit(

@@ -136,6 +136,10 @@ impl Store for NamespaceStore {
         self.stores_bytes
     }
 
+    fn prepare(&self, op: Op, extent: Extent) {
+        self.subsystem.prepare(self.namespace, op, extent);
+    }
+
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.counts.count(command, self.page_bytes);
         self.check(command)?;

@@ -218,7 +218,7 @@ impl Subsystem for NvmSubsystem {
     }
 
     #[inline]
-    fn prepare(&self, namespace: u32, extent: Extent) {
+    fn prepare(&self, namespace: u32, _: Op, extent: Extent) {
         let space = &self.spaces[namespace as usize];
         if extent.end() <= space.capacity_bytes {
             let extent = Extent::new(space.offset_bytes + extent.offset, extent.len);

@@ -289,7 +289,7 @@ impl<'a> Runner<'a> {
         let mut done = 0u64;
         let mut failure = None;
         while let Some(record) =
-            ahead.next(|record| self.namespace.prepare(Extent::new(record.offset, record.len)))
+            ahead.next(|record| self.namespace.prepare(record.op, Extent::new(record.offset, record.len)))
         {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
@@ -330,7 +330,7 @@ impl<'a> Runner<'a> {
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
-                self.namespace.prepare(Extent::new(record.offset, record.len));
+                self.namespace.prepare(record.op, Extent::new(record.offset, record.len));
             }
         }) {
             let record = record?;

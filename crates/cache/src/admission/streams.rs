@@ -47,28 +47,42 @@ pub struct Streams {
     pub forgotten: u64,
 }
 
-/// Streams by owner and end: their numbers in a table that is half full at most.
+/// Streams by owner and end, in a table that is half full at most.
 #[derive(Debug, Default)]
 struct Ends {
-    table: Vec<u32>,
+    table: Vec<End>,
     len: usize,
 }
 
+/// The number of a stream, and the hash of its owner and end, so that few other streams are looked at.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    hash: u32,
+    index: u32,
+}
+
+impl End {
+    const EMPTY: Self = Self { hash: 0, index: NONE };
+}
+
 impl Ends {
-    fn home(&self, owner: Owner, next: u64) -> usize {
-        let hash = mix(next ^ u64::from(owner.0) << 48 ^ u64::from(owner.1) << 40);
-        hash as usize & (self.table.len() - 1)
+    const fn hash(owner: Owner, next: u64) -> u32 {
+        mix(next ^ (owner.0 as u64) << 48 ^ (owner.1 as u64) << 40) as u32
     }
 
     /// Where the stream is, or the empty place where it would be.
     fn place(&self, owner: Owner, next: u64, entries: &[Stream]) -> usize {
-        let is_other = |index: u32| {
-            let stream = &entries[index as usize];
-            (stream.owner, stream.next) != (owner, next)
+        let hash = Self::hash(owner, next);
+        let is_other = |end: End| {
+            end.hash != hash || {
+                let stream = &entries[end.index as usize];
+                (stream.owner, stream.next) != (owner, next)
+            }
         };
-        let mut at = self.home(owner, next);
-        while self.table[at] != NONE && is_other(self.table[at]) {
-            at = (at + 1) & (self.table.len() - 1);
+        let mask = self.table.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.table[at].index != NONE && is_other(self.table[at]) {
+            at = (at + 1) & mask;
         }
         at
     }
@@ -76,10 +90,11 @@ impl Ends {
     /// Puts in a stream, and gives the one that was found there before and is no longer.
     fn insert(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
         if 2 * (self.len + 1) > self.table.len() {
-            let old =
-                std::mem::replace(&mut self.table, vec![NONE; (4 * self.len).next_power_of_two().max(16)]);
-            for index in old.into_iter().filter(|index| *index != NONE) {
-                self.put(index, entries);
+            let larger = vec![End::EMPTY; (4 * self.len).next_power_of_two().max(16)];
+            for end in std::mem::replace(&mut self.table, larger) {
+                if end.index != NONE {
+                    self.put(end.index, entries);
+                }
             }
         }
         let before = self.put(index, entries);
@@ -90,7 +105,8 @@ impl Ends {
     fn put(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
         let stream = &entries[index as usize];
         let at = self.place(stream.owner, stream.next, entries);
-        let before = std::mem::replace(&mut self.table[at], index);
+        let end = End { hash: Self::hash(stream.owner, stream.next), index };
+        let before = std::mem::replace(&mut self.table[at], end).index;
         (before != NONE).then_some(before)
     }
 
@@ -101,7 +117,7 @@ impl Ends {
         }
         let mask = self.table.len() - 1;
         let mut hole = self.place(owner, next, entries);
-        let found = self.table[hole];
+        let found = self.table[hole].index;
         if found == NONE || wanted.is_some_and(|wanted| wanted != found) {
             return None;
         }
@@ -109,18 +125,17 @@ impl Ends {
         loop {
             at = (at + 1) & mask;
             let moved = self.table[at];
-            if moved == NONE {
+            if moved.index == NONE {
                 break;
             }
-            let stream = &entries[moved as usize];
-            let home = self.home(stream.owner, stream.next);
+            let home = moved.hash as usize;
             // It may fill the hole if its home does not lie behind the hole.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.table[hole] = moved;
                 hole = at;
             }
         }
-        self.table[hole] = NONE;
+        self.table[hole] = End::EMPTY;
         self.len -= 1;
         Some(found)
     }
@@ -178,7 +193,7 @@ impl Streams {
 
     /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let ends = self.by_next.table.capacity() * size_of::<u32>();
+        let ends = self.by_next.table.capacity() * size_of::<End>();
         (self.entries.capacity() * size_of::<Stream>() + ends) as u64
     }
 

@@ -3,6 +3,7 @@
 use super::slots::Slots;
 use crate::hash::mix;
 use crate::key::BlockKey;
+use nandscape_memory::prefetch;
 
 const EMPTY: u32 = u32::MAX;
 /// Entries of a bucket, which is a cache line, and for how many of them there are slots.
@@ -105,16 +106,21 @@ impl Index {
         }
     }
 
-    /// A key will be looked for soon: its first bucket comes nearer, and what seems to be its record.
+    /// A key will be looked for soon: its first bucket comes nearer.
     #[inline]
-    pub(super) fn prepare(&self, key: BlockKey, slots: &Slots) {
+    pub(super) fn prepare(&self, key: BlockKey) {
+        if let Some(bucket) = self.buckets.get(self.first(mix(key.0))) {
+            prefetch(bucket);
+        }
+    }
+
+    /// The slot where a key most likely is, going by its first bucket alone.
+    #[inline]
+    pub(super) fn guess(&self, key: BlockKey) -> Option<u32> {
         let hash = mix(key.0);
         let bucket = self.first(hash);
         let alike = self.alike(bucket, hash);
-        if alike != 0 {
-            let entry = self.buckets[bucket].0[alike.trailing_zeros() as usize];
-            slots.prepare(self.slot(entry));
-        }
+        (alike != 0).then(|| self.slot(self.buckets[bucket].0[alike.trailing_zeros() as usize]))
     }
 
     /// The places of a bucket whose entries have the same part of the hash, as bits.

@@ -18,6 +18,7 @@
 
 mod batch;
 mod cleaner;
+mod coming;
 mod commit;
 mod counting;
 mod degrade;
@@ -63,6 +64,7 @@ use crate::metadata::{Entry, Metadata, Write};
 use crate::mode::Mode;
 use crate::presets::{Flushing, Quirks};
 use cleaner::Cleaner;
+use coming::Coming;
 use counting::Meter;
 use degrade::Failures;
 use index::Index;
@@ -115,6 +117,7 @@ pub struct Cache<E> {
     mode: Mode,
     map: Map,
     index: Index,
+    coming: Coming,
     slots: Slots,
     policies: Vec<E>,
     admission: Option<Box<dyn Admission + Send>>,
@@ -235,6 +238,7 @@ impl<E: Eviction> Cache<E> {
             mode: setup.mode,
             map: setup.map,
             index: Index::new(count),
+            coming: Coming::new(),
             slots,
             policies,
             admission: None,
@@ -661,12 +665,6 @@ impl<E: Eviction> Cache<E> {
         for (volume, counters) in self.meter.counters().volumes.iter().enumerate() {
             assert_eq!(counters.check(), Ok(()), "volume {volume}");
         }
-    }
-
-    /// A command on this extent will come soon: what is looked up for its first block may come nearer in the meantime.
-    fn look_ahead(&self, volume: u16, extent: Extent) {
-        let (first, _) = self.shape.blocks(extent);
-        self.index.prepare(BlockKey::new(volume, first), &self.slots);
     }
 
     /// Whether the first byte of an extent is anywhere, in a slot or on the disk, and how far this goes on.

@@ -3,6 +3,7 @@
 use super::spaces::{SPACE, Spaces};
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Table};
+use nandscape_memory::prefetch;
 
 const NONE: u32 = u32::MAX;
 
@@ -74,6 +75,7 @@ impl Slots {
         slots
     }
 
+    #[inline]
     pub(super) const fn count(&self) -> u32 {
         self.count
     }
@@ -120,7 +122,9 @@ impl Slots {
     /// A slot's record will be looked at soon. The slot may be none.
     #[inline]
     pub(super) fn prepare(&self, slot: u32) {
-        std::hint::black_box(self.records.get(slot as usize * self.record_bytes).copied());
+        if let Some(record) = self.records.get(slot as usize * self.record_bytes) {
+            prefetch(record);
+        }
     }
 
     fn put(&mut self, slot: u32, from: usize, bytes: &[u8]) {
@@ -148,8 +152,14 @@ impl Slots {
     /// What is valid and what is dirty.
     #[inline]
     fn bits(&self, slot: u32) -> (u16, u16) {
+        self.bits_with(slot, self.word(slot))
+    }
+
+    /// The same where the word of the record is at hand.
+    #[inline]
+    fn bits_with(&self, slot: u32, word: u64) -> (u16, u16) {
         if self.record_bytes == NARROW {
-            let [.., valid, dirty, _] = self.word(slot).to_le_bytes();
+            let [.., valid, dirty, _] = word.to_le_bytes();
             (valid.into(), dirty.into())
         } else {
             let at = slot as usize * WIDE + KEY_BYTES;
@@ -166,9 +176,11 @@ impl Slots {
         self.bits(slot).1
     }
 
+    #[inline]
     pub(super) fn entry(&self, slot: u32) -> Entry {
-        let (valid, dirty) = self.bits(slot);
-        Entry { key: self.key(slot), valid, dirty }
+        let word = self.word(slot);
+        let (valid, dirty) = self.bits_with(slot, word);
+        Entry { key: self.spaces.key(word & (SPACE - 1)), valid, dirty }
     }
 
     pub(super) fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
@@ -257,7 +269,12 @@ impl Slots {
 
 impl Table for Slots {
     // Metadata may have slots that fill no set.
+    #[inline]
     fn entry(&self, slot: u32) -> Option<Entry> {
-        (slot < self.count() && self.valid(slot) != 0).then(|| Self::entry(self, slot))
+        if slot >= self.count() {
+            return None;
+        }
+        let entry = Self::entry(self, slot);
+        (entry.valid != 0).then_some(entry)
     }
 }

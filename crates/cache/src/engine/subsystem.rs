@@ -3,6 +3,7 @@
 use super::steps::{FAST, Gather, Moment};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
+use nandscape_core::Op;
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus,
@@ -65,8 +66,8 @@ impl<E: Eviction> Subsystem for Cache<E> {
         self.flash().map_or(0, Subsystem::sets)
     }
 
-    fn prepare(&self, namespace: u32, extent: Extent) {
-        self.look_ahead(namespace as u16, extent);
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        self.look_ahead(namespace as u16, op, extent);
     }
 
     fn submit(

@@ -16,6 +16,7 @@ use crate::hash::{KeyMap, mix};
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Metadata, Table};
 use crate::presets::Flushing;
+use std::ops::Range;
 
 /// Neighbouring blocks that are looked at as one, as a shift.
 const RUN: u32 = 4;
@@ -25,6 +26,8 @@ const WORDS: usize = 64;
 const LATE_SHARE: u32 = 256;
 /// In small caches as many may wait in any case, up to an eighth of all.
 const LATE_LEAST: u32 = 256;
+/// Neighbouring slots that are counted together.
+const NEAR: u32 = 64;
 
 /// Parts of a disk, by hash.
 #[derive(Clone, Debug)]
@@ -107,6 +110,8 @@ impl Unflushed {
 pub(super) struct Late {
     /// By slot: those that are dirty for the metadata, and in the next 16 bits those that are not there.
     slots: KeyMap,
+    /// How many there are of each [`NEAR`] neighbours, so that most need not be looked for.
+    near: Box<[u8]>,
     /// How many slots there may be.
     most: usize,
     /// Whether anything is looked at.
@@ -125,15 +130,23 @@ impl Late {
         // A commit must have room for all that a flush settles.
         let most =
             (slots / LATE_SHARE).max((slots / 8).min(LATE_LEAST)).min(metadata.room() / 2).max(1) as usize;
-        Self { slots: KeyMap::new(3), most, is_kept: metadata.outlives_cut() }
+        let near = vec![0; slots.div_ceil(NEAR) as usize].into_boxed_slice();
+        Self { slots: KeyMap::new(3), near, most, is_kept: metadata.outlives_cut() }
     }
 
     pub(super) const fn is_kept(&self) -> bool {
         self.is_kept
     }
 
+    /// Whether any of a slot's neighbours, or the slot, waits for a flush of its disk.
+    #[inline]
+    fn has_near(&self, slot: u32) -> bool {
+        self.near[(slot / NEAR) as usize] > 0
+    }
+
+    #[inline]
     fn of(&self, slot: u32) -> Masks {
-        if self.slots.len() == 0 {
+        if !self.has_near(slot) {
             return Masks::default();
         }
         let masks = self.slots.get(u64::from(slot)).unwrap_or(0);
@@ -146,14 +159,17 @@ impl Late {
     }
 
     fn set(&mut self, slot: u32, masks: Masks) {
+        let near = &mut self.near[(slot / NEAR) as usize];
         if masks != Masks::default() {
-            self.slots.insert(u64::from(slot), u64::from(masks.dirty) | u64::from(masks.absent) << 16);
-        } else if self.slots.len() > 0 {
-            self.slots.remove(u64::from(slot));
+            let masks = u64::from(masks.dirty) | u64::from(masks.absent) << 16;
+            *near += u8::from(self.slots.insert(u64::from(slot), masks).is_none());
+        } else if *near > 0 {
+            *near -= u8::from(self.slots.remove(u64::from(slot)).is_some());
         }
     }
 
     /// What the metadata are to say of a slot.
+    #[inline]
     pub(super) fn recorded(&self, slot: u32, entry: Entry) -> Option<Entry> {
         let masks = self.of(slot);
         let valid = entry.valid & !masks.absent;
@@ -168,10 +184,11 @@ impl Late {
     /// Nothing waits any more.
     pub(super) fn forget(&mut self) {
         self.slots = KeyMap::new(3);
+        self.near.fill(0);
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.slots.memory_bytes()
+        self.slots.memory_bytes() + self.near.len() as u64
     }
 }
 
@@ -184,6 +201,30 @@ pub(super) struct Recorded<'a> {
 }
 
 impl Table for Recorded<'_> {
+    fn list(&self, slots: Range<u32>, out: &mut Vec<(u32, Entry)>) {
+        if self.filling.len() > 0 {
+            return out.extend(slots.filter_map(|slot| Some((slot, self.entry(slot)?))));
+        }
+        // A third of a commit of small writes is here.
+        out.reserve(slots.len());
+        for slot in slots.start..slots.end.min(self.slots.count()) {
+            let entry = self.slots.entry(slot);
+            if entry.valid == 0 {
+                continue;
+            }
+            if !self.late.has_near(slot) {
+                out.push((slot, entry));
+            } else if let Some(entry) = self.late.recorded(slot, entry) {
+                out.push((slot, entry));
+            }
+        }
+    }
+
+    fn prepare(&self, slot: u32) {
+        self.slots.prepare(slot);
+    }
+
+    #[inline]
     fn entry(&self, slot: u32) -> Option<Entry> {
         let mut entry = Table::entry(self.slots, slot)?;
         if self.filling.len() > 0 {

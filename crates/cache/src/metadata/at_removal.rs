@@ -1,6 +1,6 @@
 //! Written only when the cache is removed.
 
-use super::table::{read_table, table_block};
+use super::table::{read_table, whole_table};
 use super::{
     Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
 };
@@ -86,10 +86,7 @@ impl Metadata for AtRemoval {
 
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         let superblock = clean(&self.superblock, 0);
-        let blocks = 0..superblock.shape.table_blocks();
-        out.extend(blocks.map(|block| {
-            table_block(&superblock, 0, block, superblock.generation, |slot| table.entry(slot))
-        }));
+        whole_table(&superblock, 0, table, out);
         out.push(written(&superblock));
         self.superblock = superblock;
     }

@@ -80,6 +80,7 @@ pub fn unseal(block: &[u8], magic: Magic, tag: u64, index: u32) -> Option<Header
 }
 
 /// Puts an entry at place `at` among the items.
+#[inline]
 pub fn put_entry(block: &mut [u8], at: usize, entry: Option<Entry>) {
     let item = &mut block[HEADER + at * ITEM..][..ITEM];
     item.fill(0);

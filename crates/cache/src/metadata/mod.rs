@@ -6,6 +6,7 @@
 use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, StoreError};
+use std::ops::Range;
 
 mod area;
 mod at_removal;
@@ -277,6 +278,16 @@ pub const fn region(key: BlockKey) -> u64 {
 pub trait Table {
     /// What `slot` holds.
     fn entry(&self, slot: u32) -> Option<Entry>;
+
+    /// [`Table::entry`] of a slot will be asked for soon.
+    fn prepare(&self, slot: u32) {
+        let _ = slot;
+    }
+
+    /// Appends what consecutive slots hold, without those that hold nothing.
+    fn list(&self, slots: Range<u32>, out: &mut Vec<(u32, Entry)>) {
+        out.extend(slots.filter_map(|slot| Some((slot, self.entry(slot)?))));
+    }
 }
 
 /// Keeps the metadata of one cache.

@@ -1,6 +1,6 @@
 //! An entry for each slot, in place.
 
-use super::table::{read_table, table_block};
+use super::table::{read_table, table_block, whole_table};
 use super::{
     Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
 };
@@ -46,7 +46,7 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     found.finish(superblock.shape.block_bytes);
     let superblock = running(superblock, 0);
     let mut repairs: Vec<Write> =
-        damaged.iter().map(|block| table_block(&superblock, 0, *block, 0, |_| None)).collect();
+        damaged.iter().map(|block| table_block(&superblock, 0, *block, 0, &[])).collect();
     repairs.push(written(&superblock));
     let metadata = Box::new(Slots { superblock, pending: Vec::new() });
     Ok(Opened { metadata, superblock: None, found, repairs })
@@ -89,8 +89,13 @@ impl Metadata for Slots {
     fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.pending.sort_unstable();
         self.pending.dedup();
-        let dirty = |slot| table.entry(slot).filter(|entry| entry.dirty != 0);
-        out.extend(self.pending.drain(..).map(|block| table_block(&self.superblock, 0, block, 0, dirty)));
+        let mut entries = Vec::new();
+        for block in self.pending.drain(..) {
+            entries.clear();
+            table.list(self.superblock.shape.slots_of(block), &mut entries);
+            entries.retain(|(_, entry)| entry.dirty != 0);
+            out.push(table_block(&self.superblock, 0, block, 0, &entries));
+        }
     }
 
     fn committed(&mut self) {}
@@ -102,10 +107,7 @@ impl Metadata for Slots {
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.pending.clear();
         let superblock = clean(&self.superblock, 0);
-        let blocks = 0..superblock.shape.table_blocks();
-        out.extend(blocks.map(|block| {
-            table_block(&superblock, 0, block, superblock.generation, |slot| table.entry(slot))
-        }));
+        whole_table(&superblock, 0, table, out);
         out.push(written(&superblock));
         self.superblock = superblock;
     }

@@ -1,26 +1,36 @@
 //! Blocks of the table: an entry for each of consecutive slots.
 
 use super::format::{self, Header, Magic};
-use super::{Area, Entry, Found, Superblock, Write};
+use super::{Area, Entry, Found, Superblock, Table, Write};
 
-/// The write of a table block.
+/// The write of a table block with these entries, which are all of its slots'.
 pub fn table_block(
     superblock: &Superblock,
     copy: u32,
     block: u32,
     sequence: u64,
-    entry: impl Fn(u32) -> Option<Entry>,
+    entries: &[(u32, Entry)],
 ) -> Write {
     let shape = &superblock.shape;
     let mut bytes = vec![0; shape.unit as usize];
     let slots = shape.slots_of(block);
-    let count = slots.len() as u32;
-    for (at, slot) in slots.enumerate() {
-        format::put_entry(&mut bytes, at, entry(slot));
+    let (first, count) = (slots.start, slots.len() as u32);
+    for (slot, entry) in entries {
+        format::put_entry(&mut bytes, (slot - first) as usize, Some(*entry));
     }
     let header = Header { index: block, sequence, count, part: 0, parts: 0, visited: 0, regions: 0 };
     format::seal(&mut bytes, Magic::Table, superblock.tag(), &header);
     Write { offset: shape.table_offset(copy, block), bytes }
+}
+
+/// The writes of all blocks of a table copy.
+pub fn whole_table(superblock: &Superblock, copy: u32, table: &dyn Table, out: &mut Vec<Write>) {
+    let mut entries = Vec::new();
+    for block in 0..superblock.shape.table_blocks() {
+        entries.clear();
+        table.list(superblock.shape.slots_of(block), &mut entries);
+        out.push(table_block(superblock, copy, block, superblock.generation, &entries));
+    }
 }
 
 /// Reads a copy of the table, gives each entry with the stamp of its block, and returns the damaged blocks, whose slots are counted as unknown.

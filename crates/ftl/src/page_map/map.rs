@@ -1,6 +1,7 @@
 //! The forward map and the sectors that hold data.
 
 use nandscape_core::{Lpn, Ppn};
+use nandscape_memory::prefetch;
 
 /// Logical pages a live counter covers, so that a trim of a large unmapped range costs next to nothing.
 const CHUNK: u32 = 4096;
@@ -33,16 +34,10 @@ impl Map {
 
     /// Starts to load an entry, if there is one of that number.
     #[inline]
-    #[expect(unsafe_code, reason = "prefetching has no safe form; measured in crates/bench, page_map")]
     pub fn prefetch(&self, lpn: u64) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(entry) = self.entries.get(lpn as usize) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing the program can see and faults on no address; this one is of a live element.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+            prefetch(entry);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = lpn;
     }
 
     #[inline]

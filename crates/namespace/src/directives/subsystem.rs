@@ -149,8 +149,8 @@ impl Subsystem for DirectedSubsystem {
         self.inner.sets()
     }
 
-    fn prepare(&self, namespace: u32, extent: Extent) {
-        self.inner.prepare(namespace, extent);
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        self.inner.prepare(namespace, op, extent);
     }
 
     fn submit(

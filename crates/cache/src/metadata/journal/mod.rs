@@ -6,7 +6,7 @@
 //! * a commit counts if all its records are there, and undoes nothing if not: what it writes is never the only copy of anything.
 
 use super::format::{self, BLOCK, Header, Magic, items};
-use super::table::table_block;
+use super::table::{table_block, whole_table};
 use super::{Entry, Kind, Metadata, MetadataError, Setup, Shape, Superblock, Table, Write};
 use super::{clean, written};
 use nandscape_core::Info;
@@ -29,6 +29,8 @@ pub const KIND: Kind = Kind {
 
 const RECORDS: u32 = items(BLOCK);
 const RING_LEAST: u32 = 64;
+/// Entries between being known and being asked for.
+const AHEAD: usize = 8;
 
 /// State beside what is on the device: one byte for each table block, and what was noted.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub struct Journal {
     sides: Vec<Sides>,
     /// Slots that changed, some perhaps more than once.
     pending: Vec<u32>,
+    /// Of the table block that is being written.
+    entries: Vec<(u32, Entry)>,
     /// What the last commit said of regions, and what the next one is to say.
     regions: [u64; 2],
     /// Whether dirty bits are recorded; if not, they are in the table of a clean removal and nowhere else.
@@ -97,8 +101,8 @@ impl Journal {
     }
 
     // What is recorded of an entry.
-    fn recorded(&self, entry: Option<Entry>) -> Option<Entry> {
-        entry.map(|entry| Entry { dirty: if self.has_dirty { entry.dirty } else { 0 }, ..entry })
+    fn recorded(&self, entry: Entry) -> Entry {
+        Entry { dirty: if self.has_dirty { entry.dirty } else { 0 }, ..entry }
     }
 
     fn write_records(&mut self, table: &dyn Table, visited: u64, out: &mut Vec<Write>) {
@@ -110,7 +114,15 @@ impl Journal {
             let slots = &self.pending[first..self.pending.len().min(first + RECORDS as usize)];
             let mut bytes = vec![0; BLOCK];
             for (at, slot) in slots.iter().enumerate() {
-                format::put_record(&mut bytes, at, *slot, self.recorded(table.entry(*slot)));
+                if let Some(next) = slots.get(at + AHEAD) {
+                    table.prepare(*next);
+                }
+                format::put_record(
+                    &mut bytes,
+                    at,
+                    *slot,
+                    table.entry(*slot).map(|entry| self.recorded(entry)),
+                );
             }
             let (index, sequence, count) = (self.place, self.sequence, slots.len() as u32);
             let header = Header { index, sequence, count, part, parts, visited, regions: self.regions[1] };
@@ -129,10 +141,14 @@ impl Journal {
         sides.newest ^= 1;
         sides.is_stale[usize::from(sides.newest)] = false;
         let copy = u32::from(sides.newest);
-        let write = table_block(&self.superblock, copy, block, self.sequence, |slot| {
-            self.recorded(table.entry(slot))
-        });
-        out.push(write);
+        let mut entries = std::mem::take(&mut self.entries);
+        table.list(self.superblock.shape.slots_of(block), &mut entries);
+        if !self.has_dirty {
+            entries.iter_mut().for_each(|(_, entry)| entry.dirty = 0);
+        }
+        out.push(table_block(&self.superblock, copy, block, self.sequence, &entries));
+        entries.clear();
+        self.entries = entries;
     }
 }
 
@@ -218,16 +234,16 @@ impl Metadata for Journal {
     }
 
     fn memory_bytes(&self) -> u64 {
-        (self.sides.capacity() * size_of::<Sides>() + self.pending.capacity() * size_of::<u32>()) as u64
+        let of_block = self.entries.capacity() * size_of::<(u32, Entry)>();
+        (self.sides.capacity() * size_of::<Sides>() + self.pending.capacity() * size_of::<u32>() + of_block)
+            as u64
     }
 
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.commit(table, out);
         let superblock = clean(&self.superblock, self.sequence);
         if superblock.shape.has_closing {
-            let entry = |slot| table.entry(slot);
-            let blocks = 0..superblock.shape.table_blocks();
-            out.extend(blocks.map(|block| table_block(&superblock, 2, block, superblock.generation, entry)));
+            whole_table(&superblock, 2, table, out);
         }
         out.push(written(&superblock));
         self.superblock = superblock;

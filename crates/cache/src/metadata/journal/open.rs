@@ -57,6 +57,7 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
         visited: window.visited[1],
         sides,
         pending: Vec::new(),
+        entries: Vec::new(),
         regions: [found.doubtful; 2],
         has_dirty,
     };
@@ -229,9 +230,10 @@ fn repairs(
         let blank = |copy| Write { offset: shape.ring_offset(copy, at), bytes: vec![0; BLOCK] };
         out.extend([blank(0), blank(1)]);
     }
-    let entry = |slot| {
-        let at = found.entries.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
-        Some(found.entries[at].1)
+    let entries = |block: u32| {
+        let slots = shape.slots_of(block);
+        let place = |slot| found.entries.partition_point(|(other, _)| *other < slot);
+        &found.entries[place(slots.start)..place(slots.end)]
     };
     let mut sides = Vec::with_capacity(stamps.len());
     for ((block, both), changed) in (0..).zip(stamps).zip(changed) {
@@ -241,7 +243,7 @@ fn repairs(
             if let Some(stamp) = stamp.filter(|stamp| *stamp <= last) {
                 side.is_stale[usize::from(copy)] |= stamp < *changed;
             } else {
-                out.push(table_block(superblock, copy.into(), block, last, entry));
+                out.push(table_block(superblock, copy.into(), block, last, entries(block)));
                 side.newest = copy;
             }
         }

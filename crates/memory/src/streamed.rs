@@ -5,7 +5,7 @@
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "stores past the caches have no safe form; measured by tests/bench-peers")]
 #[expect(clippy::cast_ptr_alignment, reason = "the target is aligned, the load needs no alignment")]
-pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
+pub fn copy_past_caches(target: &mut [u8], source: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     const LINE: usize = 64;
     assert_eq!(target.len(), source.len(), "a copy of equal length");
@@ -25,9 +25,9 @@ pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
 
 /// Starts to load bytes into the caches.
 #[inline]
-pub(crate) fn prefetch(bytes: &[u8]) {
+pub fn prefetch_bytes(bytes: &[u8]) {
     for line in bytes.chunks(64) {
-        prefetch_one(&line[0]);
+        prefetch(&line[0]);
     }
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "prefetching has no safe form; measured by tests/bench-peers")]
 #[inline]
-pub(crate) fn prefetch_one<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a prefetch reads nothing that the program can see and faults on no address; this one is of a live value.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
@@ -43,11 +43,11 @@ pub(crate) fn prefetch_one<T>(value: &T) {
 
 /// Starts to load the line where a value begins into the caches.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) const fn prefetch_one<T>(_value: &T) {}
+pub const fn prefetch<T>(_value: &T) {}
 
 /// Copies a page.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn copy(target: &mut [u8], source: &[u8]) {
+pub fn copy_past_caches(target: &mut [u8], source: &[u8]) {
     target.copy_from_slice(source);
 }
 
@@ -62,7 +62,7 @@ mod tests {
             for len in [0, 1, 63, 64, 65, 512, 700] {
                 let mut target = vec![0xAA; 1024];
                 let start = target.as_ptr().align_offset(64) + shift;
-                copy(&mut target[start..start + len], &source[3..3 + len]);
+                copy_past_caches(&mut target[start..start + len], &source[3..3 + len]);
                 assert_eq!(target[start..start + len], source[3..3 + len], "shift {shift}, length {len}");
                 assert!(target[..start].iter().chain(&target[start + len..]).all(|byte| *byte == 0xAA));
             }

@@ -11,7 +11,7 @@ const ALIGN_BYTES: usize = 2 << 20;
 
 /// A chunk of an [`Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chunk(u32);
+pub struct Chunk(u32);
 
 impl Chunk {
     /// No chunk.
@@ -20,7 +20,7 @@ impl Chunk {
 
 /// Chunks of one size, zeroed when their slab is new and with whatever they held before when they are used again.
 #[derive(Clone, Debug)]
-pub(crate) struct Arena {
+pub struct Arena {
     chunk_bytes: usize,
     chunks_per_slab: u32,
     /// Free chunks beyond which a slab that is wholly free is given up.
@@ -179,6 +179,12 @@ impl Arena {
         if self.slabs[slab].used == 0 && self.free.len() > self.most_spare {
             self.shed(slab);
         }
+    }
+
+    /// Gives all memory back; nobody has a chunk any more.
+    pub fn clear(&mut self) {
+        self.slabs.clear();
+        self.free.clear();
     }
 
     #[cold]
