@@ -144,7 +144,9 @@ impl Journal {
         let mut entries = std::mem::take(&mut self.entries);
         table.list(self.superblock.shape.slots_of(block), &mut entries);
         if !self.has_dirty {
-            entries.iter_mut().for_each(|(_, entry)| entry.dirty = 0);
+            for (_, entry) in &mut entries {
+                entry.dirty = 0;
+            }
         }
         out.push(table_block(&self.superblock, copy, block, self.sequence, &entries));
         entries.clear();
