@@ -8,6 +8,9 @@
   // Runs often coincide (a write amplification of 1), so that the dashes of the later let the earlier show through.
   const DASHES = [[], [9, 4], [3, 3], [12, 3, 3, 3], [6, 6], [2, 5], [14, 5], [8, 3, 2, 3, 2, 3]];
   const colour = (run) => css("--c" + (run.colour % COLOURS));
+  // A line of the legend as it is in the chart, since colours come again with other dashes.
+  const swatch = (ink, [on, off] = []) =>
+    on ? `repeating-linear-gradient(90deg, ${ink} 0 ${on / 2}px, transparent ${on / 2}px ${(on + off) / 2}px)` : ink;
   const dash = (place, run) => DASHES[(place + Math.floor(run.colour / COLOURS)) % DASHES.length];
 
   // ---- numbers ------------------------------------------------------------------------------------------------------------
@@ -267,7 +270,7 @@
       width: Math.max(240, plot.clientWidth),
       height: chart.height ?? 265,
       padding: [8, 26, 0, 0],
-      legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? u.series[i].stroke(u, i) : "transparent") } },
+      legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? swatch(u.series[i].stroke(u, i), u.series[i].dash) : "transparent") } },
       cursor: {
         sync: chart.sync ? { key: chart.sync, setSeries: true } : undefined,
         focus: { prox: 24 },
