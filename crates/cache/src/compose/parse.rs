@@ -70,7 +70,8 @@ pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) 
 }
 
 pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map, ParamError> {
-    let name = own.get("map").unwrap_or(preset.placement.name());
+    let placement = preset.placement_with(block_bytes);
+    let name = own.get("map").unwrap_or(placement.name());
     for key in ["ways", "cluster"] {
         let has = name == "cluster-hashed" || name == "linear" && key == "ways";
         if let Some(text) = own.get(key).filter(|_| !has) {
@@ -80,12 +81,12 @@ pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32)
     let ways = if own.get("ways").is_some() {
         own.int32("ways")
     } else {
-        let ways = preset.placement.ways();
+        let ways = placement.ways();
         if ways == 0 { WAYS } else { ways }
     };
     let cluster_bytes = if own.get("cluster").is_some() {
         own.size("cluster")
-    } else if let Placement::ClusterHashed { cluster_bytes, .. } = preset.placement {
+    } else if let Placement::ClusterHashed { cluster_bytes, .. } = placement {
         cluster_bytes
     } else {
         CLUSTER_BYTES

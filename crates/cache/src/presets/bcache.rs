@@ -1,6 +1,6 @@
 //! bcache.
 
-use super::{AfterCut, Choice, Flushing, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     placement: Placement::Full,
+    grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteThrough, Mode::WriteBack, Mode::WriteAround, Mode::PassThrough],
     eviction: Choice::of("lru"),

@@ -1,6 +1,6 @@
 //! dm-cache of Linux since 3.9.
 
-use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 32 << 10,
     block_range: (32 << 10, 1 << 20),
     placement: Placement::Full,
+    grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteBack, Mode::WriteThrough, Mode::PassThrough],
     eviction: Choice::of("smq"),

@@ -1,6 +1,6 @@
 //! dm-cache of FIU.
 
-use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -16,6 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     placement: Placement::ClusterHashed { ways: 1024, cluster_bytes: 2 << 20 },
+    grows: Grows::Cluster,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteThrough, Mode::WriteBack],
     eviction: Choice::of("lru"),

@@ -1,6 +1,6 @@
 //! `EnhanceIO`.
 
-use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (2048, 8192),
     placement: Placement::Linear { ways: 256 },
+    grows: Grows::Ways,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteAround, Mode::WriteThrough, Mode::WriteBack],
     eviction: Choice::of("lru"),

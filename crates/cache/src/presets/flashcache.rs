@@ -1,6 +1,6 @@
 //! `FlashCache`.
 
-use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     placement: Placement::ClusterHashed { ways: 512, cluster_bytes: 256 << 10 },
+    grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteBack, Mode::WriteThrough, Mode::WriteAround, Mode::WriteOnly],
     eviction: Choice::of("fifo"),

@@ -69,6 +69,18 @@ impl Placement {
     }
 }
 
+/// What grows with the block, where another one than the default is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grows {
+    /// Ways and clusters stay as they are.
+    Nothing,
+    /// A set has more slots.
+    Ways,
+    /// A cluster has as many blocks, and so more bytes.
+    Cluster,
+}
+
 /// What a loss of power leaves. The crash suite holds every preset to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -190,8 +202,10 @@ pub struct Preset {
     pub block_bytes: u32,
     /// Smallest and largest cache block in bytes; every power of two between them will do.
     pub block_range: (u32, u32),
-    /// Sets and ways.
+    /// Sets and ways, with the default block.
     pub placement: Placement,
+    /// What becomes of them with another block.
+    pub grows: Grows,
     /// Default mode.
     pub mode: Mode,
     /// Every mode that the design has.
@@ -218,6 +232,19 @@ pub struct Preset {
 }
 
 impl Preset {
+    /// Sets and ways with blocks of so many bytes.
+    pub fn placement_with(&self, block_bytes: u32) -> Placement {
+        let grown = |value: u64| value * u64::from(block_bytes) / u64::from(self.block_bytes);
+        let ways_with = |ways: u32| u32::try_from(grown(ways.into())).unwrap_or(u32::MAX).max(1);
+        match (self.grows, self.placement) {
+            (Grows::Ways, Placement::Linear { ways }) => Placement::Linear { ways: ways_with(ways) },
+            (Grows::Cluster, Placement::ClusterHashed { ways, cluster_bytes }) => {
+                Placement::ClusterHashed { ways, cluster_bytes: grown(cluster_bytes) }
+            }
+            (_, placement) => placement,
+        }
+    }
+
     /// Whether a write that was flushed is there after any cut, also where the drives lose what they have answered and was not flushed.
     ///
     /// A design that does not flush a disk before its metadata call a block clean loses what was flushed before, when the disk loses it.

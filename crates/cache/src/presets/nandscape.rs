@@ -1,6 +1,6 @@
 //! nandscape's own.
 
-use super::{AfterCut, Choice, Flushing, Placement, Preset, Quirks};
+use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -14,6 +14,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     placement: Placement::Full,
+    grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &Mode::ALL,
     eviction: Choice::of("s3-fifo-compact"),

@@ -1,6 +1,6 @@
 //! `RapidCache`, over a RAM disk.
 
-use super::{AfterCut, Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -15,6 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     block_bytes: 4096,
     block_range: (4096, 4096),
     placement: Placement::Linear { ways: 512 },
+    grows: Grows::Nothing,
     mode: Mode::WriteThrough,
     modes: &[Mode::WriteThrough, Mode::WriteAround],
     eviction: Choice::of("fifo"),

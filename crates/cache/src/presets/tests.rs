@@ -102,3 +102,19 @@ fn settings_list_the_parameters_that_are_not_defaults() {
         sets.contains(&("cluster".into(), "256 KiB".into())) && sets.contains(&("ways".into(), "512".into()))
     );
 }
+
+#[test]
+fn sets_and_clusters_follow_the_block_as_in_the_originals() {
+    let at = |name: &str, block| find(name).expect("a preset").placement_with(block);
+    for (block, ways) in [(2048, 128), (4096, 256), (8192, 512)] {
+        assert_eq!(at("enhanceio", block), Placement::Linear { ways }, "{block}");
+    }
+    for block in [512, 4096, 65_536] {
+        let cluster_bytes = 512 * u64::from(block);
+        let expected = Placement::ClusterHashed { ways: 1024, cluster_bytes };
+        assert_eq!(at("dm-cache-fiu", block), expected, "512 blocks share a set");
+        let expected = Placement::ClusterHashed { ways: 512, cluster_bytes: 256 << 10 };
+        assert_eq!(at("flashcache", block), expected);
+    }
+    assert_eq!(at("nandscape", 65_536), Placement::Full);
+}

@@ -86,7 +86,7 @@ impl Case {
                 expected: format!("a power of two from {min} to {max} for preset {name}"),
             });
         }
-        let map = match preset.placement {
+        let map = match preset.placement_with(u32::try_from(block_bytes).expect("within the range")) {
             Placement::Full => Map::Full,
             Placement::Linear { ways } => Map::Linear { ways },
             Placement::ClusterHashed { ways, cluster_bytes } => {
