@@ -133,3 +133,17 @@ fn requests_that_come_together_share_a_commit_and_each_is_answered() {
         two.cache.check_invariants();
     }
 }
+
+#[test]
+fn writes_that_had_to_be_durable_are_counted() {
+    let mut two = Two::new(&[], "ram", "ram");
+    two.write(0, 1);
+    two.run(0, Op::Write, 2, true);
+    two.run(1, Op::Write, 3, true);
+    two.run(1, Op::Trim, 3, true);
+    let volumes = two.cache.counters().volumes;
+    assert_eq!([0, 1].map(|at: usize| (volumes[at].writes, volumes[at].forced_writes)), [(2, 1), (1, 1)]);
+    let dirty = two.cache.dirty_by_volume();
+    assert_eq!(dirty, [(2, 2 * BLOCK), (0, 0)]);
+    assert_eq!([0, 1].map(|volume| u64::from(two.cache.dirty_of(volume))), [2, 0]);
+}

@@ -59,7 +59,7 @@ impl Design {
     }
 
     /// Bytes of a stream of reads from which it goes past the cache; 0: never.
-    fn skip_sequential_bytes(&self) -> u64 {
+    pub fn skip_sequential_bytes(&self) -> u64 {
         let Member { name, typed } = &self.admission;
         for (policy, key) in [("sequential", "sequential_read"), ("bcache", "bcache_cutoff")] {
             let is_chosen = super::keys::names(name).any(|name| name == policy);

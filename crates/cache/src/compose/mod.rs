@@ -213,6 +213,14 @@ impl Design {
         Setup { block_bytes: self.block_bytes, mode: self.mode, map: self.map, seed: self.seed }
     }
 
+    /// Of so many slots those that are used: what fills no set is left out.
+    pub fn whole_slots(&self, slots: u32) -> u32 {
+        match self.map.ways(slots) {
+            0 => slots,
+            ways => slots / ways * ways,
+        }
+    }
+
     /// Makes the eviction policy of a set with so many slots, from a seed.
     pub fn policies(&self) -> impl FnMut(u32, u64) -> AnyEviction {
         let spec = self.eviction.clone();

@@ -408,6 +408,9 @@ impl<E: Eviction> Cache<E> {
         let host = &mut self.volumes[usize::from(volume)].host;
         host.count(command, self.shape.block_bytes());
         self.meter.begin(volume, command);
+        if is_durable && command.op == Op::Write {
+            self.meter.own().forced_writes += 1;
+        }
         if let Some(cleaner) = &mut self.cleaner {
             cleaner.note_request(self.steps.now());
         }

@@ -31,6 +31,26 @@ impl<E: Eviction> Cache<E> {
         self.slots_of(volume).filter(|slot| self.slots.dirty_bits(*slot) != 0).count() as u32
     }
 
+    /// Dirty blocks of each volume by its number, and the bytes in them that the disk does not have. Looks at every slot, once.
+    pub fn dirty_by_volume(&self) -> Vec<(u64, u64)> {
+        let mut all = vec![(0, 0); self.volumes.len()];
+        let sub = u64::from(self.shape.sub_bytes());
+        for slot in 0..self.slots.count() {
+            let bits = self.slots.dirty_bits(slot);
+            if bits != 0 {
+                let (blocks, bytes) = &mut all[usize::from(self.slots.key(slot).volume())];
+                *blocks += 1;
+                *bytes += u64::from(bits.count_ones()) * sub;
+            }
+        }
+        all
+    }
+
+    /// Slots that a volume may hold at most; `None`: as many as it gets.
+    pub fn quota(&self, volume: u16) -> Option<u32> {
+        self.volumes[usize::from(volume)].quota
+    }
+
     fn slots_of(&self, volume: u16) -> impl Iterator<Item = u32> {
         (0..self.slots.count())
             .filter(move |slot| self.slots.valid(*slot) != 0 && self.slots.key(*slot).volume() == volume)

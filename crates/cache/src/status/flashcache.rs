@@ -16,6 +16,8 @@ pub(super) const PRINTER: Printer = Printer {
     status,
 };
 
+/// What the original calls LRU, of which alone it prints the lists.
+const TWO_LISTS: &str = "two-list";
 const CUT: &str = "the original cuts to whole percent";
 
 const fn mode_name(mode: Mode) -> &'static str {
@@ -137,5 +139,12 @@ fn status(facts: &Facts<'_>) -> Page {
     page.raw(", ").paren("uncached sequential writes", counters.bypass.write_pieces[sequential]);
     page.raw("\n\t").paren("pid_adds", counters.tag_adds).raw(", ").paren("pid_dels", counters.tag_removals);
     page.raw(", ").paren("pid_drops", counters.tag_drops).raw(" ").paren("pid_expiry", counters.tag_expiries);
+    if facts.eviction == TWO_LISTS {
+        let (hot, used) = (facts.gauges.favoured, facts.gauges.used);
+        page.raw("\n\t").paren("lru hot blocks", hot);
+        page.raw(", ").paren("lru warm blocks", used.saturating_sub(hot));
+        page.raw("\n\t").paren("lru promotions", counters.promotions);
+        page.raw(", ").paren("lru demotions", counters.demotions);
+    }
     page
 }

@@ -43,7 +43,10 @@ fn table(facts: &Facts<'_>) -> Page {
         size(&mut page, "skip_sequential_bytes", facts.skip_sequential_bytes);
     }
     page.row(WIDTH, "cleaning", facts.cleaning).row(WIDTH, "metadata", facts.metadata);
-    size(&mut page, "memory_bytes", facts.gauges.memory_bytes);
+    // A cache that is not running holds none.
+    if facts.gauges.memory_bytes > 0 {
+        size(&mut page, "memory_bytes", facts.gauges.memory_bytes);
+    }
     page
 }
 

@@ -133,6 +133,18 @@ fn flashcache_prints_the_status_of_the_article() {
 }
 
 #[test]
+fn flashcache_prints_its_two_lists_where_it_has_them() {
+    let counters = Counters { promotions: 5, demotions: 2, ..Counters::default() };
+    let gauges = Gauges { slots: 100, used: 60, favoured: 45, ..Gauges::default() };
+    let facts = Facts { eviction: "two-list", gauges, ..facts(&counters) };
+    let page = (printer("flashcache").status)(&facts);
+    let end = "\n\tlru hot blocks(45), lru warm blocks(15)\n\tlru promotions(5), lru demotions(2)";
+    assert!(page.text().ends_with(end), "{}", page.text());
+    let fifo = (printer("flashcache").status)(&Facts { eviction: "fifo", ..facts });
+    assert!(fifo.field("lru hot blocks").is_none());
+}
+
+#[test]
 fn flashcache_says_what_was_made_as_in_the_article_and_that_223_mb_are_222_7() {
     let (counters, gauges) = flashcache_sample();
     let page = flashcache_created("cache", &Facts { gauges, ..facts(&counters) }, 0, 3944 << 20);
