@@ -99,7 +99,7 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["create", "new", "--size", "1MiB", "--set", "x"], 2, &["--set 'x'", "KEY=VALUE"]),
         (&["create", "new", "--size", "1MiB", "--preset", "rapidcache"], 2, &["ram:SIZE"]),
         (&["attach", "fast", "absent"], 1, &["absent", "No such file"]),
-        (&["attach", "fast", "."], 2, &["volume name ''", "letters, digits"]),
+        (&["attach", "fast", "."], 2, &[".", "expected a file or a block device"]),
         (&["attach", "fast", ".", "--name", "x"], 1, &["a directory", "expected a file or a block device"]),
         (&["attach", "fast", "odd"], 1, &["odd", "1000 bytes", "512"]),
         (&["attach", "fast", "empty"], 1, &["empty", "0 bytes"]),
@@ -204,4 +204,49 @@ fn a_new_cache_is_called_new_and_a_resized_volume_has_its_new_size() {
     assert_eq!(status("fast")["volumes"][0]["state"], "same");
     done(dir, &["cache", "set", "fast", "eviction=arc", "mode=write-through"]);
     assert_eq!(status("fast")["mode"], "write-through");
+    let slots = status("fast")["gauges"]["slots"].as_u64().unwrap();
+    done(dir, &["cache", "set", "fast", "quota.one=25%", "limit=100b"]);
+    assert_eq!(status("fast")["volumes"][0]["quota_blocks"], slots / 4);
+    let text = done(dir, &["cache", "status", "fast"]);
+    assert!(text.contains(&format!("# quota: {} blocks", slots / 4)), "{text}");
+    assert!(text.contains("# limit: 100 blocks"), "{text}");
+    let table = done(dir, &["cache", "table", "fast"]);
+    assert!(!table.contains("memory_bytes"), "nothing runs that holds any: {table}");
+    done(dir, &["cache", "set", "fast", "quota.one=none", "limit=", "eviction="]);
+    assert!(status("fast")["volumes"][0].get("quota_blocks").is_none());
+    assert!(status("fast").get("limit_blocks").is_none());
+}
+
+#[test]
+fn flashcache_echoes_what_it_is_made_of_when_it_gets_its_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    disk(dir, "one", 1 << 20);
+    done(dir, &["cache", "create", "fast", "--size", "64MiB", "--preset", "flashcache"]);
+    let said = stderr(&run(dir, &["cache", "attach", "fast", "one"]));
+    for part in ["cachedev one, ssd_devname fast", "cache mode WRITE_BACK block_size 8", "MB main memory"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let blocks = done(dir, &["cache", "table", "fast"]);
+    assert!(blocks.contains("total blocks(15872)"), "31 sets of 512 and no part of one: {blocks}");
+}
+
+#[test]
+fn bounds_of_what_is_held_are_named_where_they_cannot_be() {
+    let site = site();
+    let before = fs::read(site.path().join("fast")).unwrap();
+    for (args, code, wanted) in [
+        (
+            &["attach", "fast", "two", "--quota", "much"][..],
+            2,
+            &["cache.quota.two = 'much'", "25%, or none"][..],
+        ),
+        (&["set", "fast", "quota.one=-1"], 2, &["cache.quota.one = '-1'", "25%, or none"]),
+        (&["set", "fast", "quota.other=1b"], 2, &["no volume 'other'"]),
+        (&["set", "fast", "limit=x"], 2, &["cache.limit = 'x'", "25%, or none"]),
+    ] {
+        fails(site.path(), &[&["cache"], args].concat(), code, wanted);
+    }
+    assert!(fs::read(site.path().join("fast")).unwrap() == before, "something has changed");
+    assert!(!site.path().join("two.nandscape-cache").exists());
 }

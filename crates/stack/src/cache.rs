@@ -4,6 +4,7 @@
 //! what `cache.device` names instead, is the fast side of a cache, and the disk its slow side.
 
 use crate::build::{BuildOptions, subsystem};
+use crate::caches::shares;
 use crate::config::{ConfigError, StackConfig, Typed};
 use crate::keys::{flat, int, param, table_of, take_table};
 use crate::storing;
@@ -12,8 +13,8 @@ use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::metadata::Volume;
 use nandscape_cache::{Cache, ComposeError, Design};
 use nandscape_core::{Info, ParamError, ParamKind, Params, SimTime, Subsystem, units};
-use nandscape_disk::Keep;
 use nandscape_disk::registry::DiskSpec;
+use nandscape_disk::{Joined, Keep, Layout};
 use nandscape_namespace::NamespaceStore;
 use nandscape_sim::result::CacheResult;
 use std::collections::BTreeMap;
@@ -23,13 +24,30 @@ pub static CACHE: Info = Info {
     name: "cache",
     summary: "flash or memory in front of the disk; more keys: those of the policies that are named ('nandscape list caches --detail')",
     source: "docs/cache-replay.md",
-    params: &[param(
-        "device",
-        "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in [cache.fast]; absent: flash, and ram for rapidcache",
-        ParamKind::Text,
-        "",
-    )],
+    params: &[
+        param(
+            "device",
+            "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in [cache.fast]; absent: flash, and ram for rapidcache",
+            ParamKind::Text,
+            "",
+        ),
+        param(
+            "devices",
+            "how many such devices there are, which blocks are striped over; 1 with flash",
+            int(1, 64),
+            "1",
+        ),
+        param(
+            "quota",
+            "what volumes may hold of the cache at most, such as ns1=25%,ns2=64MiB,ns3=10000b; absent: as much as they get",
+            ParamKind::Text,
+            "",
+        ),
+    ],
 };
+
+/// Bytes of a stripe over several fast devices.
+const STRIPE: u32 = 64 << 10;
 
 /// Keys of `[disk]` beside the parameters of its kind.
 pub static DISK: Info = Info {
@@ -81,6 +99,8 @@ pub struct CacheConfig {
     disk_bytes: u64,
     disks: u32,
     disk_own: Params,
+    /// Keys of [`CACHE`].
+    own: Params,
 }
 
 impl CacheConfig {
@@ -91,13 +111,16 @@ impl CacheConfig {
         }
         let fast = take_table(&mut cache, "fast", "cache.fast")?;
         let stack = take_table(&mut disk, "stack", "disk.stack")?;
-        let mut typed = flat("cache.", &cache)?;
+        let typed = flat("cache.", &cache)?;
         let is_bare = cache.is_empty() || typed.get("preset").is_some_and(|preset| preset == NO_CACHE);
-        let device = typed.remove("device");
+        let all: Vec<String> = typed.keys().filter(|key| *key != "preset").cloned().collect();
+        let is_own = |key: &str| CACHE.params.iter().any(|param| param.name == key);
+        let (own, typed): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            typed.into_iter().partition(|(key, _)| is_own(key));
+        let own = Params::check(&CACHE, "cache.", &own)?;
         let (design, fast) = if is_bare {
-            let mut others =
-                typed.keys().filter(|key| *key != "preset").cloned().chain(device.map(|_| "device".into()));
-            if let Some(key) = others.next().or_else(|| fast.keys().next().map(|key| format!("fast.{key}"))) {
+            let first = all.into_iter().next();
+            if let Some(key) = first.or_else(|| fast.keys().next().map(|key| format!("fast.{key}"))) {
                 let message = format!("expected no other key with preset {NO_CACHE}: there is no cache");
                 return Err(ConfigError::Shape { key: format!("cache.{key}"), message });
             }
@@ -106,11 +129,16 @@ impl CacheConfig {
             let mut design = Design::parse("cache.", &typed).map_err(|error| with_own(error, &CACHE))?;
             let default = if design.preset.info.name == "rapidcache" { "ram" } else { "flash" };
             let fast = side(
-                device.as_deref().unwrap_or(default),
+                own.get("device").unwrap_or(default),
                 "cache.",
                 "cache.fast.",
                 &flat("cache.fast.", &fast)?,
             )?;
+            let devices = own.int32("devices");
+            if matches!(fast, Side::Flash(_)) && devices > 1 {
+                let expected = "1 with cache.device = flash";
+                return Err(registry_error("cache.devices", &devices.to_string(), expected));
+            }
             if matches!(fast, Side::Other(_)) {
                 design.slots.get_or_insert(
                     u32::try_from(DEFAULT_BYTES / u64::from(design.block_bytes)).expect("small"),
@@ -118,7 +146,11 @@ impl CacheConfig {
             }
             (Some(design), fast)
         };
-        Self::with_disk(design, fast, &disk, &stack).map(Some)
+        let config = Self::with_disk(design, fast, &disk, &stack, own)?;
+        if let Some(design) = &config.design {
+            config.quotas(design, u32::MAX)?;
+        }
+        Ok(Some(config))
     }
 
     fn with_disk(
@@ -126,15 +158,16 @@ impl CacheConfig {
         fast: Side,
         disk: &toml::Table,
         stack: &toml::Table,
+        own: Params,
     ) -> Result<Self, ConfigError> {
         let is_own = |key: &str| DISK.params.iter().any(|param| param.name == key);
-        let (own, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        let (of_disk, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             flat("disk.", disk)?.into_iter().partition(|(key, _)| is_own(key));
-        let disk_own = Params::check(&DISK, "disk.", &own)?;
+        let disk_own = Params::check(&DISK, "disk.", &of_disk)?;
         let mut disk_bytes = disk_own.size("size");
         let disk = match side(disk_own.text("preset"), "disk.", "disk.", &others)? {
             Side::Flash(_) => {
-                if let Some(text) = own.get("size") {
+                if let Some(text) = of_disk.get("size") {
                     let expected = "no size with preset flash: the device of [disk.stack] has one";
                     return Err(registry_error("disk.size", text, expected));
                 }
@@ -149,14 +182,32 @@ impl CacheConfig {
             }
         };
         if let Side::Other(spec) = &disk {
-            if !own.contains_key("size") {
+            if !of_disk.contains_key("size") {
                 let block = spec.params().get("block").map_or(512, |text| text.parse().expect("checked"));
                 disk_bytes -= disk_bytes % block;
             }
             // What is in range by itself and wrong together shows when it is built.
             spec.build(disk_bytes, Keep::Nothing)?;
         }
-        Ok(Self { design, fast, disk, disk_bytes, disks: disk_own.int32("count"), disk_own })
+        Ok(Self { design, fast, disk, disk_bytes, disks: disk_own.int32("count"), disk_own, own })
+    }
+
+    /// Slots that volumes may hold at most, of a cache with so many, by number.
+    fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>, ConfigError> {
+        let text = self.own.get("quota").unwrap_or_default();
+        let quota = |part: &str| {
+            let number = |name: &str| name.strip_prefix("ns")?.parse::<u32>().ok();
+            let (volume, share) = part.split_once('=').unwrap_or_default();
+            let number = number(volume.trim()).filter(|number| (1..=self.disks).contains(number));
+            let number = number.ok_or_else(|| {
+                let expected = format!("volumes ns1 to ns{} and shares, such as ns1=25%", self.disks);
+                registry_error("cache.quota", text, &expected)
+            })?;
+            let share = shares::slots("quota", share, design, slots)?;
+            Ok(share.map(|slots| ((number - 1) as u16, slots)))
+        };
+        let parts = text.split(',').filter(|part| !part.trim().is_empty());
+        parts.filter_map(|part| quota(part).transpose()).collect()
     }
 
     /// What a run of it is called: the preset, or [`NO_CACHE`].
@@ -178,7 +229,10 @@ impl CacheConfig {
         design.preset.info.name.clone_into(&mut result.preset);
         result.device = match &self.fast {
             Side::Flash(_) => "flash".to_owned(),
-            Side::Other(spec) => spec.name().to_owned(),
+            Side::Other(spec) => match self.own.int32("devices") {
+                1 => spec.name().to_owned(),
+                devices => format!("{devices} x {}", spec.name()),
+            },
         };
         result.disk = self.disk_name();
     }
@@ -202,6 +256,12 @@ impl CacheConfig {
                         cache.insert(key, value.into());
                     }
                 }
+                cache.extend(
+                    self.own
+                        .iter()
+                        .filter(|pair| *pair != ("devices", "1"))
+                        .map(|(key, value)| (key.to_owned(), toml::Value::from(value))),
+                );
                 match &self.fast {
                     Side::Flash(_) => drop(cache.insert("device".into(), "flash".into())),
                     Side::Other(spec) => {
@@ -246,6 +306,9 @@ impl CacheConfig {
         for volume in 0..self.disks as u16 {
             cache.rename(volume, &format!("ns{}", volume + 1));
         }
+        for (volume, slots) in self.quotas(design, cache.slots())? {
+            cache.set_quota(volume, Some(slots)).expect("there is such a volume");
+        }
         // What it took to make it is over before the first request.
         cache.reset_counters(SimTime::ZERO);
         Ok(cache)
@@ -280,7 +343,13 @@ impl CacheConfig {
         });
         let setup = design.metadata_setup(u64::MAX >> 1, 512, CACHE_UUID, volumes.collect());
         let setup = setup.map_err(|error| ConfigError::Unsuited(format!("cache: {error}")))?;
-        Ok(spec.build(setup.capacity_bytes.next_multiple_of(65_536), keep)?)
+        let devices = self.own.int32("devices");
+        if devices == 1 {
+            return Ok(spec.build(setup.capacity_bytes.next_multiple_of(STRIPE.into()), keep)?);
+        }
+        let each = setup.capacity_bytes.div_ceil(devices.into()).next_multiple_of(STRIPE.into());
+        let stores = (0..devices).map(|_| spec.build(each, keep)).collect::<Result<_, _>>()?;
+        Ok(Box::new(Joined::new(stores, Layout::Striped(STRIPE))?))
     }
 }
 
@@ -387,7 +456,7 @@ pub fn knows(preset: &str, key: &str, others: &[(&str, &str)]) -> bool {
     if preset == NO_CACHE {
         return false;
     }
-    if key == "device" || key.starts_with("fast.") {
+    if key.starts_with("fast.") || CACHE.params.iter().any(|param| param.name == key) {
         return true;
     }
     // What names a policy decides which keys there are.

@@ -64,6 +64,11 @@ fn mistakes_name_key_value_and_expectation() {
         ("", &["disk.preset=flash", "disk.stack.disk.preset=ram"], &["disk.stack", "flash stack"]),
         ("", &["cache.preset=none", "cache.mode=write-back"], &["cache.mode", "no cache"]),
         ("", &["disk.count=0"], &["disk.count = '0'", "1 to 64"]),
+        ("", &["cache.quota=ns2=25%"], &["cache.quota = 'ns2=25%'", "ns1 to ns1"]),
+        ("", &["cache.quota=25%"], &["cache.quota = '25%'", "such as ns1=25%"]),
+        ("", &["cache.quota=ns1=lots"], &["cache.quota = 'lots'", "10000b"]),
+        ("", &["cache.devices=2"], &["cache.devices = '2'", "1 with cache.device = flash"]),
+        ("", &["cache.preset=none", "cache.quota=ns1=1b"], &["cache.quota", "no cache"]),
     ] {
         let error = check(text, sets).map(|_| ()).unwrap_err();
         for part in wanted {
@@ -73,9 +78,27 @@ fn mistakes_name_key_value_and_expectation() {
 }
 
 #[test]
+fn a_volume_has_a_quota_and_blocks_are_striped_over_several_devices() {
+    let sets = ["cache.device=rated", "cache.size=16MiB"];
+    let used = |more: &[&str]| {
+        let result = run(&small(&[&sets[..], more].concat()), ZIPF).result.cache.unwrap();
+        (result.report.used, result.report.count("read_hits"), result.device)
+    };
+    let all = used(&[]);
+    // A few slots become free with the next commit.
+    assert!((4000..=4096).contains(&all.0) && all.2 == "rated", "{all:?}");
+    let bound = used(&["cache.quota=ns1=25%"]);
+    assert!((1000..=1024).contains(&bound.0), "{bound:?}");
+    assert!(bound.1 < all.1);
+    let striped = used(&["cache.devices=3"]);
+    assert_eq!((striped.1, striped.2.as_str()), (all.1, "3 x rated"));
+}
+
+#[test]
 fn what_is_printed_reads_back() {
     for sets in [
         &["cache.preset=flashcache", "cache.fallow_delay=2s", "cache.size=16MiB"][..],
+        &["cache.device=ram", "cache.devices=3", "cache.quota=ns1=25%,ns2=10b", "disk.count=2"],
         &[
             "cache.device=rated",
             "cache.fast.random_read=100",

@@ -2,7 +2,10 @@
 
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::manage::{Change, Verdict};
-use nandscape_stack::caches::{CacheFile, CacheFileError, mark_of};
+use nandscape_cache::status::Value;
+use nandscape_core::namespace::Payload;
+use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+use nandscape_stack::caches::{CacheFile, CacheFileError, Serving, mark_of, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -56,8 +59,8 @@ fn write(path: &Path, offset: u64, bytes: &[u8]) {
 fn a_disk_gets_a_cache_and_loses_it_again_unchanged() {
     let place = Place::new();
     let before = fs::read(place.disk("a")).unwrap();
-    assert_eq!(place.cache().attach(&place.disk("a"), "data", false).unwrap(), 1 << 20);
-    place.cache().attach(&place.disk("b"), "more", false).unwrap();
+    assert_eq!(place.cache().attach(&place.disk("a"), "data", None, false).unwrap(), 1 << 20);
+    place.cache().attach(&place.disk("b"), "more", None, false).unwrap();
     let text = fs::read_to_string(mark_of(&place.disk("a"))).unwrap();
     assert!(text.contains("nandscape cache detach"), "the stamp file tells people what to do: {text}");
     assert_eq!((place.verdict("data"), place.verdict("more")), (Verdict::Same, Verdict::Same));
@@ -71,7 +74,7 @@ fn a_disk_gets_a_cache_and_loses_it_again_unchanged() {
     assert!(!mark_of(&place.disk("a")).exists());
     assert!(fs::read(place.disk("a")).unwrap() == before);
     // The number is free again, and the other volume is as it was.
-    place.cache().attach(&place.disk("a"), "again", false).unwrap();
+    place.cache().attach(&place.disk("a"), "again", None, false).unwrap();
     let (_, settings) = place.cache().look().unwrap();
     assert_eq!((settings.id("again").unwrap(), settings.id("more").unwrap()), (0, 1));
 }
@@ -79,7 +82,7 @@ fn a_disk_gets_a_cache_and_loses_it_again_unchanged() {
 #[test]
 fn a_disk_that_was_written_to_alone_is_told_by_its_time_or_its_content() {
     let place = Place::new();
-    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
     let left = fs::metadata(place.disk("a")).unwrap().modified().unwrap();
     // Where no sample is taken only the time shows it.
     write(&place.disk("a"), 500_000, b"x");
@@ -96,20 +99,20 @@ fn a_disk_that_was_written_to_alone_is_told_by_its_time_or_its_content() {
 #[test]
 fn a_file_is_taken_by_one_cache_only_and_names_are_checked() {
     let place = Place::new();
-    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
     let refused = |result: Result<u64, CacheFileError>| result.unwrap_err().to_string();
-    let again = refused(place.cache().attach(&place.disk("a"), "twice", false));
+    let again = refused(place.cache().attach(&place.disk("a"), "twice", None, false));
     assert!(again.contains("the disk of volume data: expected a disk of its own"), "{again}");
     let second = place.dir.path().join("second");
     let (mut other, _) = CacheFile::create(&second, Some(4 << 20), &design(&[]), false).unwrap();
-    let taken = refused(other.attach(&place.disk("a"), "data", false));
+    let taken = refused(other.attach(&place.disk("a"), "data", None, false));
     assert!(taken.contains("the disk has a cache already"), "{taken}");
     assert_eq!(other.look().unwrap().0.superblock.volumes, [], "nothing has changed");
-    let name = refused(place.cache().attach(&place.disk("b"), "no/slash", false));
+    let name = refused(place.cache().attach(&place.disk("b"), "no/slash", None, false));
     assert!(name.starts_with("volume name 'no/slash': expected 1 to 32 letters"), "{name}");
-    let name = refused(place.cache().attach(&place.disk("b"), "data", false));
+    let name = refused(place.cache().attach(&place.disk("b"), "data", None, false));
     assert_eq!(name, "volume name 'data': expected one that no volume has");
-    let missing = refused(place.cache().attach(&place.disk("c"), "c", false));
+    let missing = refused(place.cache().attach(&place.disk("c"), "c", None, false));
     assert!(missing.contains("/c: open: No such file"), "{missing}");
     assert!(!mark_of(&place.disk("b")).exists());
 }
@@ -147,9 +150,108 @@ fn settings_change_but_not_where_blocks_lie() {
 }
 
 #[test]
+fn each_volume_is_told_with_its_own_counters_and_its_quota() {
+    let place = Place::new();
+    place.cache().attach(&place.disk("a"), "data", Some("10b"), false).unwrap();
+    place.cache().attach(&place.disk("b"), "more", None, false).unwrap();
+    let wrong = place.cache().attach(&place.fast(), "x", Some("lots"), false).unwrap_err().to_string();
+    assert!(wrong.contains("the cache itself"), "{wrong}");
+    let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+    let write = |serving: &mut Serving, volume: u32, block: u64, is_durable: bool| {
+        let command =
+            Command { op: Op::Write, extent: Extent::new(block * 4096, 4096), hint: Hint::default() };
+        let at = SimTime(block * 1_000_000);
+        let payload = Payload::Write(&[7; 4096]);
+        if is_durable {
+            serving.subsystem.submit_durable(volume, command, payload, at).unwrap();
+        } else {
+            serving.subsystem.submit(volume, command, payload, at).unwrap();
+        }
+    };
+    for block in 0..30 {
+        // Not in sequence: every other one.
+        write(&mut serving, 0, block * 2 % 60, false);
+        write(&mut serving, 0, block * 2 % 60, false);
+    }
+    for block in [200, 202, 204] {
+        write(&mut serving, 1, block, true);
+    }
+    let stat = |serving: &Serving| serving.handle.stat(&serving.subsystem.cache().unwrap());
+    let now = stat(&serving);
+    let own = |at: usize| now.volumes[at].counters.as_ref().unwrap();
+    assert_eq!((own(0).writes, own(1).writes, now.counters.writes), (60, 3, 63));
+    assert_eq!((own(0).forced_writes, own(1).forced_writes), (0, 3));
+    assert_eq!((now.volumes[0].quota_blocks, now.volumes[1].quota_blocks), (Some(10), None));
+    assert_eq!((now.volumes[0].blocks, now.volumes[1].blocks), (10, 3), "no more than the quota");
+    assert_eq!((now.volumes[1].dirty_blocks, now.volumes[1].dirty_bytes), (3, 3 * 4096));
+    let printer = nandscape_cache::status::find("flashcache").unwrap();
+    let number =
+        |at: Option<usize>, name: &str| match &now.page(printer, at, false).field(name).unwrap().value {
+            Value::Number(number) => *number,
+            Value::Text(text) => panic!("{name} is {text}"),
+        };
+    assert_eq!((number(Some(0), "writes"), number(Some(1), "writes"), number(None, "writes")), (60, 3, 63));
+    let metadata = number(None, "metadata ssd writes");
+    assert!(metadata > 0 && number(Some(1), "metadata ssd writes") == metadata, "of the cache as a whole");
+    let used = |at| match now.page(printer, at, true).field("cached blocks").unwrap().value {
+        Value::Number(number) => number,
+        Value::Text(_) => 0,
+    };
+    assert_eq!((used(Some(0)), used(Some(1)), used(None)), (10, 3, 13));
+
+    // In force at once, and kept.
+    let typed = |key: &str, value: &str| Typed::from([(key.to_owned(), value.to_owned())]);
+    let control = serving.subsystem.cache_control().unwrap();
+    control.set(&typed("quota.data", "none")).unwrap();
+    control.set(&typed("limit", "20b")).unwrap();
+    control.set(&typed("flushing", "cache-device")).unwrap();
+    let error = control.set(&typed("quota.nope", "1b")).unwrap_err();
+    assert_eq!(error, "no volume 'nope': expected one of data, more");
+    for block in 0..30 {
+        write(&mut serving, 0, block * 2 % 60, false);
+    }
+    let now = stat(&serving);
+    assert_eq!((now.volumes[0].quota_blocks, now.limit_blocks, now.gauges.used), (None, Some(20), 20));
+    serving.handle.close_next();
+    serving.subsystem.shutdown(SimTime(1_000_000_000)).unwrap();
+    drop(serving);
+    let kept = place.cache().stat().unwrap();
+    assert_eq!((kept.volumes[0].quota_blocks, kept.limit_blocks), (None, Some(20)));
+    assert_eq!(kept.settings.iter().find(|(key, _)| key == "flushing").unwrap().1, "cache-device");
+}
+
+#[test]
+fn what_is_told_of_a_cache_at_rest_is_what_a_server_makes_of_it() {
+    for (keys, cutoff) in [
+        (&[("preset", "bcache")][..], 4 << 20),
+        (&[("preset", "bcache"), ("bcache_cutoff", "1MiB")], 1 << 20),
+        (&[("sequential_read", "2MiB")], 2 << 20),
+        (&[("preset", "flashcache")], 0),
+        (&[("preset", "enhanceio"), ("ways", "100000")], 0),
+    ] {
+        let place = Place::new();
+        CacheFile::create(&place.fast(), None, &design(keys), true).unwrap();
+        place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
+        let at_rest = place.cache().stat().unwrap();
+        let serving = open_cache(&place.fast(), &[], false).unwrap();
+        let served = serving.handle.stat(&serving.subsystem.cache().unwrap());
+        assert_eq!(at_rest.gauges.slots, served.gauges.slots, "{keys:?}: slots that fill no set");
+        for stat in [&at_rest, &served] {
+            assert_eq!(stat.skip_sequential_bytes, cutoff, "{keys:?}");
+            let table = stat.page(nandscape_cache::status::find("enhanceio").unwrap(), Some(0), true);
+            let number = |name: &str| match table.field(name).unwrap().value {
+                Value::Number(number) => number,
+                Value::Text(_) => panic!("{name} is text"),
+            };
+            assert_eq!(number("set_size") * number("num_sets"), number("num_blocks"), "{keys:?}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_that_grew_is_taken_at_its_new_size() {
     let place = Place::new();
-    place.cache().attach(&place.disk("a"), "data", false).unwrap();
+    place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
     File::options().write(true).open(place.disk("a")).unwrap().set_len(2 << 20).unwrap();
     assert!(matches!(place.verdict("data"), Verdict::Changed(Change::Size { .. })));
     assert_eq!(place.cache().resize("data", None).unwrap(), (1 << 20, 2 << 20));

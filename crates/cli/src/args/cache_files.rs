@@ -21,7 +21,7 @@ pub struct CacheCreateArgs {
     /// Mode: write-back, write-through, write-around, write-only or pass-through [default: the preset's].
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
-    /// Any other key of the cache, such as eviction=lru or cache.cutoff=4MiB; may be repeated.
+    /// Any other key of the cache, such as small=20% or cache.eviction=lru; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Replace a cache that is there, with all that only it has.
@@ -41,6 +41,9 @@ pub struct CacheAttachArgs {
     /// Name of the volume, under which it is served [default: that of the file].
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// What the volume may hold of the cache at most, such as 64MiB, 10000b or 25%.
+    #[arg(long, value_name = "SIZE")]
+    pub quota: Option<String>,
     /// Even if the disk has the stamp of another cache, which may have newer data.
     #[arg(long)]
     pub force: bool,
@@ -65,7 +68,7 @@ pub struct CacheDetachArgs {
 /// Arguments of `cache status` and `cache table`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheStatusArgs {
-    /// The cache, served or not.
+    /// The cache, served or not; 'ram' is one in memory that is served.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// One volume [default: all].
@@ -97,7 +100,8 @@ pub struct CacheSetArgs {
     /// The cache, served or not. What is set while it is served is in force at once, and written down when the server ends in good order.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
-    /// Keys, such as mode=write-through, eviction=lru or cutoff=4MiB.
+    /// Keys, such as mode=write-through, eviction=lru or small=20%; limit=SIZE and quota.VOLUME=SIZE (64MiB, 10000b, 25% or none) bound
+    /// what the cache and a volume hold. Nothing after the '=' takes a key back.
     #[arg(required = true, value_name = "KEY=VALUE")]
     pub pairs: Vec<String>,
 }

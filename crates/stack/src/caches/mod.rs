@@ -3,6 +3,7 @@
 mod place;
 mod serving;
 mod settings;
+pub(crate) mod shares;
 mod stat;
 
 pub use place::{DiskPlace, MARK_SUFFIX, Place, mark_of};
@@ -142,7 +143,7 @@ fn check_changeable(changes: &Typed, blocks: u64) -> Result<(), CacheFileError> 
     match changes.keys().find(|key| FIXED.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
-            let allowed = CHANGEABLE.join(", ") + " and the parameters of policies";
+            let allowed = CHANGEABLE.join(", ") + ", limit, quota.VOLUME and the parameters of policies";
             Err(CacheFileError::Fixed { key: format!("cache.{key}"), blocks, allowed })
         }
     }
@@ -248,8 +249,14 @@ impl CacheFile {
         DiskPlace::open(path, FileOptions::default())
     }
 
-    /// Puts a disk behind the cache, under a name. Gives its size.
-    pub fn attach(&mut self, disk: &Path, name: &str, replace: bool) -> Result<u64, CacheFileError> {
+    /// Puts a disk behind the cache, under a name, with a quota if there is to be one. Gives its size.
+    pub fn attach(
+        &mut self,
+        disk: &Path,
+        name: &str,
+        quota: Option<&str>,
+        replace: bool,
+    ) -> Result<u64, CacheFileError> {
         let (held, mut settings) = self.look()?;
         let wrong =
             |expected: &str| CacheFileError::Name { name: name.to_owned(), expected: expected.to_owned() };
@@ -267,7 +274,8 @@ impl CacheFile {
         self.check_alone(&settings, &path)?;
         let mut place = DiskPlace::open(&path, FileOptions::default())?;
         let id = manage::free_id(&held.superblock);
-        settings.volumes.insert(id, Named { name: name.to_owned(), path });
+        settings.volumes.insert(id, Named { name: name.to_owned(), path, quota: quota.map(str::to_owned) });
+        settings.shares(&settings.design()?, held.superblock.shape.slots)?;
         let uuid = draw_uuid(self.fast.path())?;
         let with = Attach { id, uuid, settings: settings.text(), replace };
         manage::attach(&mut self.fast, &mut place, &with).map_err(|source| self.failed(source))?;
@@ -347,13 +355,10 @@ impl CacheFile {
         manage::clean(&mut self.fast, &mut places, progress).map_err(|source| self.failed(source))
     }
 
-    /// Other settings: keys of the design.
+    /// Other settings: keys of the design, `limit` and `quota.VOLUME`; an empty value takes back what was set.
     pub fn set(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
         let (held, mut settings) = self.look()?;
-        let blocks = held.usage(None).blocks;
-        check_changeable(changes, blocks)?;
-        settings.design.extend(changes.clone());
-        settings.design()?;
+        settings.change(changes, held.usage(None).blocks)?;
         manage::set(&mut self.fast, &settings.text()).map_err(|source| self.failed(source))
     }
 

@@ -9,11 +9,11 @@ mod watching;
 pub use subsystem::CachedFiles;
 
 use super::stat::{CacheStat, VolumeStat, recovered};
-use super::{CacheFile, CacheFileError, DiskPlace, NAME_EXPECTED, Place, Settings, chosen, is_name};
+use super::{CacheFile, CacheFileError, DiskPlace, NAME_EXPECTED, Named, Place, Settings, chosen, is_name};
 use heart::Heart;
 use live::Live;
 use nandscape_cache::compose::{ComposeError, Design};
-use nandscape_cache::engine::{Disk as Member, Started};
+use nandscape_cache::engine::{Cache, Disk as Member, Started};
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, Disk as _, Watch};
 use nandscape_cache::metadata::Area as _;
@@ -46,16 +46,18 @@ impl Handle {
     pub fn stat(&self, report: &CacheReport) -> CacheStat {
         let live = self.live.get();
         let mut stat = self.stat.with(report);
-        if let Some(settings) = &live.settings {
-            stat.settings.clone_from(settings);
+        if let Some((design, settings)) = &live.settings {
+            stat.follow(design, settings);
         }
         if let Some(seen) = &live.seen {
             (stat.gauges, stat.counters) = (seen.gauges, seen.counters.clone());
+            stat.counted_together = Some(seen.shared.clone());
             seen.health.name().clone_into(&mut stat.health);
             (stat.trouble, stat.lost) = (seen.trouble.clone(), seen.lost.clone());
             for (volume, now) in stat.volumes.iter_mut().zip(&seen.volumes) {
                 (volume.blocks, volume.dirty_blocks) = (now.blocks, now.dirty_blocks);
-                volume.disk_counts = Some(now.disk);
+                volume.dirty_bytes = now.dirty_bytes;
+                (volume.disk_counts, volume.counters) = (Some(now.disk), Some(now.counters.clone()));
             }
         }
         stat
@@ -115,6 +117,8 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     });
     let started = design.open(cache.fast.store(), members.collect(), SimTime::ZERO);
     let started = started.map_err(|source| start_failed(fast, source))?;
+    let mut started = started;
+    shares(&mut started.cache, &settings, &design)?;
     let stat = CacheStat {
         metadata_block_bytes: held.superblock.shape.unit,
         ..CacheStat::of_design(fast.to_owned(), &design)
@@ -164,8 +168,32 @@ pub fn cache_in_memory(
     let uuid = super::draw_uuid(&fast)?;
     let started = design.create(Box::new(ram), members, uuid, SimTime::ZERO);
     let started = started.map_err(|source| start_failed(&fast, source))?;
-    let settings = Settings { design: design.typed().clone(), ..Settings::default() };
+    let mut typed = design.typed().clone();
+    // Not what files need.
+    typed.entry("flushing".to_owned()).or_insert_with(|| design.flushing.name().to_owned());
+    let named = |volume: &Served| Named {
+        name: volume.name.clone(),
+        path: volume.place.place.path().to_owned(),
+        quota: None,
+    };
+    let volumes = served.iter().map(|volume| (volume.id, named(volume))).collect();
+    let settings = Settings { design: typed, volumes, limit: None };
     serving(started, CacheStat::of_design(fast, design), served, None, Kept { settings, ..Kept::default() })
+}
+
+/// Gives a cache its limit and quotas.
+fn shares(
+    cache: &mut Cache<AnyEviction>,
+    settings: &Settings,
+    design: &Design,
+) -> Result<(), CacheFileError> {
+    let shares = settings.shares(design, cache.slots())?;
+    cache.set_limit(shares.limit.unwrap_or(u32::MAX));
+    for (id, slots) in shares.quotas {
+        // A volume that is not there has none.
+        let _ = cache.set_quota(id, slots);
+    }
+    Ok(())
 }
 
 fn start_failed(fast: &Path, source: ComposeError) -> CacheFileError {
@@ -191,7 +219,9 @@ fn serving(
     stat.is_served = true;
     let Kept { notes, watching, settings } = kept;
     stat.recovery = notes.first().cloned();
+    stat.gauges = cache.gauges();
     stat.volumes = served.iter().map(Served::stat).collect();
+    stat.follow(&settings.design()?, &settings);
     let unit = served.iter().map(|volume| volume.place.place.block_bytes()).max().unwrap_or(512);
     let unit = unit.max(fast.as_ref().map_or(512, Place::block_bytes));
     let info = |volume: &Served| NamespaceInfo {
@@ -243,6 +273,8 @@ impl Served {
             dirty_blocks: 0,
             dirty_bytes: 0,
             disk_counts: None,
+            counters: None,
+            quota_blocks: None,
             state: "in use".to_owned(),
         }
     }

@@ -1,6 +1,7 @@
 //! What a cache keeps in its superblock: the design, and name and path of each volume, as TOML.
 
 use super::CacheFileError;
+use super::shares::{LIMIT, QUOTA};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::presets::Flushing;
 use nandscape_core::ParamError;
@@ -14,6 +15,8 @@ pub struct Named {
     pub name: String,
     /// Its disk.
     pub path: PathBuf,
+    /// How much of the cache it may hold, as it was typed; see [`super::shares`].
+    pub quota: Option<String>,
 }
 
 /// All of it.
@@ -23,6 +26,8 @@ pub struct Settings {
     pub design: Typed,
     /// By number.
     pub volumes: BTreeMap<u16, Named>,
+    /// How much of the cache is used at most, as it was typed.
+    pub limit: Option<String>,
 }
 
 const VOLUME: &str = "volume";
@@ -35,6 +40,7 @@ impl Settings {
         let mut settings = Self::default();
         for (key, value) in table {
             match value {
+                toml::Value::String(value) if key == LIMIT => settings.limit = Some(value),
                 toml::Value::String(value) => drop(settings.design.insert(key, value)),
                 toml::Value::Table(volumes) if key == VOLUME => {
                     for (id, volume) in volumes {
@@ -43,7 +49,10 @@ impl Settings {
                         else {
                             return Err(wrong(format!("volume {id}: expected name and path")));
                         };
-                        settings.volumes.insert(id, Named { name: name.to_owned(), path: path.into() });
+                        let quota = text(QUOTA).map(str::to_owned);
+                        settings
+                            .volumes
+                            .insert(id, Named { name: name.to_owned(), path: path.into(), quota });
                     }
                 }
                 value => return Err(wrong(format!("{key} = {value}: expected text"))),
@@ -63,10 +72,14 @@ impl Settings {
             .map(|(id, volume)| {
                 let path = volume.path.to_string_lossy();
                 let pairs = [("name", volume.name.as_str()), ("path", &path)];
+                let pairs = pairs.into_iter().chain(volume.quota.as_deref().map(|quota| (QUOTA, quota)));
                 let pairs = pairs.map(|(key, value)| (key.to_owned(), text(value)));
-                (id.to_string(), toml::Value::Table(pairs.into_iter().collect()))
+                (id.to_string(), toml::Value::Table(pairs.collect()))
             })
             .collect();
+        if let Some(limit) = &self.limit {
+            table.insert(LIMIT.to_owned(), text(limit));
+        }
         if !volumes.is_empty() {
             table.insert(VOLUME.to_owned(), toml::Value::Table(volumes));
         }
@@ -116,7 +129,8 @@ mod tests {
         let mut settings = Settings::default();
         settings.design.insert("mode".to_owned(), "write-through".to_owned());
         let path = PathBuf::from("/srv/a \"disk\"\\with\nodd characters");
-        settings.volumes.insert(3, Named { name: "data".to_owned(), path });
+        settings.volumes.insert(3, Named { name: "data".to_owned(), path, quota: Some("25%".to_owned()) });
+        settings.limit = Some("100b".to_owned());
         assert_eq!(Settings::parse(Path::new("f"), &settings.text()).unwrap(), settings);
         let design = settings.design().unwrap();
         let plain = Settings::parse(Path::new("f"), &design.text()).unwrap();

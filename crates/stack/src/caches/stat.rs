@@ -1,6 +1,6 @@
 //! What a cache tells of itself, served or not, and the pages that each published design would print of it.
 
-use super::{CacheFile, CacheFileError};
+use super::{CacheFile, CacheFileError, Settings};
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Held, Verdict};
@@ -29,12 +29,21 @@ pub struct CacheStat {
     pub cluster_bytes: u64,
     /// Unit of metadata writes in bytes; 0 without metadata.
     pub metadata_block_bytes: u32,
+    /// Bytes of a sequential stream from which it goes past the cache; 0: never.
+    #[serde(default)]
+    pub skip_sequential_bytes: u64,
+    /// Blocks that are cached at most, where there is a limit below the slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_blocks: Option<u64>,
     /// Mode.
     pub mode: Mode,
     /// How it stands.
     pub gauges: Gauges,
     /// What the server counted since its start or the last reset; zeroes if none runs.
     pub counters: Counters,
+    /// Of the counters what belongs to no single volume: metadata, errors and flushes of the cache device; `None` without a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_together: Option<Counters>,
     /// Its volumes.
     pub volumes: Vec<VolumeStat>,
     /// How the fast side does: `normal`, `degraded` (it is used no more) or `failed` (something is lost).
@@ -71,8 +80,14 @@ pub struct VolumeStat {
     pub blocks: u64,
     /// Of these, dirty ones.
     pub dirty_blocks: u64,
-    /// Bytes that the disk does not have, in sub-blocks; of a running server 0, see the gauges.
+    /// Bytes that the disk does not have, in sub-blocks.
     pub dirty_bytes: u64,
+    /// Blocks that it may hold at most, where it has a quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_blocks: Option<u64>,
+    /// What the server counted of this volume; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
     /// Commands that went to the disk since the server started, or its last reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_counts: Option<HostCounts>,
@@ -107,9 +122,12 @@ impl CacheStat {
             ways,
             cluster_bytes: u64::from(cluster) * u64::from(design.block_bytes),
             metadata_block_bytes: 0,
+            skip_sequential_bytes: design.skip_sequential_bytes(),
+            limit_blocks: None,
             mode: design.mode,
             gauges: Gauges::default(),
             counters: Counters::default(),
+            counted_together: None,
             volumes: Vec::new(),
             health: Health::Normal.name().to_owned(),
             trouble: None,
@@ -119,6 +137,32 @@ impl CacheStat {
             is_served: false,
             recovery: None,
         }
+    }
+
+    /// Takes settings that may have changed: what they make of the slots and volumes that are there.
+    pub(super) fn follow(&mut self, design: &Design, settings: &Settings) {
+        self.settings = design.settings();
+        self.skip_sequential_bytes = design.skip_sequential_bytes();
+        let slots = u32::try_from(self.gauges.slots).unwrap_or(u32::MAX);
+        // They were checked when they were set.
+        let shares = settings.shares(design, slots).unwrap_or_default();
+        self.limit_blocks = shares.limit.filter(|limit| *limit < slots).map(u64::from);
+        for (id, quota) in shares.quotas {
+            let name = settings.volumes.get(&id).map(|volume| &volume.name);
+            if let Some(volume) = self.volumes.iter_mut().find(|volume| Some(&volume.name) == name) {
+                volume.quota_blocks = quota.map(u64::from);
+            }
+        }
+    }
+
+    /// How a volume stands, and what was counted of it and of the cache as a whole.
+    fn of_volume(&self, volume: &VolumeStat) -> (Gauges, Counters) {
+        let (used, dirty, dirty_bytes) = (volume.blocks, volume.dirty_blocks, volume.dirty_bytes);
+        let mut counters = volume.counters.clone().unwrap_or_else(|| self.counters.clone());
+        if let Some(together) = self.counted_together.as_ref().filter(|_| volume.counters.is_some()) {
+            counters.add(together);
+        }
+        (Gauges { used, dirty, dirty_bytes, ..self.gauges }, counters)
     }
 
     /// The same cache with what its server counted, over all volumes.
@@ -168,6 +212,21 @@ impl CacheStat {
 
     /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where there is none.
     pub fn page(&self, printer: &Printer, volume: Option<usize>, is_table: bool) -> Page {
+        self.with_facts(volume, if is_table { printer.table } else { printer.status })
+    }
+
+    /// What `FlashCache` says when a cache is made for a disk, on a machine with so much memory.
+    pub fn flashcache_created(&self, volume: usize, main_memory_bytes: u64) -> Page {
+        let name = self.volumes.get(volume).map_or("", |volume| volume.name.as_str());
+        let setting = self.settings.iter().find(|(key, _)| key == "size").map(|(_, value)| value.as_str());
+        let blocks = setting.and_then(|text| text.strip_suffix('b')?.parse::<u64>().ok()).unwrap_or(0);
+        let sectors = blocks * u64::from(self.block_bytes) / 512;
+        self.with_facts(Some(volume), |facts| {
+            nandscape_cache::status::flashcache_created(name, facts, sectors, main_memory_bytes)
+        })
+    }
+
+    fn with_facts(&self, volume: Option<usize>, print: impl FnOnce(&Facts<'_>) -> Page) -> Page {
         let volume = volume.and_then(|at| self.volumes.get(at));
         let setting = |key: &str| {
             let found = self.settings.iter().find(|(name, _)| name == key);
@@ -175,35 +234,36 @@ impl CacheStat {
         };
         let fast_name = self.fast.display().to_string();
         let disk_name = volume.map_or_else(String::new, |volume| volume.disk.display().to_string());
-        let skip = nandscape_core::units::parse_size(setting("cutoff")).unwrap_or(0);
+        let (gauges, counters) =
+            volume.map_or_else(|| (self.gauges, self.counters.clone()), |volume| self.of_volume(volume));
         let health = [Health::Normal, Health::Degraded, Health::Failed];
         let facts = Facts {
             fast_name: &fast_name,
             disk_name: &disk_name,
             volume_bytes: volume.map_or(0, |volume| volume.bytes),
             block_bytes: self.block_bytes,
-            ways: self.ways,
+            ways: self.ways.min(u32::try_from(gauges.slots).unwrap_or(u32::MAX)),
             cluster_bytes: self.cluster_bytes,
             metadata_block_bytes: self.metadata_block_bytes,
-            skip_sequential_bytes: skip,
+            skip_sequential_bytes: self.skip_sequential_bytes,
             mode: self.mode,
             eviction: setting("eviction"),
             admission: setting("admission"),
             cleaning: setting("cleaning"),
             metadata: setting("metadata"),
             health: health.into_iter().find(|health| health.name() == self.health).unwrap_or_default(),
-            gauges: self.gauges,
-            counters: &self.counters,
+            gauges,
+            counters: &counters,
         };
-        if is_table { (printer.table)(&facts) } else { (printer.status)(&facts) }
+        print(&facts)
     }
 }
 
 /// Gauges of what the metadata know.
-fn gauges(held: &Held) -> Gauges {
+fn gauges(held: &Held, design: &Design) -> Gauges {
     let (usage, shape) = (held.usage(None), held.superblock.shape);
     Gauges {
-        slots: shape.slots.into(),
+        slots: design.whole_slots(shape.slots).into(),
         used: usage.blocks,
         dirty: usage.dirty_blocks,
         dirty_bytes: usage.dirty_bytes,
@@ -222,8 +282,9 @@ impl CacheFile {
     /// What is known of a cache that nobody serves.
     pub fn stat(&mut self) -> Result<CacheStat, CacheFileError> {
         let (held, settings) = self.look()?;
-        let mut stat = CacheStat::of_design(self.path().to_owned(), &settings.design()?);
-        stat.gauges = gauges(&held);
+        let design = settings.design()?;
+        let mut stat = CacheStat::of_design(self.path().to_owned(), &design);
+        stat.gauges = gauges(&held, &design);
         stat.metadata_block_bytes = held.superblock.shape.unit;
         stat.recovery = Some(recovered(&held.report));
         for volume in &held.superblock.volumes {
@@ -243,9 +304,12 @@ impl CacheFile {
                 dirty_blocks: usage.dirty_blocks,
                 dirty_bytes: usage.dirty_bytes,
                 disk_counts: None,
+                quota_blocks: None,
+                counters: None,
                 state,
             });
         }
+        stat.follow(&design, &settings);
         Ok(stat)
     }
 }

@@ -56,7 +56,9 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
     let size = args.size.as_deref().map(|text| {
         let bytes = parse_size(text).ok().filter(|bytes| *bytes > 0 && bytes % 4096 == 0);
         bytes.ok_or_else(|| {
-            Failure::usage(format!("--size {text}: expected a multiple of 4KiB, such as 1GiB"))
+            Failure::usage(format!(
+                "--size {text}: expected a multiple of 4KiB (4KiB or more), such as 1GiB or 2TiB"
+            ))
         })
     });
     let size = size.transpose()?;
@@ -67,13 +69,13 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
         )));
     }
     let (_, superblock) = CacheFile::create(&args.fast, size, &design, args.force)?;
-    let shape = superblock.shape;
+    let block = u64::from(superblock.shape.block_bytes);
+    let slots = design.whole_slots(superblock.shape.slots);
     console.note(&format!(
-        "{}: {} blocks of {} ({}), preset {}, {}",
+        "{}: {slots} blocks of {} ({}), preset {}, {}",
         args.fast.display(),
-        shape.slots,
-        format_bytes(shape.block_bytes.into()),
-        format_bytes(u64::from(shape.slots) * u64::from(shape.block_bytes)),
+        format_bytes(block),
+        format_bytes(u64::from(slots) * block),
         design.preset.info.name,
         design.mode.name()
     ));
@@ -83,10 +85,28 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
 /// Puts a disk behind a cache.
 pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<(), Failure> {
     let name = args.name.clone().or_else(|| Some(args.disk.file_stem()?.to_string_lossy().into_owned()));
-    let name = name.unwrap_or_default();
-    let bytes = CacheFile::open(&args.fast, false)?.attach(&args.disk, &name, args.force)?;
+    let name = name.ok_or_else(|| {
+        Failure::usage(format!("{}: expected a file or a block device", args.disk.display()))
+    })?;
+    let mut cache = CacheFile::open(&args.fast, false)?;
+    let bytes = cache.attach(&args.disk, &name, args.quota.as_deref(), args.force)?;
     console.note(&format!("{name}: {} behind {}", format_bytes(bytes), args.fast.display()));
+    // The disk is attached, whatever becomes of this.
+    if let Ok(stat) = cache.stat()
+        && stat.preset == "flashcache"
+        && let Some(at) = stat.volumes.iter().position(|volume| volume.name == name)
+    {
+        console.note(&stat.flashcache_created(at, main_memory_bytes()).text_with_truths());
+    }
     Ok(())
+}
+
+/// Memory of this machine; 0 where it does not say.
+fn main_memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 /// Takes a volume off.
@@ -264,6 +284,15 @@ fn page(stat: &CacheStat, printer: &Printer, at: Option<usize>, is_table: bool) 
             let (blocks, dirty) = (volume.blocks, volume.dirty_blocks);
             let _ = writeln!(text, "# {blocks} blocks cached, {dirty} of them dirty{of_bytes}");
         }
+        if let Some(quota) = volume.quota_blocks {
+            let _ = writeln!(text, "# quota: {quota} blocks");
+        }
+        if !is_table && stat.is_served && stat.volumes.len() > 1 {
+            text.push_str("# of this volume, but for metadata and errors of the cache device, which are counted together\n");
+        }
+    }
+    if let Some(limit) = stat.limit_blocks {
+        let _ = writeln!(text, "# limit: {limit} blocks of all volumes");
     }
     if !is_table && let Some(trouble) = &stat.trouble {
         let _ = writeln!(text, "# {trouble}");

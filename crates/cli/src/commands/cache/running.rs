@@ -5,22 +5,46 @@ use nandscape_engine::control::{Client, running};
 use nandscape_stack::caches::{CacheFile, CacheFileError, CacheStat, FileError};
 use std::path::Path;
 
-/// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it.
+/// What a cache in memory is called where the file of another one is named.
+const IN_MEMORY: &str = "ram";
+
+/// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is the cache in memory that is served.
 pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>, Failure> {
+    if fast == Path::new(IN_MEMORY) && !fast.exists() {
+        return in_memory().map(Some);
+    }
     let in_use = match CacheFile::open(fast, true) {
         Ok(_) => return Ok(None),
         Err(error @ CacheFileError::File(FileError::InUse { .. })) => error,
         Err(error) => return Err(error.into()),
     };
     let path = std::fs::canonicalize(fast).unwrap_or_else(|_| fast.to_owned());
-    for socket in running().unwrap_or_default() {
-        let Ok(mut client) = Client::connect(&socket) else { continue };
-        let Ok((document, _)) = client.stat() else { continue };
-        let stat = document.get("cached").cloned();
-        let stat = stat.and_then(|stat| serde_json::from_value::<CacheStat>(stat).ok());
-        if let Some(stat) = stat.filter(|stat| stat.fast == path) {
-            return Ok(Some((client, stat)));
+    match serving(&path).next() {
+        Some(found) => Ok(Some(found)),
+        None => Err(Failure::run(format!("{in_use}, and no server that can be asked has it"))),
+    }
+}
+
+/// The only cache in memory.
+fn in_memory() -> Result<(Client, CacheStat), Failure> {
+    let mut all: Vec<_> = serving(Path::new(IN_MEMORY)).collect();
+    match (all.pop(), all.len()) {
+        (Some(found), 0) => Ok(found),
+        (None, _) => Err(Failure::run(
+            "ram: no file of that name, and no server has a cache in memory: expected 'serve --cache ram:SIZE' to run",
+        )),
+        (Some(_), others) => {
+            Err(Failure::run(format!("ram: {} servers have a cache in memory: expected one", others + 1)))
         }
     }
-    Err(Failure::run(format!("{in_use}, and no server that can be asked has it")))
+}
+
+/// Servers that have this cache, and can be asked.
+fn serving(path: &Path) -> impl Iterator<Item = (Client, CacheStat)> {
+    running().unwrap_or_default().into_iter().filter_map(move |socket| {
+        let mut client = Client::connect(&socket).ok()?;
+        let (document, _) = client.stat().ok()?;
+        let stat = serde_json::from_value::<CacheStat>(document.get("cached")?.clone()).ok()?;
+        (stat.fast == path).then_some((client, stat))
+    })
 }

@@ -1,18 +1,18 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
-use crate::caches::{CacheFileError, check_changeable};
+use crate::caches::CacheFileError;
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::metadata::Area as _;
 use nandscape_core::{CacheControl, SimTime};
 
 impl CachedFiles {
     /// Follows other settings from now on. What is refused changes nothing.
     fn change(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
         let old = self.settings.design()?;
-        check_changeable(changes, self.cache.used().into())?;
         let mut settings = self.settings.clone();
-        settings.design.extend(changes.clone());
+        settings.change(changes, self.cache.used().into())?;
         let new = settings.design()?;
         if new.mode.makes_dirty() && self.fast.is_none() {
             return Err(CacheFileError::Volatile { mode: new.mode.name() });
@@ -31,13 +31,31 @@ impl CachedFiles {
             self.cache.set_cleanings(cleanings);
         }
         self.cache.set_quirks(new.quirks);
+        if new.flushing != old.flushing {
+            self.flush_all()?;
+            self.cache.set_flushing(new.flushing);
+        }
         if changes.contains_key("mode") {
             self.cache.set_mode(new.mode);
         }
+        super::shares(&mut self.cache, &settings, &new)?;
         let mut live = self.live.get();
-        (live.is_changed, live.settings) = (true, Some(new.settings()));
+        (live.is_changed, live.settings) = (true, Some((new, settings.clone())));
         drop(live);
         self.settings = settings;
+        Ok(())
+    }
+
+    /// What the disks have answered is on them from now on: a design that flushed less may have counted on it.
+    fn flush_all(&mut self) -> Result<(), CacheFileError> {
+        let fast = self.fast.iter_mut();
+        for place in fast.chain(self.served.iter_mut().map(|volume| &mut volume.place.place)) {
+            place.flush().map_err(|source| CacheFileError::Io {
+                path: place.path().to_owned(),
+                what: "flush",
+                source: std::io::Error::other(source),
+            })?;
+        }
         Ok(())
     }
 

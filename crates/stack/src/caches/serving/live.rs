@@ -5,13 +5,16 @@ use nandscape_cache::{Counters, Gauges};
 use nandscape_core::namespace::HostCounts;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::caches::LostRange;
+use crate::caches::{LostRange, Settings};
+use nandscape_cache::compose::Design;
 
 /// How a cache stood when it was looked at last.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub gauges: Gauges,
     pub counters: Counters,
+    /// Of these what belongs to no volume.
+    pub shared: Counters,
     pub health: Health,
     pub trouble: Option<String>,
     pub lost: Vec<LostRange>,
@@ -19,10 +22,12 @@ pub(super) struct Seen {
 }
 
 /// A volume of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SeenVolume {
     pub blocks: u64,
     pub dirty_blocks: u64,
+    pub dirty_bytes: u64,
+    pub counters: Counters,
     pub disk: HostCounts,
 }
 
@@ -34,8 +39,8 @@ pub(super) struct State {
     pub is_closing: bool,
     /// Settings were changed while it was served.
     pub is_changed: bool,
-    /// Settings as they are now, by key, where they were changed.
-    pub settings: Option<Vec<(String, String)>>,
+    /// Settings as they are now, where they were changed.
+    pub settings: Option<(Design, Settings)>,
 }
 
 /// The same for both.

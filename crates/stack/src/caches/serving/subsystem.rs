@@ -43,10 +43,16 @@ impl CachedFiles {
     /// How the cache stands.
     fn look(&self) -> Seen {
         let health = self.cache.health();
-        let volume = |volume: &Served| SeenVolume {
-            blocks: self.cache.held(volume.id).into(),
-            dirty_blocks: self.cache.dirty_of(volume.id).into(),
-            disk: self.cache.disk_counts(volume.id),
+        let (counters, dirty) = (self.cache.counters(), self.cache.dirty_by_volume());
+        let volume = |volume: &Served| {
+            let id = usize::from(volume.id);
+            SeenVolume {
+                blocks: self.cache.held(volume.id).into(),
+                dirty_blocks: dirty[id].0,
+                dirty_bytes: dirty[id].1,
+                counters: counters.volumes[id].clone(),
+                disk: self.cache.disk_counts(volume.id),
+            }
         };
         let name_of = |id: u16| self.served.iter().find(|volume| volume.id == id).map(|v| v.name.clone());
         let lost = self.cache.lost().map(|(id, extent)| LostRange {
@@ -56,7 +62,8 @@ impl CachedFiles {
         });
         Seen {
             gauges: self.cache.gauges(),
-            counters: self.cache.counters().total(),
+            counters: counters.total(),
+            shared: counters.shared.clone(),
             health: match (&health.bypassed, health.lost_bytes) {
                 (_, 1..) => Health::Failed,
                 (Some(_), _) => Health::Degraded,
