@@ -43,7 +43,15 @@ impl Load {
     fn new(slots: u64, keep: Keep) -> Self {
         let typed = [("size".to_owned(), format!("{slots}b"))].into();
         let design = Design::parse("cache.", &typed).expect("a size alone will do");
-        let disks = vec![Disk { store: store(slots * BLOCK, keep), uuid: [1; 16] }];
+        let mut disk = store(slots * BLOCK, keep);
+        if keep == Keep::Bytes {
+            // What was never written to is not there, and would be read without being copied.
+            let bytes = vec![3; BLOCK as usize];
+            for block in 0..slots {
+                disk.apply(request(Op::Write, block), Payload::Write(&bytes)).expect("it is in memory");
+            }
+        }
+        let disks = vec![Disk { store: disk, uuid: [1; 16] }];
         let fast = store((slots + slots / 16 + 1024) * BLOCK, keep);
         let started = design.create(fast, disks, [2; 16], SimTime::ZERO).expect("there is room");
         let mut load = Self {

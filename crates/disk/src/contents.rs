@@ -25,18 +25,16 @@ pub enum Keep {
     Bytes,
 }
 
-/// A chunk of pages: which are there, and where their bytes are. `rooms` is empty where no bytes are kept.
-#[derive(Debug, Default)]
-struct Chunk {
-    present: u64,
-    rooms: Vec<Room>,
-}
+type Rooms = [Room; CHUNK_PAGES as usize];
 
 /// What is stored, by pages. A page that is not there reads as zeroes.
 #[derive(Debug)]
 pub(crate) struct Contents {
     keep: Keep,
-    chunks: Vec<Option<Box<Chunk>>>,
+    /// Of each chunk, the pages that are there.
+    present: Vec<u64>,
+    /// Of each chunk, where the bytes of its pages are; empty where no bytes are kept.
+    rooms: Vec<Option<Box<Rooms>>>,
     arena: Arena,
     /// Pages there are now.
     pub pages: u64,
@@ -46,12 +44,15 @@ pub(crate) struct Contents {
 
 impl Contents {
     pub fn new(capacity_bytes: u64, keep: Keep) -> Self {
-        let chunks = if keep == Keep::Nothing { 0 } else { capacity_bytes.div_ceil(PAGE * CHUNK_PAGES) };
+        let chunks = usize::try_from(capacity_bytes.div_ceil(PAGE * CHUNK_PAGES))
+            .expect("a table of the chunks fits memory");
+        let kept = |is_kept| if is_kept { chunks } else { 0 };
         let pages = usize::try_from(capacity_bytes.div_ceil(PAGE)).unwrap_or(usize::MAX);
         let arena = Arena::new(PAGE as usize, pages, SPARE_BYTES);
-        let mut this = Self { keep, chunks: Vec::new(), arena, pages: 0, allocations: 0 };
-        this.chunks.resize_with(usize::try_from(chunks).expect("a table of the chunks fits memory"), || None);
-        this
+        // Tables of nothing cost nothing until they are written to.
+        let present = vec![0; kept(keep != Keep::Nothing)];
+        let rooms = vec![None; kept(keep == Keep::Bytes)];
+        Self { keep, present, rooms, arena, pages: 0, allocations: 0 }
     }
 
     pub const fn keep(&self) -> Keep {
@@ -103,7 +104,8 @@ impl Contents {
 
     /// Frees everything; gives the pages that were there.
     pub fn clear(&mut self) -> u64 {
-        self.chunks.fill_with(|| None);
+        self.present.fill(0);
+        self.rooms.fill(None);
         self.arena.clear();
         std::mem::take(&mut self.pages)
     }
@@ -118,7 +120,7 @@ impl Contents {
         let mut page = first + 1;
         while page <= last {
             let at = (page / CHUNK_PAGES) as usize;
-            if !is_mapped && page.is_multiple_of(CHUNK_PAGES) && self.chunks[at].is_none() {
+            if !is_mapped && page.is_multiple_of(CHUNK_PAGES) && self.present[at] == 0 {
                 page += CHUNK_PAGES;
             } else if self.has(page) == is_mapped {
                 page += 1;
@@ -131,12 +133,12 @@ impl Contents {
 
     fn has(&self, page: u64) -> bool {
         let (chunk, within) = split(page);
-        self.chunks[chunk].as_ref().is_some_and(|chunk| chunk.present >> within & 1 == 1)
+        self.present[chunk] >> within & 1 == 1
     }
 
     fn room(&self, page: u64) -> Option<Room> {
         let (chunk, within) = split(page);
-        let room = *self.chunks.get(chunk)?.as_ref()?.rooms.get(within)?;
+        let room = self.rooms.get(chunk)?.as_ref()?[within];
         (room != Room::NONE).then_some(room)
     }
 
@@ -154,20 +156,18 @@ impl Contents {
     /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes are kept.
     fn page_mut(&mut self, page: u64, zeroed: bool) -> Option<&mut [u8]> {
         let (at, within) = split(page);
-        let chunk = self.chunks[at].get_or_insert_default();
-        let is_new = chunk.present >> within & 1 == 0;
+        let present = &mut self.present[at];
+        let is_new = *present >> within & 1 == 0;
         if is_new {
-            chunk.present |= 1 << within;
+            *present |= 1 << within;
             self.pages += 1;
             self.allocations += 1;
         }
         if self.keep != Keep::Bytes {
             return None;
         }
-        if chunk.rooms.is_empty() {
-            chunk.rooms = vec![Room::NONE; CHUNK_PAGES as usize];
-        }
-        let room = &mut chunk.rooms[within];
+        let rooms = self.rooms[at].get_or_insert_with(|| Box::new([Room::NONE; CHUNK_PAGES as usize]));
+        let room = &mut rooms[within];
         if is_new {
             *room = self.arena.take();
         }
@@ -180,13 +180,12 @@ impl Contents {
 
     fn free(&mut self, page: u64) {
         let (at, within) = split(page);
-        let Some(chunk) = &mut self.chunks[at] else { return };
-        chunk.present &= !(1 << within);
-        if let Some(room) = chunk.rooms.get_mut(within) {
-            self.arena.give(std::mem::replace(room, Room::NONE));
-        }
-        if chunk.present == 0 {
-            self.chunks[at] = None;
+        self.present[at] &= !(1 << within);
+        if let Some(Some(rooms)) = self.rooms.get_mut(at) {
+            self.arena.give(std::mem::replace(&mut rooms[within], Room::NONE));
+            if self.present[at] == 0 {
+                self.rooms[at] = None;
+            }
         }
         self.pages -= 1;
     }
