@@ -4,12 +4,14 @@
 //!
 //! Counts (`host_*`, `programs_*`, `reads_*`, `erases_*`, `map_*`, `gc_*`) are those of the interval, so that they can be summed;
 //! what ends in `_so_far` is from the start of the counted part to the end of the interval. Quantiles are of the requests that
-//! completed in the interval, at most 6.25 % below the true value. Null: there was nothing to divide by or to order.
+//! completed in the interval, at most 6.25 % below the true value. Of a cache (`cache_*`), slots, used, dirty and dirty bytes are those
+//! at the end of the interval, the rest counts of it. Null: there was nothing to divide by or to order, or the run has no cache.
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use nandscape_core::Cause;
 use nandscape_report::{Output, ReportError, Run};
+use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::Sample;
 use parquet::arrow::ArrowWriter;
@@ -33,7 +35,36 @@ struct Row<'a> {
     before: Option<&'a Sample>,
 }
 
+/// Columns of a cache: how it stands, then what it did in the interval.
+type OfCache = (&'static str, fn(&CachePoint) -> u64);
+const CACHE: [OfCache; 13] = [
+    ("cache_slots", |p| p.slots),
+    ("cache_used", |p| p.used),
+    ("cache_dirty", |p| p.dirty),
+    ("cache_dirty_bytes", |p| p.dirty_bytes),
+    ("cache_reads", |p| p.reads),
+    ("cache_read_hits", |p| p.read_hits),
+    ("cache_writes", |p| p.writes),
+    ("cache_write_hits", |p| p.write_hits),
+    ("cache_cleaned", |p| p.cleaned),
+    ("cache_fast_read_bytes", |p| p.fast_read_bytes),
+    ("cache_fast_write_bytes", |p| p.fast_write_bytes),
+    ("cache_disk_read_bytes", |p| p.disk_read_bytes),
+    ("cache_disk_write_bytes", |p| p.disk_write_bytes),
+];
+
 impl Row<'_> {
+    /// The cache since the start.
+    fn cache(&self) -> Option<CachePoint> {
+        self.run.cache_at(self.now)
+    }
+
+    /// The cache in the interval.
+    fn cache_grown(&self) -> Option<CachePoint> {
+        let before = self.before.and_then(|before| self.run.cache_at(before)).unwrap_or_default();
+        self.cache().map(|now| now.since(&before))
+    }
+
     /// What a counter grew by in the interval.
     fn grown(&self, of: impl Fn(&Sample) -> u64) -> u64 {
         of(self.now) - self.before.map_or(0, of)
@@ -84,13 +115,16 @@ impl Columns<'_> {
         self.push(name, DataType::Float64, true, Arc::new(array));
     }
 
+    fn optional_count(&mut self, name: &str, of: impl Fn(&Row<'_>) -> Option<u64>) {
+        let array: UInt64Array = self.rows.iter().map(of).collect();
+        self.push(name, DataType::UInt64, true, Arc::new(array));
+    }
+
     fn quantile(&mut self, name: &str, q: f64, of: impl Fn(&Sample) -> &LogHistogram) {
-        let value = |row: &Row<'_>| {
+        self.optional_count(name, |row| {
             let histogram = of(row.now);
             (histogram.total() > 0).then(|| histogram.quantile(q))
-        };
-        let array: UInt64Array = self.rows.iter().map(value).collect();
-        self.push(name, DataType::UInt64, true, Arc::new(array));
+        });
     }
 }
 
@@ -145,6 +179,7 @@ fn batch(rows: &[Row<'_>]) -> Result<RecordBatch, arrow_schema::ArrowError> {
         columns.quantile(&format!("read_{name}_ns"), q, |s| &s.read_latency);
         columns.quantile(&format!("write_{name}_ns"), q, |s| &s.write_latency);
     }
+    cache(&mut columns);
     RecordBatch::try_new(Arc::new(Schema::new(columns.fields)), columns.arrays)
 }
 
@@ -170,4 +205,14 @@ fn flash(columns: &mut Columns<'_>) {
     columns.count("map_update_bytes", |row| row.grown(|s| s.ftl.map_update_bytes));
     columns.count("gc_runs", |row| row.grown(|s| s.ftl.gc_runs));
     columns.count("gc_moved_pages", |row| row.grown(|s| s.ftl.gc_moved_pages));
+}
+
+fn cache(columns: &mut Columns<'_>) {
+    for (name, of) in CACHE {
+        columns.optional_count(name, |row| row.cache_grown().as_ref().map(of));
+    }
+    columns.real("cache_read_hit_ratio", |row| row.cache_grown()?.read_hit_ratio());
+    columns.real("cache_write_hit_ratio", |row| row.cache_grown()?.write_hit_ratio());
+    columns.real("cache_read_hit_ratio_so_far", |row| row.cache()?.read_hit_ratio());
+    columns.real("cache_write_hit_ratio_so_far", |row| row.cache()?.write_hit_ratio());
 }

@@ -6,7 +6,7 @@ mod sample;
 use nandscape_core::Cause;
 use nandscape_report_parquet::render_parquet;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::RowAccessor;
+use parquet::record::{Row, RowAccessor};
 use std::collections::BTreeMap;
 
 fn columns(reader: &dyn FileReader) -> BTreeMap<String, usize> {
@@ -62,6 +62,59 @@ fn the_last_interval_ends_with_the_figures_of_the_run() {
     let rate = result.throughput.read_bytes_per_s + result.throughput.write_bytes_per_s;
     let so_far = last.get_double(columns["host_bytes_per_s_so_far"]).unwrap();
     assert!((so_far / rate - 1.0).abs() < 1e-9, "{so_far} {rate}");
+}
+
+/// Two runs with caches, and a disk alone.
+#[test]
+fn the_columns_of_a_cache_add_up_to_its_last_point_and_are_null_without_one() {
+    let runs = sample::cached_runs(600);
+    let reader = SerializedFileReader::new(parquet_bytes(render_parquet(&runs).unwrap())).unwrap();
+    let columns = columns(&reader);
+    let of_cache: Vec<&str> =
+        columns.keys().map(String::as_str).filter(|name| name.starts_with("cache_")).collect();
+    assert_eq!(of_cache.len(), 17, "{of_cache:?}");
+    let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    for run in &runs[..2] {
+        let rows: Vec<&Row> =
+            rows.iter().filter(|row| *row.get_string(columns["run"]).unwrap() == run.label).collect();
+        let samples = &run.series.as_ref().unwrap().samples;
+        assert_eq!(rows.len(), samples.len());
+        let count = |row: &Row, name: &str| row.get_ulong(columns[name]).unwrap();
+        for (row, sample) in rows.iter().zip(samples) {
+            let point = sample.cache.unwrap();
+            let standing = ["cache_slots", "cache_used", "cache_dirty", "cache_dirty_bytes"];
+            let wanted = [point.slots, point.used, point.dirty, point.dirty_bytes];
+            assert_eq!(standing.map(|name| count(row, name)), wanted, "{}", run.label);
+            let hits = point.read_hits as f64 / point.reads as f64;
+            assert_eq!(
+                row.get_double(columns["cache_read_hit_ratio_so_far"]).ok(),
+                (point.reads > 0).then_some(hits)
+            );
+        }
+        let last = samples.last().unwrap().cache.unwrap();
+        for (name, wanted) in [
+            ("cache_reads", last.reads),
+            ("cache_read_hits", last.read_hits),
+            ("cache_writes", last.writes),
+            ("cache_write_hits", last.write_hits),
+            ("cache_cleaned", last.cleaned),
+            ("cache_fast_read_bytes", last.fast_read_bytes),
+            ("cache_fast_write_bytes", last.fast_write_bytes),
+            ("cache_disk_read_bytes", last.disk_read_bytes),
+            ("cache_disk_write_bytes", last.disk_write_bytes),
+        ] {
+            assert_eq!(rows.iter().map(|row| count(row, name)).sum::<u64>(), wanted, "{} {name}", run.label);
+            assert!(wanted > count(rows.last().unwrap(), name), "{} {name}: intervals, not sums", run.label);
+        }
+        let end = rows.last().unwrap();
+        let ratio = count(end, "cache_write_hits") as f64 / count(end, "cache_writes") as f64;
+        let told = end.get_double(columns["cache_write_hit_ratio"]).unwrap();
+        assert!((told - ratio).abs() < 1e-12, "{told} {ratio}");
+    }
+    let alone = rows.iter().filter(|row| *row.get_string(columns["run"]).unwrap() == runs[2].label);
+    let cells = alone.flat_map(|row| of_cache.iter().map(|name| row.is_null(columns[*name]).unwrap()));
+    let cells: Vec<bool> = cells.collect();
+    assert!(!cells.is_empty() && cells.iter().all(|is_null| *is_null));
 }
 
 #[test]

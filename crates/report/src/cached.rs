@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// One line: design, shape and both sides.
 pub(crate) fn describe(cache: &CacheResult) -> String {
     let report = &cache.report;
-    if cache.device.is_empty() {
+    if cache.is_disk_alone() {
         return format!("none, {} alone", cache.disk);
     }
     format!(
@@ -135,7 +135,7 @@ fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
 
 /// The cache of a run; empty if it has none.
 pub(crate) fn cache_text(run: &Run) -> String {
-    let Some(cache) = run.result.cache.as_ref().filter(|cache| !cache.device.is_empty()) else {
+    let Some(cache) = run.result.cache.as_ref().filter(|cache| !cache.is_disk_alone()) else {
         return String::new();
     };
     let facts = facts(cache);
@@ -152,7 +152,7 @@ pub(crate) fn cache_html(runs: &[Run]) -> String {
     let cached: Vec<(&Run, &CacheResult)> = runs
         .iter()
         .filter_map(|run| run.result.cache.as_ref().map(|cache| (run, cache)))
-        .filter(|(_, cache)| !cache.device.is_empty())
+        .filter(|(_, cache)| !cache.is_disk_alone())
         .collect();
     let all: Vec<Vec<(&str, String)>> = cached.iter().map(|(_, cache)| facts(cache)).collect();
     let mut names: Vec<&str> = Vec::new();

@@ -30,7 +30,8 @@ pub mod workload;
 
 use nandscape_cache::simulate::advice::Advice;
 use nandscape_cache::simulate::curve::Point;
-use nandscape_sim::metrics::Series;
+use nandscape_sim::cached::CachePoint;
+use nandscape_sim::metrics::{Sample, Series};
 use nandscape_sim::{JobSeries, RunResult};
 use nandscape_trace::TraceStats;
 use std::path::PathBuf;
@@ -66,6 +67,12 @@ impl Run {
         let workload = self.result.workload.spec.as_str();
         let name = self.label.strip_suffix(workload).and_then(|rest| rest.strip_suffix(" | "));
         name.unwrap_or(&self.label)
+    }
+
+    /// Its cache at a point of its series, unless it is a disk alone.
+    pub fn cache_at(&self, sample: &Sample) -> Option<CachePoint> {
+        let has_cache = self.result.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone());
+        sample.cache.filter(|_| has_cache)
     }
 
     /// Ran to its end without an error.

@@ -123,6 +123,11 @@ impl CacheResult {
             ..Self::default()
         }
     }
+
+    /// Whether this is the report of a disk with no cache in front of it.
+    pub const fn is_disk_alone(&self) -> bool {
+        self.device.is_empty()
+    }
 }
 
 /// What a stream policy of the host did.

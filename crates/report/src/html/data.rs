@@ -2,7 +2,6 @@
 //! thinned out evenly.
 
 use super::Page;
-use super::over_data::cache_at;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
 use nandscape_sim::cached::CachePoint;
@@ -121,12 +120,12 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
         }
         before = Some(sample);
     }
-    if samples.iter().any(|sample| cache_at(run, sample).is_some()) {
+    if samples.iter().any(|sample| run.cache_at(sample).is_some()) {
         let mut of_cache = columns_named(&["rhit", "whit", "rhit_i", "whit_i", "dirty", "cleaned"]);
         let mut before = CachePoint::default();
         for sample in samples {
-            let now = cache_at(run, sample).unwrap_or(before);
-            for ((_, column), value) in of_cache.iter_mut().zip(cache_point(&now, &before)) {
+            let now = run.cache_at(sample).unwrap_or(before);
+            for ((_, column), value) in of_cache.iter_mut().zip(cache_point(&now, &now.since(&before))) {
                 column.push(value);
             }
             before = now;
@@ -138,16 +137,19 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
 
 /// One point of the curves of a cache: hit ratio of reads and of writes so far and in the interval, dirty share in per cent, blocks
 /// cleaned so far.
-fn cache_point(now: &CachePoint, before: &CachePoint) -> [Value; 6] {
-    let grown = |of: fn(&CachePoint) -> u64| of(now).saturating_sub(of(before)) as f64;
+fn cache_point(so_far: &CachePoint, interval: &CachePoint) -> [Value; 6] {
     [
-        ratio(now.read_hits as f64, now.reads as f64),
-        ratio(now.write_hits as f64, now.writes as f64),
-        ratio(grown(|p| p.read_hits), grown(|p| p.reads)),
-        ratio(grown(|p| p.write_hits), grown(|p| p.writes)),
-        ratio(now.dirty as f64 * 100.0, now.slots as f64),
-        json!(now.cleaned),
+        optional(so_far.read_hit_ratio()),
+        optional(so_far.write_hit_ratio()),
+        optional(interval.read_hit_ratio()),
+        optional(interval.write_hit_ratio()),
+        ratio(so_far.dirty as f64 * 100.0, so_far.slots as f64),
+        json!(so_far.cleaned),
     ]
+}
+
+pub(super) fn optional(value: Option<f64>) -> Value {
+    value.map_or(Value::Null, number)
 }
 
 pub(super) fn ratio(numerator: f64, denominator: f64) -> Value {

@@ -1,7 +1,7 @@
 //! The jobs of a job file: a table, and what each did over time.
 
 use super::Page;
-use super::data::{number, ratio};
+use super::data::{number, optional, ratio};
 use super::escape::text;
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
@@ -166,7 +166,7 @@ fn latencies(cells: &[&Cell]) -> Vec<Vec<Value>> {
 
 /// A disk alone has a report of a cache too.
 fn has_cache(result: &RunResult, series: &JobSeries) -> bool {
-    result.cache.as_ref().is_some_and(|cache| !cache.device.is_empty())
+    result.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone())
         && series.windows.iter().any(|window| window.cache.is_some())
 }
 
@@ -176,13 +176,13 @@ fn cache(series: &JobSeries) -> Vec<Value> {
     let (mut before, mut from) = (CachePoint::default(), 0);
     for window in &series.windows {
         let now = window.cache.unwrap_or(before);
-        let grown = |of: fn(&CachePoint) -> u64| of(&now).saturating_sub(of(&before)) as f64;
+        let step = now.since(&before);
         let point = [
             ratio(now.dirty as f64 * 100.0, now.slots as f64),
             ratio(now.used as f64 * 100.0, now.slots as f64),
-            ratio(grown(|p| p.cleaned) * 1e9, (window.end_ns - from) as f64),
-            ratio(grown(|p| p.read_hits), grown(|p| p.reads)),
-            ratio(grown(|p| p.write_hits), grown(|p| p.writes)),
+            ratio(step.cleaned as f64 * 1e9, (window.end_ns - from) as f64),
+            optional(step.read_hit_ratio()),
+            optional(step.write_hit_ratio()),
         ];
         columns.iter_mut().zip(point).for_each(|(column, value)| column.push(value));
         (before, from) = (now, window.end_ns);

@@ -17,12 +17,6 @@ pub(super) fn heading(page: &Page<'_>) -> &'static str {
     }
 }
 
-/// The cache of a run at a point, unless it is a disk alone.
-pub(super) fn cache_at(run: &Run, sample: &Sample) -> Option<CachePoint> {
-    let has_cache = run.result.cache.as_ref().is_some_and(|cache| !cache.device.is_empty());
-    sample.cache.filter(|_| has_cache)
-}
-
 /// Throughput, WAF, map traffic, erases, hits and dirty blocks. What stays at nothing in every run is not worth a chart.
 pub(super) fn over_data(page: &Page<'_>) -> String {
     for_each_group(page, |group| {
@@ -54,7 +48,7 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
             out += &chart("erases", "Erases", "blocks erased so far", &[]);
         }
         let of_cache =
-            |of: fn(&CachePoint) -> u64| ends(&|run, sample| cache_at(run, sample).as_ref().map_or(0, of));
+            |of: fn(&CachePoint) -> u64| ends(&|run, sample| run.cache_at(sample).as_ref().map_or(0, of));
         let tabs: &[&str] = match (of_cache(|cache| cache.reads), of_cache(|cache| cache.writes)) {
             (true, true) => &["reads", "writes", "reads per interval", "writes per interval"],
             (true, false) => &["since the start", "", "per interval", ""],

@@ -349,6 +349,11 @@ pub fn cached_runs(requests: u64) -> Vec<Run> {
                 read_hits: sample.host.reads * at / (at + 40),
                 writes: sample.host.writes,
                 write_hits: sample.host.writes * at / (at + 90),
+                dirty_bytes: 4096 * (2 * at).min(100 + 300 * number as u64),
+                fast_read_bytes: sample.host.read_bytes * at / (at + 40),
+                fast_write_bytes: sample.host.write_bytes + 512 * at,
+                disk_read_bytes: sample.host.read_bytes + 4096 * at,
+                disk_write_bytes: 4096 * (at * at / 7),
             });
             if device != "flash" {
                 (sample.causes, sample.ftl) = (CauseTable::default(), FtlStats::default());
