@@ -129,6 +129,16 @@ impl List {
         (slot != NIL).then_some(slot)
     }
 
+    /// The youngest that may leave.
+    #[inline]
+    pub(crate) fn last(&self, links: &Links, mut may: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut slot = self.young;
+        while slot != NIL && !may(slot) {
+            slot = links.older(slot);
+        }
+        (slot != NIL).then_some(slot)
+    }
+
     /// Visits all, the oldest first, until `each` says `false`; whether it did not.
     pub(crate) fn visit(&self, links: &Links, each: &mut dyn FnMut(u32) -> bool) -> bool {
         self.first(links, |slot| !each(slot)).is_none()

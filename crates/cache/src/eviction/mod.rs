@@ -4,6 +4,7 @@
 //! at data, and never acts. The caller keeps the index from key to slot, and the list of free slots.
 
 pub mod arc;
+pub mod by_age;
 pub mod clock;
 pub mod fifo;
 mod ghost;
