@@ -141,3 +141,18 @@ pub trait Store {
     /// Counters start anew, and every resource is free at `at`.
     fn reset_counters(&mut self, at: SimTime);
 }
+
+/// What a [`Store`] says of time and tokens that knows when a command is done as it starts: its tokens are the times of completion in nanoseconds.
+#[macro_export]
+macro_rules! tokens_are_times {
+    () => {
+        fn completion(&self, token: $crate::Token) -> Option<$crate::SimTime> {
+            Some($crate::SimTime(token.0))
+        }
+        fn watch(&mut self, _: $crate::Token, _: u64) {}
+        fn advance(&mut self, _: $crate::SimTime, _: &mut Vec<$crate::Completion>) {}
+        fn next_event(&self) -> Option<$crate::SimTime> {
+            None
+        }
+    };
+}

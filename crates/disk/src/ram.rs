@@ -3,9 +3,7 @@
 use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
-};
+use nandscape_core::{Allocation, Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,17 +112,7 @@ impl Store for RamDisk {
         Ok(Token(self.free_at))
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
+    nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
         SimTime(self.free_at)

@@ -4,9 +4,7 @@ use crate::aligned::{ALIGN, Aligned, is_aligned};
 use crate::error::FileError;
 use crate::os::{self, Locked, Punched};
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
-};
+use nandscape_core::{Allocation, Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -291,17 +289,7 @@ impl Store for FileStore {
         Ok(Token(at.0))
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
+    nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
         self.latest

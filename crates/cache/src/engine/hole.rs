@@ -1,7 +1,7 @@
 //! What stands for a volume that was taken off, while others with higher numbers are still there.
 
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Completion, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Command, Op, SimTime, Store, StoreError, Token};
 
 /// A store that has nothing to give and takes nothing.
 pub(super) struct Hole {
@@ -33,17 +33,7 @@ impl Store for Hole {
         Ok(Token(at.0))
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
+    nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
         SimTime::ZERO

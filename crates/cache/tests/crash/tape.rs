@@ -2,7 +2,7 @@
 
 use nandscape_core::namespace::{HostCounts, Payload};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -140,17 +140,7 @@ impl Store for Device {
         Ok(Token(done))
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
+    nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
         SimTime::ZERO

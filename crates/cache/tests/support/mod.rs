@@ -5,7 +5,7 @@ use nandscape_cache::BlockKey;
 use nandscape_cache::eviction::{Build, Eviction};
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Completion, Info, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Command, Info, Op, Params, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -71,17 +71,7 @@ impl Store for Memory {
         Ok(Token::NONE)
     }
 
-    fn completion(&self, _: Token) -> Option<SimTime> {
-        Some(SimTime::ZERO)
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
+    nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
         SimTime::ZERO
