@@ -8,7 +8,9 @@ use nandscape_cache::metadata::{KINDS, MetadataError};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Op, SimTime};
+use nandscape_core::{Command, Extent, Op, SimTime, Store, Subsystem};
+use nandscape_disk::{Keep, registry};
+use std::collections::BTreeMap;
 use support::{Lru, Memory};
 
 const BLOCK: u32 = 4096;
@@ -51,10 +53,12 @@ fn setup(map: Map) -> Setup {
 }
 
 fn run(cache: &mut Cache<Lru>, volume: u16, op: Op, block: u64, payload: Payload<'_>) {
-    let extent = Extent::new(block * u64::from(BLOCK), u64::from(BLOCK));
-    cache
-        .submit(volume, Command { op, extent, hint: Hint::default() }, payload, SimTime::ZERO)
-        .expect("no error");
+    let command = Command { op, extent: extent(block), hint: Hint::default() };
+    cache.submit(volume, command, payload, SimTime::ZERO).expect("no error");
+}
+
+fn extent(block: u64) -> Extent {
+    Extent::new(block * u64::from(BLOCK), u64::from(BLOCK))
 }
 
 #[test]
@@ -146,4 +150,61 @@ fn another_map_drops_clean_blocks_that_do_not_fit_and_refuses_where_a_dirty_one_
             }
         }
     }
+}
+
+/// What a loss of power now would leave of a cache whose disk reads take time, opened: which of `blocks` it has, each with the bytes of the disk.
+fn held_after_cut(fast: &Memory, blocks: std::ops::Range<u64>) -> Vec<u64> {
+    let left = Memory::new(1 << 20, 512, true);
+    left.state.lock().unwrap().now.clone_from(&fast.state.lock().unwrap().now);
+    let disk = Disk { store: slow_disk(), uuid: UUIDS[0] };
+    let opened = Cache::open(Box::new(left), vec![disk], &setup(Map::Full), lru, SimTime::ZERO);
+    let mut cache = opened.expect("a cache").cache;
+    let held = |cache: &Cache<Lru>, block: &u64| cache.entry(BlockKey::new(0, *block)).is_some();
+    let held: Vec<u64> = blocks.filter(|block| held(&cache, block)).collect();
+    for block in &held {
+        let mut bytes = [0; BLOCK as usize];
+        run(&mut cache, 0, Op::Read, *block, Payload::Read(&mut bytes));
+        assert_eq!(bytes, [*block as u8; BLOCK as usize], "block {block} was not filled yet");
+    }
+    held
+}
+
+/// A disk that takes its time; each block holds its number.
+fn slow_disk() -> Box<dyn Store + Send> {
+    let mut disk = registry::build("disk", "disk.", &BTreeMap::new(), 1 << 20, Keep::Bytes).expect("a disk");
+    for block in 0..disk.capacity_bytes() / u64::from(BLOCK) {
+        let command = Command { op: Op::Write, extent: extent(block), hint: Hint::default() };
+        disk.apply(command, Payload::Write(&[block as u8; BLOCK as usize])).expect("no error");
+    }
+    disk
+}
+
+/// Reads that miss are under way while others write and flush: what is not filled yet is in no copy of the table, although its block of the table is written.
+#[test]
+fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
+    let fast = Memory::new(1 << 20, 512, true);
+    let identity = Identity { kind: "journal".to_owned(), uuid: [9; 16], settings: String::new() };
+    let disk = Disk { store: slow_disk(), uuid: UUIDS[0] };
+    let setup = setup(Map::Full);
+    let started = Cache::create(Box::new(fast.clone()), vec![disk], &identity, &setup, lru, SimTime::ZERO);
+    let Started { mut cache, at, .. } = started.expect("a cache");
+    let mut submit = |op, block, payload: Payload<'_>| {
+        let extent = if op == Op::Flush { Extent::new(0, 0) } else { extent(block) };
+        cache.submit(0, Command { op, extent, hint: Hint::default() }, payload, at).expect("no error");
+    };
+    for block in 0..8 {
+        submit(Op::Read, 100 + block, Payload::Read(&mut [0; BLOCK as usize]));
+        submit(Op::Write, block, Payload::Write(&[block as u8; BLOCK as usize]));
+        submit(Op::Flush, 0, Payload::None);
+        let written: Vec<u64> = (0..=block).collect();
+        assert_eq!(held_after_cut(&fast, 0..200), written, "blocks from 100 on are still being read");
+    }
+    // Once they are there, they come back too.
+    while let Some(next) = cache.next_event() {
+        cache.advance(next, &mut Vec::new());
+    }
+    cache.check_invariants();
+    let flush = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+    cache.submit(0, flush, Payload::None, SimTime(10_000_000_000)).expect("no error");
+    assert_eq!(held_after_cut(&fast, 0..200), (0..8).chain(100..108).collect::<Vec<_>>());
 }
