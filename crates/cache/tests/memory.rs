@@ -3,10 +3,11 @@
 
 mod rig;
 
-use nandscape_cache::Cache;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::AnyEviction;
+use nandscape_cache::metadata::{self, Entry, Sketch, Table, Volume};
 use nandscape_cache::presets::PRESETS;
+use nandscape_cache::{BlockKey, Cache};
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
@@ -154,5 +155,90 @@ fn memory_is_proportional_to_the_number_of_slots() {
         let constant = held[0] - slope * f64::from(1 << 13);
         assert!(constant.abs() < 100_000.0, "{name}: {constant:.0} B beside {slope:.2} B a slot");
         assert!((held[1] - constant - slope * f64::from(1 << 14)).abs() < 100_000.0, "{name}: {held:?}");
+    }
+}
+
+/// All slots in use, for metadata to write down.
+struct Full(u32);
+
+impl Table for Full {
+    fn entry(&self, slot: u32) -> Option<Entry> {
+        (slot < self.0).then(|| {
+            // Not in the order of the slots.
+            let block = u64::from(slot) * 7919 % u64::from(self.0);
+            Entry {
+                key: BlockKey::new(0, block),
+                valid: 0xff,
+                dirty: if slot.is_multiple_of(3) { 0x0f } else { 0 },
+            }
+        })
+    }
+}
+
+/// What opening takes beside the cache that comes of it: while the metadata are read 16 bytes for each slot, and 8 where blocks in two slots are looked for; while
+/// the cache is filled, the 16.
+#[test]
+fn opening_takes_24_bytes_for_each_slot_while_it_reads_and_16_beside_the_new_cache() {
+    let _alone = alone();
+    let slots = 1 << 18;
+    for kind in ["journal", "slots", "at-removal", "periodic"] {
+        for is_removed in [true, false] {
+            if !is_removed && kind != "journal" {
+                continue;
+            }
+            let design = design(&[("metadata", kind)]);
+            let disk = u64::from(slots) * 4096;
+            let volume = Volume { id: 0, uuid: [1; 16], bytes: disk, stamp: [0; 16] };
+            let mut setup = metadata::Setup {
+                capacity_bytes: 0,
+                store_block: 4096,
+                block_bytes: 4096,
+                uuid: [2; 16],
+                settings: String::new(),
+                volumes: vec![volume],
+            };
+            setup.capacity_bytes = metadata::bytes_for(kind, &setup, slots).expect("it fits");
+            let mut area = Sketch::new(setup.capacity_bytes);
+            let metadata::Opened { mut metadata, repairs, .. } =
+                metadata::create(kind, &setup, &mut area).expect("a cache");
+            metadata::apply(&mut area, &repairs).expect("no error");
+            let (full, mut writes) = (Full(slots), Vec::new());
+            for slot in 0..slots {
+                if metadata.noted() >= metadata.room() {
+                    metadata.commit(&full, &mut writes);
+                    metadata::apply(&mut area, &std::mem::take(&mut writes)).expect("no error");
+                    metadata.committed();
+                }
+                metadata.note(slot, full.entry(slot));
+            }
+            metadata.commit(&full, &mut writes);
+            if is_removed {
+                metadata.close(&full, &mut writes);
+            }
+            metadata::apply(&mut area, &std::mem::take(&mut writes)).expect("no error");
+            drop((metadata, writes));
+
+            let of_slot = |bytes: usize| bytes as f64 / f64::from(slots);
+            let fast = store("ram", setup.capacity_bytes, Keep::Nothing);
+            let disks = vec![Disk { store: store("ram", disk, Keep::Nothing), uuid: [1; 16] }];
+            let before = HELD.load(Relaxed);
+            MOST.store(before, Relaxed);
+            let opened = metadata::open(&mut area).expect("a cache");
+            let found = &opened.found;
+            assert_eq!(found.entries.len(), slots as usize, "{kind}: {}", found.report);
+            assert_eq!(found.report.is_clean, is_removed, "{kind}");
+            let reading = of_slot(MOST.load(Relaxed) - before);
+            assert!(reading <= 25.0, "{kind}: {reading:.2} B a slot while it is read");
+            let held = of_slot(HELD.load(Relaxed) - before);
+            assert!(held <= 17.0, "{kind}: {held:.2} B a slot of what was found");
+
+            let started =
+                Cache::start(fast, disks, opened, &design.setup(), design.policies(), SimTime::ZERO);
+            let cache = started.expect("a cache").cache;
+            assert_eq!(cache.used(), slots, "{kind}");
+            let most = of_slot(MOST.load(Relaxed) - before);
+            let own = of_slot(HELD.load(Relaxed) - before);
+            assert!(most <= own + 17.0, "{kind}: {most:.2} B a slot on the way to {own:.2} B");
+        }
     }
 }

@@ -48,7 +48,7 @@ fn apply(step: &Step, at: u64, index: &mut DirtyIndex, model: &mut Model) {
     match *step {
         Step::Dirty(n) => {
             let Some(slot) = free_slots(model).first().copied() else { return };
-            let is_new = !model.contains_key(&key(n).0);
+            let is_new = !model.contains_key(&{ key(n).0 });
             assert_eq!(index.insert(key(n), slot, SimTime(at)), is_new);
             model.entry(key(n).0).or_insert((slot, at));
         }
@@ -74,7 +74,7 @@ fn apply(step: &Step, at: u64, index: &mut DirtyIndex, model: &mut Model) {
 
 /// The run as found by walking.
 fn run(model: &Model, key: BlockKey, limit: u32) -> Option<(BlockKey, u32)> {
-    model.get(&key.0)?;
+    model.get(&{ key.0 })?;
     let is_dirty = |n: u64| model.contains_key(&n) && BlockKey(n).volume() == key.volume();
     let (mut first, mut last) = (key.0, key.0);
     while last - first + 1 < u64::from(limit) && last < u64::MAX && is_dirty(last + 1) {
@@ -107,7 +107,7 @@ fn compare(index: &DirtyIndex, model: &Model) {
     }
     for n in 0..300 {
         let key = key(n);
-        assert_eq!(index.has(key), model.contains_key(&key.0));
+        assert_eq!(index.has(key), model.contains_key(&{ key.0 }));
         let next = model.range(key.0..).next().or(model.iter().next()).map(|(next, _)| BlockKey(*next));
         assert_eq!(index.next_on_disk(key), next);
         for limit in [1, 2, 7, 64, 100] {
@@ -183,7 +183,7 @@ fn a_block_alone_takes_two_bytes_and_lists_and_bits_hold_the_same() {
         assert_eq!(index.len() as usize, model.len());
         for _ in 0..2000 {
             let key = BlockKey::new(1, below(&mut rng, span));
-            assert_eq!(index.has(key), model.contains(&key.0));
+            assert_eq!(index.has(key), model.contains(&{ key.0 }));
             let next = model.range(key.0..).next().or(model.iter().next()).copied();
             assert_eq!(index.next_on_disk(key), next.map(BlockKey));
             let up = (key.0..u64::MAX).take_while(|key| model.contains(key)).count() as u64;

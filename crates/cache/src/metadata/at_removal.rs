@@ -40,6 +40,7 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     let mut found = Found::default();
     found.report.is_clean = superblock.is_clean;
     if superblock.is_clean {
+        found.entries.reserve_exact(superblock.shape.slots as usize);
         read_table(superblock, 0, area, &mut found, |found, sequence, slot, entry| {
             // A block of an earlier removal says nothing of this one.
             if sequence == superblock.removal {

@@ -4,7 +4,6 @@ use super::format;
 use super::table::read_table;
 use super::{Area, Found, Kind, MetadataError, Opened, Superblock, journal};
 use nandscape_core::Info;
-use std::collections::BTreeMap;
 
 pub const KIND: Kind = Kind {
     info: Info {
@@ -23,8 +22,7 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
         if opened.found.report.is_clean { closing(superblock, area, &mut opened.found) } else { None };
     opened.found.report.is_clean = dirty.is_some();
     for (slot, entry) in &mut opened.found.entries {
-        entry.dirty =
-            dirty.as_ref().map_or(entry.valid, |dirty| dirty.get(slot).copied().unwrap_or(0) & entry.valid);
+        entry.dirty = dirty.as_ref().map_or(entry.valid, |dirty| dirty[*slot as usize] & entry.valid);
     }
     for (_, entry) in &mut opened.found.uncertain {
         entry.dirty = entry.valid;
@@ -33,14 +31,14 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     Ok(opened)
 }
 
-// The dirty bits of the removal, if every block of them is there.
-fn closing(superblock: &Superblock, area: &mut dyn Area, found: &mut Found) -> Option<BTreeMap<u32, u16>> {
-    let mut dirty = BTreeMap::new();
+// The dirty bits of the removal by slot, if every block of them is there.
+fn closing(superblock: &Superblock, area: &mut dyn Area, found: &mut Found) -> Option<Vec<u16>> {
+    let mut dirty = vec![0; superblock.shape.slots as usize];
     let mut is_current = true;
     let mut scratch = Found::default();
     let damaged = read_table(superblock, 2, area, &mut scratch, |_, sequence, slot, entry| {
         is_current &= sequence == superblock.removal;
-        dirty.insert(slot, entry.dirty);
+        dirty[slot as usize] = entry.dirty;
     });
     found.report.read_bytes += scratch.report.read_bytes;
     found.report.damaged_table_blocks += scratch.report.damaged_table_blocks;

@@ -36,6 +36,7 @@ fn open(superblock: &Superblock, area: &mut dyn Area) -> Result<Opened, Metadata
     let mut found = Found::default();
     found.report.is_clean = superblock.is_clean;
     let removal = superblock.removal;
+    found.entries.reserve_exact(superblock.shape.slots as usize);
     let damaged = read_table(superblock, 0, area, &mut found, |found, sequence, slot, entry| {
         if superblock.is_clean && sequence == removal {
             found.entries.push((slot, entry));

@@ -5,18 +5,38 @@ use super::super::table::{scan, table_block};
 use super::super::{Area, Entry, Found, MetadataError, Opened, Superblock, Write, region, running, written};
 use super::replay::{Ring, Window};
 use super::{Journal, Sides, is_journal};
+use crate::key::BlockKey;
 
 /// Stamps of both copies of each table block; `None` where a copy is damaged.
 type Stamps = Vec<[Option<u64>; 2]>;
 
-/// A slot while it is being found out.
+/// A slot while it is being found out. As large as an entry with its slot, so that the list of all slots becomes that of the entries in the same memory.
 #[derive(Clone, Copy)]
 struct Slot {
-    entry: Option<Entry>,
-    /// The commit up to which this is known to be its state.
-    known: u64,
-    /// Whether anything is known.
-    is_known: bool,
+    known: Known,
+    /// Without valid sub-blocks where the slot is free.
+    entry: Entry,
+}
+
+/// What is known of a slot.
+#[derive(Clone, Copy, PartialEq)]
+enum Known {
+    Nothing,
+    /// Its state before the commit of which records are missing.
+    BeforeGap,
+    /// Its state at that commit or after it; the last one, where none is missing.
+    SinceGap,
+}
+
+impl Slot {
+    const UNKNOWN: Self =
+        Self { known: Known::Nothing, entry: Entry { key: BlockKey(0), valid: 0, dirty: 0 } };
+
+    /// As commit `sequence` left it.
+    fn at(sequence: u64, entry: Option<Entry>, gap: Option<u64>) -> Self {
+        let known = if Some(sequence) >= gap { Known::SinceGap } else { Known::BeforeGap };
+        Self { known, entry: entry.unwrap_or(Self::UNKNOWN.entry) }
+    }
 }
 
 pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Result<Opened, MetadataError> {
@@ -29,9 +49,9 @@ pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Re
     let ring = Ring::read(superblock, area);
     let last = last_commit(superblock, &stamps, &ring, confirmed(superblock, area), &mut found);
     let mut window = ring.window(superblock, last);
-    let mut slots = base(superblock, area, &stamps, last);
-    let changed = replay(superblock, area, &ring, &mut window, &mut slots, &mut found);
-    judge(superblock, &slots, &window, &mut found);
+    let (mut slots, based) = base(superblock, area, &stamps, last, window.gap);
+    let changed = replay(superblock, area, &ring, &mut window, &mut slots, &based, &mut found);
+    judge(superblock, slots, &window, &mut found);
     found.report.damaged_table_blocks = stamps.iter().filter(|both| both.contains(&None)).count() as u32;
     found.report.damaged_record_blocks = window.damaged;
     found.report.commit = last;
@@ -107,10 +127,17 @@ fn last_commit(
     last
 }
 
-// The newest copy of each table block that counts.
-fn base(superblock: &Superblock, area: &mut dyn Area, stamps: &Stamps, last: u64) -> Vec<Slot> {
+// The newest copy of each table block that counts, and its stamp; `None` where there is none.
+fn base(
+    superblock: &Superblock,
+    area: &mut dyn Area,
+    stamps: &Stamps,
+    last: u64,
+    gap: Option<u64>,
+) -> (Vec<Slot>, Vec<Option<u64>>) {
     let shape = &superblock.shape;
-    let mut slots = vec![Slot { entry: None, known: 0, is_known: false }; shape.slots as usize];
+    let mut slots = vec![Slot::UNKNOWN; shape.slots as usize];
+    let mut based = vec![None; stamps.len()];
     for copy in 0..2 {
         scan(area, shape.table_offset(copy, 0), shape.table_blocks(), shape.unit, |block, bytes| {
             let both = stamps[block as usize];
@@ -121,13 +148,13 @@ fn base(superblock: &Superblock, area: &mut dyn Area, stamps: &Stamps, last: u64
             };
             let header = bytes.and_then(|bytes| format::unseal(bytes, Magic::Table, superblock.tag(), block));
             let (Some(bytes), Some(_)) = (bytes, header) else { return };
+            based[block as usize] = Some(stamp);
             for (at, slot) in shape.slots_of(block).enumerate() {
-                slots[slot as usize] =
-                    Slot { entry: format::entry_at(bytes, at), known: stamp, is_known: true };
+                slots[slot as usize] = Slot::at(stamp, format::entry_at(bytes, at), gap);
             }
         });
     }
-    slots
+    (slots, based)
 }
 
 // Which copy of a table block to use, and its stamp.
@@ -137,31 +164,36 @@ fn newest(both: &[Option<u64>; 2], last: u64) -> Option<(u8, u64)> {
     [counts(1), counts(0)].into_iter().flatten().max_by_key(|(_, stamp)| *stamp)
 }
 
-// Applies the window's records; returns the last change of each table block.
+// Applies the window's records, oldest first, to what the table blocks have of older commits; returns the last change of each table block.
 fn replay(
     superblock: &Superblock,
     area: &mut dyn Area,
     ring: &Ring,
     window: &mut Window,
     slots: &mut [Slot],
+    based: &[Option<u64>],
     found: &mut Found,
 ) -> Vec<u64> {
     let shape = &superblock.shape;
     let mut changed = vec![0; shape.table_blocks() as usize];
-    for at in &window.places {
-        let Some((sequence, records)) = ring.records(superblock, area, *at) else {
-            // Readable a moment ago.
-            window.damaged += 1;
-            window.gap = window.gap.max(Some(found.report.commit.max(1)));
+    for index in 0..window.places.len() {
+        let at = window.places[index];
+        let Some((sequence, records)) = ring.records(superblock, area, at) else {
+            // Readable a moment ago. What was known before is as of before this gap.
+            if window.lose(ring.header(at)) {
+                let known = slots.iter_mut().filter(|slot| slot.known == Known::SinceGap);
+                known.for_each(|slot| slot.known = Known::BeforeGap);
+            }
             continue;
         };
         found.report.record_blocks += 1;
         for (slot, entry) in records {
             let Some(held) = slots.get_mut(slot as usize) else { continue };
             found.report.records += 1;
-            changed[(slot / shape.per_block()) as usize] = sequence;
-            if sequence > held.known || !held.is_known {
-                *held = Slot { entry, known: sequence, is_known: true };
+            let block = (slot / shape.per_block()) as usize;
+            changed[block] = sequence;
+            if based[block].is_none_or(|stamp| sequence > stamp) {
+                *held = Slot::at(sequence, entry, window.gap);
             }
         }
     }
@@ -169,24 +201,25 @@ fn replay(
 }
 
 // Which entries can be relied on.
-fn judge(superblock: &Superblock, slots: &[Slot], window: &Window, found: &mut Found) {
+fn judge(superblock: &Superblock, slots: Vec<Slot>, window: &Window, found: &mut Found) {
     let shape = &superblock.shape;
     let blocks = u64::from(shape.table_blocks());
     let [from, to] = window.visited;
     // Visited since the gap, and either written then, or passed over since it had not changed.
     let is_visited = |block: u64| (block + blocks - from % blocks) % blocks < to - from;
-    for block in 0..shape.table_blocks() {
-        let is_sure = window.gap.is_none() || is_visited(block.into());
-        for slot in shape.slots_of(block) {
-            let Slot { entry, known, is_known } = slots[slot as usize];
-            match entry {
-                _ if !is_known => found.report.unknown_slots += 1,
-                Some(entry) if is_sure || Some(known) >= window.gap => found.entries.push((slot, entry)),
-                Some(entry) => found.uncertain.push((slot, entry)),
-                None => {}
-            }
+    let Found { uncertain, report, .. } = found;
+    let sure = |(Slot { known, entry }, slot): (Slot, u32)| {
+        let is_sure = || window.gap.is_none() || is_visited((slot / shape.per_block()).into());
+        match known {
+            Known::Nothing => report.unknown_slots += 1,
+            _ if entry.valid == 0 => {}
+            Known::BeforeGap if !is_sure() => uncertain.push((slot, entry)),
+            Known::BeforeGap | Known::SinceGap => return Some((slot, entry)),
         }
-    }
+        None
+    };
+    // In the memory of `slots`.
+    found.entries = slots.into_iter().zip(0..).filter_map(sure).collect();
     drop_doubles(found);
 }
 
@@ -207,10 +240,8 @@ fn drop_doubles(found: &mut Found) {
     keys.sort_unstable();
     let doubles: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
     if !doubles.is_empty() {
-        let (dropped, kept) =
-            found.entries.iter().partition(|(_, entry)| doubles.binary_search(&entry.key).is_ok());
-        found.entries = kept;
-        found.uncertain.extend::<Vec<_>>(dropped);
+        let is_double = |(_, entry): &(u32, Entry)| doubles.binary_search(&entry.key).is_ok();
+        found.uncertain.extend(found.entries.extract_if(.., |held| is_double(held)));
     }
 }
 

@@ -36,6 +36,17 @@ pub struct Window {
     pub visited: [u64; 2],
 }
 
+impl Window {
+    /// Records of this place cannot be read any more. Whether what was known before now counts as older than what is missing.
+    pub fn lose(&mut self, header: Option<Header>) -> bool {
+        self.damaged += 1;
+        let Some(header) = header.filter(|header| Some(header.sequence) > self.gap) else { return false };
+        self.gap = Some(header.sequence);
+        self.visited[0] = header.visited;
+        true
+    }
+}
+
 impl Ring {
     /// Reads all of it.
     pub fn read(superblock: &Superblock, area: &mut dyn Area) -> Self {
@@ -66,6 +77,11 @@ impl Ring {
 
     fn headers(&self) -> impl Iterator<Item = (u32, Header)> + '_ {
         (0..).zip(&self.places).filter_map(|(at, place)| Some((at, (*place)?.header)))
+    }
+
+    /// What the block at a place says of itself.
+    pub fn header(&self, at: u32) -> Option<Header> {
+        Some(self.places[at as usize]?.header)
     }
 
     /// The newest commit of which something is there, and whether all of it is. 0 if there is none.

@@ -272,3 +272,60 @@ fn both_copies_of_a_record_damaged_serve_nothing_wrong_and_name_what_may_be_lost
     }
     assert!(dropped > 0);
 }
+
+/// Bytes of which one block can be read along with its neighbours, and not by itself.
+struct Fading {
+    bytes: Bytes,
+    block: u64,
+}
+
+impl Area for Fading {
+    fn capacity_bytes(&self) -> u64 {
+        self.bytes.capacity
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+        if offset == self.block && bytes.len() == 4096 {
+            return Err(StoreError::Io { offset, len: 4096, detail: "faded".to_owned() });
+        }
+        self.bytes.read(offset, bytes)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.bytes.write(offset, bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn records_that_fade_while_they_are_replayed_serve_nothing_that_may_be_old() {
+    let mut named = 0;
+    for lost in 20..60 {
+        let mut run = Run::new(16_000, 7, Sabotage::None);
+        let mut before = run.slots.clone();
+        for nth in 0..60 {
+            if nth == lost {
+                before = run.slots.clone();
+            }
+            change(&mut *run.metadata, &mut run.slots, 40, &mut run.rng);
+            let writes = run.commit();
+            run.area.apply(&writes);
+            run.metadata.committed();
+        }
+        let block = run.shape.ring_offset(0, lost);
+        let opened = open(&mut Fading { bytes: run.area, block }).unwrap();
+        let Found { entries, uncertain, report, .. } = &opened.found;
+        assert_eq!(report.damaged_record_blocks, 1, "commit {lost}");
+        for (slot, entry) in entries {
+            assert_eq!(run.slots.0[*slot as usize], Some(*entry), "commit {lost}, slot {slot}");
+        }
+        // What was changed later is known all the same.
+        let held = Slots::of(&opened.found, run.shape.slots);
+        assert!(held.0.iter().flatten().count() >= 20 * (59 - lost as usize), "commit {lost}");
+        named += uncertain.iter().filter(|(slot, entry)| before.0[*slot as usize] == Some(*entry)).count();
+    }
+    assert!(named > 0, "some are named as uncertain");
+}
