@@ -8,7 +8,7 @@ use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, Extent, Op, SimTime, StoreError};
+use nandscape_core::{Command, Extent, Op, SimTime, StoreError, Subsystem};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
 use std::collections::BTreeSet;
 use support::{Lru, Memory};
@@ -335,4 +335,16 @@ fn a_disk_that_is_gone_does_not_concern_other_volumes() {
             assert_eq!((rig.errors.as_slice(), rig.lost().len()), ([].as_slice(), 0));
         }
     }
+}
+
+#[test]
+fn a_host_is_told_by_name_whose_disk_failed() {
+    let mut rig = Rig::new("journal", Mode::WriteBack);
+    rig.cache.rename(1, "data");
+    rig.disks[1].get().set_faults([(When::From(0), Fault::Gone)]);
+    let command = Command { op: Op::Read, extent: Extent::new(BLOCK, BLOCK), hint: Hint::default() };
+    let payload = &mut [0; BLOCK as usize];
+    let error = Subsystem::submit(&mut rig.cache, 1, command, Payload::Read(payload), SimTime::ZERO);
+    let told = error.unwrap_err().to_string();
+    assert!(told.starts_with("disk of data, for 4096 bytes at offset 4096: the device is gone"), "{told}");
 }

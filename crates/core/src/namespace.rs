@@ -43,8 +43,8 @@ pub enum NamespaceError {
     /// A store below failed, or refuses what it was asked for.
     #[error("{place}, for {} bytes at offset {}: {source}", extent.len, extent.offset)]
     Store {
-        /// Which store, such as the device of a cache.
-        place: &'static str,
+        /// Which store, such as the device of a cache, or the disk of a volume by its name.
+        place: String,
         /// What was asked of the namespace.
         extent: Extent,
         /// What the store said; offsets are its own.

@@ -115,7 +115,8 @@ mod tests {
             total_pages: 1,
         };
         let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let store = |source| NamespaceError::Store { place: "disk", extent: Extent::new(0, 1), source };
+        let store =
+            |source| NamespaceError::Store { place: "disk".to_owned(), extent: Extent::new(0, 1), source };
         let cases: [(NamespaceError, i32); 10] = [
             (store(StoreError::ReadOnly { detail: String::new() }), libc::EROFS),
             (store(StoreError::Gone { detail: String::new() }), libc::EIO),

@@ -70,7 +70,8 @@ mod tests {
             total_pages: 0,
         };
         let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let store = |source| NamespaceError::Store { place: "disk", extent: Extent::new(0, 1), source };
+        let store =
+            |source| NamespaceError::Store { place: "disk".to_owned(), extent: Extent::new(0, 1), source };
         let table: [(NamespaceError, u32); 9] = [
             (store(StoreError::ReadOnly { detail: String::new() }), 1),
             (store(StoreError::Io { offset: 0, len: 1, detail: String::new() }), 5),

@@ -1,7 +1,7 @@
 //! Why a cache refuses something or could not fulfil it.
 
 use crate::metadata::MetadataError;
-use nandscape_core::{Extent, StoreError};
+use nandscape_core::{Extent, NamespaceError, StoreError};
 
 /// What went wrong, and on which side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,6 +115,22 @@ impl CacheError {
         match side {
             0 => Self::Fast(error),
             disk => Self::Slow { volume: disk - 1, source: error },
+        }
+    }
+
+    /// What a host is told of it that asked for `extent` (of no bytes where nobody asked). `name` gives the name of a volume.
+    pub fn refusal(self, extent: Extent, name: impl FnOnce(u16) -> String) -> NamespaceError {
+        let store = |place, source| NamespaceError::Store { place, extent, source };
+        let refused = |expected| NamespaceError::Refused { extent, expected };
+        match self {
+            Self::Fast(source) => store("cache device".to_owned(), source),
+            Self::Slow { volume, source } => store(format!("disk of {}", name(volume)), source),
+            Self::OutOfRange { capacity, .. } => refused(format!("1 byte or more within {capacity} bytes")),
+            Self::Unaligned { unit, .. } => refused(format!("multiples of {unit} bytes")),
+            Self::Payload { expected, got } => {
+                refused(format!("a payload of {expected} bytes, and not of {got}"))
+            }
+            error => refused(error.to_string()),
         }
     }
 }

@@ -10,27 +10,16 @@ use nandscape_core::{
     NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
 
-/// What a host is told of an error.
-fn refusal(extent: Extent, error: CacheError) -> NamespaceError {
-    let refused = |expected| NamespaceError::Refused { extent, expected };
-    match error {
-        CacheError::Fast(source) => NamespaceError::Store { place: "cache device", extent, source },
-        CacheError::Slow { source, .. } => NamespaceError::Store { place: "disk", extent, source },
-        CacheError::OutOfRange { capacity, .. } => refused(format!("1 byte or more within {capacity} bytes")),
-        CacheError::Unaligned { unit, .. } => refused(format!("multiples of {unit} bytes")),
-        CacheError::Payload { expected, got } => {
-            refused(format!("a payload of {expected} bytes, and not of {got}"))
-        }
-        error => refused(error.to_string()),
-    }
-}
-
-/// What is told of an error that no command asked for.
-fn failure(error: CacheError) -> NamespaceError {
-    refusal(Extent::new(0, 0), error)
-}
-
 impl<E: Eviction> Cache<E> {
+    fn refusal(&self, extent: Extent, error: CacheError) -> NamespaceError {
+        error.refusal(extent, |volume| self.infos[usize::from(volume)].name.clone())
+    }
+
+    /// What is told of an error that no command asked for.
+    fn failure(&self, error: CacheError) -> NamespaceError {
+        self.refusal(Extent::new(0, 0), error)
+    }
+
     fn flash(&self) -> Option<&dyn Subsystem> {
         self.steps.side(FAST).store.flash()
     }
@@ -78,7 +67,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let done = Self::submit(self, namespace as u16, command, payload, at);
-        done.map_err(|error| refusal(command.extent, error))
+        done.map_err(|error| self.refusal(command.extent, error))
     }
 
     fn submit_durable(
@@ -89,7 +78,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let done = Self::submit_durable(self, namespace as u16, command, payload, at);
-        done.map_err(|error| refusal(command.extent, error))
+        done.map_err(|error| self.refusal(command.extent, error))
     }
 
     fn completion(&self, token: Token) -> Option<SimTime> {
@@ -124,11 +113,11 @@ impl<E: Eviction> Subsystem for Cache<E> {
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
-        self.pass_idle(at, until).map_err(failure)
+        self.pass_idle(at, until).map_err(|error| self.failure(error))
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
-        let done = self.close(at).map_err(failure)?;
+        let done = self.close(at).map_err(|error| self.failure(error))?;
         Ok(Token(done.0))
     }
 

@@ -162,20 +162,51 @@ impl CachedFiles {
         if (is_durable || command.op == Op::Flush) && done.is_ok() {
             self.watching.renew(&mut self.served, at);
         }
-        done.map_err(|error| refusal(command.extent, error))
+        done.map_err(|error| self.refusal(command.extent, error))
     }
 
     /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
     fn close(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
-        let done = self.cache.close(at).map_err(|error| refusal(Extent::new(0, 0), error))?;
-        let Some(fast) = &mut self.fast else { return Ok(Token(done.0)) };
+        let done = self.cache.close(at).map_err(|error| self.refusal(Extent::new(0, 0), error))?;
+        self.stamp().map_err(|error| self.stamp_failed(error))?;
+        Ok(Token(done.0))
+    }
+
+    fn stamp(&mut self) -> Result<(), ManageError> {
+        let Some(fast) = &mut self.fast else { return Ok(()) };
         for volume in &mut self.served {
-            manage::end(fast, &mut volume.place, volume.id).map_err(|error| stamp_failed(&error))?;
+            manage::end(fast, &mut volume.place, volume.id)?;
         }
         if self.live.get().is_changed {
-            manage::set(fast, &self.settings.text()).map_err(|error| stamp_failed(&error))?;
+            manage::set(fast, &self.settings.text())?;
         }
-        Ok(Token(done.0))
+        Ok(())
+    }
+
+    fn stamp_failed(&self, error: ManageError) -> NamespaceError {
+        let (place, source) = match error {
+            ManageError::Fast(source) => ("stamps on the cache device".to_owned(), source),
+            ManageError::Disk { volume, source } => {
+                (format!("stamp of the disk of {}", self.volume(volume)), source)
+            }
+            error => {
+                let source = StoreError::Io { offset: 0, len: 0, detail: error.to_string() };
+                ("stamps of the cache".to_owned(), source)
+            }
+        };
+        NamespaceError::Store { place, extent: Extent::new(0, 0), source }
+    }
+
+    fn refusal(&self, extent: Extent, error: CacheError) -> NamespaceError {
+        error.refusal(extent, |id| self.volume(id))
+    }
+
+    /// A volume of the cache as errors call it.
+    fn volume(&self, id: u16) -> String {
+        match self.served.iter().find(|volume| volume.id == id) {
+            Some(volume) => format!("volume {}", volume.name),
+            None => format!("volume {id}"),
+        }
     }
 }
 
@@ -201,23 +232,6 @@ fn trouble(
         parts.push(format!("{} bytes are lost", health.lost_bytes));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-fn stamp_failed(error: &ManageError) -> NamespaceError {
-    let source = match error {
-        ManageError::Fast(source) | ManageError::Disk { source, .. } => source.clone(),
-        error => StoreError::Io { offset: 0, len: 0, detail: error.to_string() },
-    };
-    NamespaceError::Store { place: "stamps of the cache", extent: Extent::new(0, 0), source }
-}
-
-/// What a host is told of an error.
-fn refusal(extent: Extent, error: CacheError) -> NamespaceError {
-    match error {
-        CacheError::Fast(source) => NamespaceError::Store { place: "cache device", extent, source },
-        CacheError::Slow { source, .. } => NamespaceError::Store { place: "disk", extent, source },
-        error => NamespaceError::Refused { extent, expected: error.to_string() },
-    }
 }
 
 /// Files have no flash below that the model knows of.
