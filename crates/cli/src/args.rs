@@ -444,6 +444,9 @@ pub struct ReproduceArgs {
     /// List the experiments.
     #[arg(long)]
     pub list: bool,
+    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first look, whose figures are not those published.
+    #[arg(long)]
+    pub quick: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

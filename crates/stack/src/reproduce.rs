@@ -30,13 +30,20 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Set from outside to stop early; a stopped reproduction gives [`RunError::Interrupted`].
     pub stop: Option<&'a AtomicBool>,
+    /// Experiments that have a smaller scale run at that one.
+    pub is_quick: bool,
     thesis: thesis::Cache,
 }
 
 impl<'a> Context<'a> {
     /// A context without any run yet.
     pub fn new(seed: u64, stop: Option<&'a AtomicBool>) -> Self {
-        Self { seed, stop, thesis: thesis::Cache::default() }
+        Self { seed, stop, is_quick: false, thesis: thesis::Cache::default() }
+    }
+
+    /// One of the two scales of an experiment.
+    fn scale<S>(&self, full: S, small: S) -> S {
+        if self.is_quick { small } else { full }
     }
 
     /// Refuses to go on once somebody asked to stop.

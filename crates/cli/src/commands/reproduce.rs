@@ -22,7 +22,8 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
         args.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
     };
     stop_on_ctrl_c()?;
-    let context = Context::new(42, Some(&STOP));
+    let mut context = Context::new(42, Some(&STOP));
+    context.is_quick = args.quick;
     let mut rows = Vec::new();
     for reproduction in wanted {
         console.note(&format!("{} ...", reproduction.info.name));
@@ -30,6 +31,9 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
         if STOP.load(Ordering::Relaxed) {
             return Err(Failure::run("interrupted"));
         }
+    }
+    if args.quick {
+        console.note("--quick: figures of smaller devices and shorter loads");
     }
     if let Some(path) = &args.report {
         let context = ReportContext {

@@ -26,7 +26,7 @@ pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
         source: "article on disk caches (S3-08, S3-11, S3-13, S3-14, S3-16, S3-21)",
         params: &[],
     },
-    run: |context| rows(&FULL, context),
+    run: |context| rows(&context.scale(FULL, SMALL), context),
 };
 
 /// How long it takes.

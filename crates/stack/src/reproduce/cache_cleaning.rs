@@ -24,7 +24,7 @@ pub(super) const CACHE_CLEANING: Reproduction = Reproduction {
         source: "own bound: p99 within twice its value without cleaning",
         params: &[],
     },
-    run: |context| rows(FULL, context),
+    run: |context| rows(context.scale(FULL, SMALL), context),
 };
 
 /// How much is run.

@@ -21,7 +21,7 @@ pub const NVM_SETS: Reproduction = Reproduction {
         source: "S2-06 to S2-19",
         params: &[],
     },
-    run: |context| rows_of(context, &Effort::FULL),
+    run: |context| rows_of(context, &context.scale(Effort::FULL, Effort::SMALL)),
 };
 
 /// How much to run. The figures of a small effort are those of the full one, but for the far tail.

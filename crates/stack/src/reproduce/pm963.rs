@@ -28,7 +28,7 @@ pub(super) const PM963: Reproduction = Reproduction {
         source: "multi-stream article, section 3 (S0-43 to S0-50)",
         params: &[],
     },
-    run: |context| rows(&FULL, context),
+    run: |context| rows(&context.scale(FULL, SMALL), context),
 };
 
 /// How much smaller than the drive.

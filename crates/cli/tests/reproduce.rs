@@ -1,0 +1,84 @@
+//! `reproduce --csv` beside `--json` of the same run, read by a parser that knows nothing of how either was written.
+
+use serde_json::Value;
+use std::process::Command;
+
+const HEAD: [&str; 9] = ["id", "row", "name", "unit", "time_s", "published", "measured", "ratio", "note"];
+
+/// Every experiment that needs nothing but the command itself, without the one that takes half a minute.
+fn experiments() -> Vec<String> {
+    let listed =
+        Command::new(env!("CARGO_BIN_EXE_nandscape")).args(["reproduce", "--list"]).output().unwrap();
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let names = text.lines().map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| !["streams-captured", "nvm-sets"].contains(&name.as_str())).collect()
+}
+
+/// What a cell says of a value: text as it is, a number as the number that it reads as.
+fn same(cell: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => cell.is_empty(),
+        Value::String(text) => cell == text,
+        Value::Bool(holds) => cell == if *holds { "true" } else { "false" },
+        // By the same parser, which may be a last digit off.
+        Value::Number(number) => serde_json::from_str(cell).ok() == number.as_f64(),
+        Value::Array(_) | Value::Object(_) => {
+            serde_json::from_str(cell).is_ok_and(|parsed: Value| parsed == *value)
+        }
+    }
+}
+
+#[test]
+fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows.csv");
+    let names = experiments();
+    assert!(names.len() > 25, "{names:?}");
+    let output = Command::new(env!("CARGO_BIN_EXE_nandscape"))
+        .args(["reproduce", "--quick", "--json", "--csv", path.to_str().unwrap()])
+        .args(&names)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+
+    let mut reader = csv::Reader::from_path(&path).unwrap();
+    assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), HEAD);
+    // A line of another length than the head is an error of the reader.
+    let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let mut lines = lines.iter();
+    let mut next = || lines.next().expect("fewer lines than the document has figures");
+    let mut over_time = 0;
+    for row in &rows {
+        let line = next();
+        for (name, cell) in HEAD.iter().zip(line) {
+            // Absent in the document: only points have a time.
+            assert!(same(cell, &row[*name]), "{row}: {name} is '{cell}'");
+        }
+        let Some(series) = row.get("series") else { continue };
+        let [times, values] = ["time_s", "values"].map(|key| series[key].as_array().unwrap());
+        assert!(!times.is_empty() && times.len() == values.len(), "{row}");
+        for (time, value) in times.iter().zip(values) {
+            let line = next();
+            assert_eq!(
+                line.iter().take(4).collect::<Vec<_>>(),
+                HEAD[..4].iter().map(|key| row[*key].as_str().unwrap()).collect::<Vec<_>>()
+            );
+            assert!(same(&line[4], time) && same(&line[6], value), "{line:?}: {time} {value}");
+            assert_eq!([&line[5], &line[7], &line[8]], ["", "", ""], "{line:?}");
+            over_time += 1;
+        }
+    }
+    assert_eq!(lines.next(), None, "more lines than the document has figures");
+    for name in &names {
+        assert!(rows.iter().any(|row| row["id"] == name.as_str()), "no figure of {name}");
+    }
+    assert!(over_time > 100, "{over_time} points over time");
+    let figures = |id: &str| rows.iter().filter(|row| row["id"] == id && row["measured"].is_number()).count();
+    assert!(
+        figures("cache-article") > 40 && figures("cache-cleaning") > 20,
+        "{} {}",
+        figures("cache-article"),
+        figures("cache-cleaning")
+    );
+}
