@@ -3,7 +3,7 @@
 
 mod support;
 
-use nandscape_cache::admission::{Admission, Ask, Bypass};
+use nandscape_cache::admission::{Admission, Ask, Bypass, Room};
 use nandscape_cache::compose::Design;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::metadata::Entry;
@@ -45,7 +45,7 @@ impl Admission for Every {
         if self.0.is_multiple_of(7) { Err(Bypass::Sequential) } else { Ok(()) }
     }
 
-    fn block(&mut self, key: BlockKey, _: Op, _: f32) -> Result<(), Bypass> {
+    fn block(&mut self, key: BlockKey, _: Op, _: Room) -> Result<(), Bypass> {
         if (key.0 + u64::from(self.0)).is_multiple_of(5) { Err(Bypass::TooFewHits) } else { Ok(()) }
     }
 
@@ -348,10 +348,7 @@ fn whole_blocks_hit_as_in_a_plain_list_and_the_stores_were_asked_no_more_than_th
     assert_eq!(inserted - counts.replacements(), u64::from(rig.cache.used()));
     let (fast, disk) = (rig.cache.fast_counts(), rig.cache.disk_counts(0));
     assert_eq!((disk.reads, disk.writes), (missed_reads, counts.dirty_replacements));
-    assert_eq!(
-        (fast.reads, fast.writes),
-        (counts.read_piece_hits + counts.dirty_replacements, writes + missed_reads)
-    );
+    assert_eq!((fast.reads, fast.writes), (counts.read_piece_hits + counts.cleanings, writes + missed_reads));
     assert_eq!(reads, counts.read_piece_hits + counts.read_piece_misses);
 }
 

@@ -91,7 +91,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 fn the_default_cache_takes_16_bytes_for_each_block_whatever_it_holds() {
     let _alone = alone();
     // As it comes, partly dirty; and with nothing but single dirty blocks, which are as much as there can be.
-    let lazy = [("rate_max", "4KiB")];
+    let lazy = [("rate_max", "4KiB"), ("rate_high", "100%"), ("cutoff_dirty", "100%")];
     for (pairs, slots, writes) in [(&[][..], 1 << 20, 30), (&lazy, 1 << 18, 100)] {
         let Filled { cache, held, most } = filled(pairs, slots, writes);
         let gauges = cache.gauges();

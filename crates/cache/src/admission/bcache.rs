@@ -63,8 +63,8 @@ struct Client {
     average: u64,
 }
 
-/// Departures: a client is whoever uses one tag (bcache: one task), and the share of the cache that is dirty is not looked at, since the engine refuses by itself what finds no
-/// slot.
+/// Departures: a client is whoever uses one tag (bcache: one task), and the share of the cache that is dirty is the business of
+/// `dirty-cutoff`.
 #[derive(Debug)]
 struct Bcache {
     cutoff: u64,

@@ -1,6 +1,6 @@
 //! Several admission policies, all of which must agree.
 
-use super::{ADMISSIONS, Admission, Ask, Bypass, Entry, Served, Setup, find};
+use super::{ADMISSIONS, Admission, Ask, Bypass, Entry, Room, Served, Setup, find};
 use crate::key::BlockKey;
 use nandscape_core::{Extent, Op, ParamError, Params, registry};
 use std::collections::BTreeMap;
@@ -98,8 +98,8 @@ impl Admission for Chain {
         self.ask(|member| member.request(ask))
     }
 
-    fn block(&mut self, key: BlockKey, op: Op, fill: f32) -> Result<(), Bypass> {
-        self.ask(|member| member.block(key, op, fill))
+    fn block(&mut self, key: BlockKey, op: Op, room: Room) -> Result<(), Bypass> {
+        self.ask(|member| member.block(key, op, room))
     }
 
     fn confirm(&mut self, ask: &Ask) -> Result<(), Bypass> {

@@ -3,6 +3,7 @@
 mod all;
 mod bcache;
 mod chain;
+mod dirty_cutoff;
 mod nhit;
 mod sequential;
 mod streams;
@@ -54,6 +55,8 @@ pub enum Bypass {
     Congested,
     /// Its block was being filled, cleaned or moved, and the design does not come back to the cache after it has waited for that.
     Busy,
+    /// So many slots are dirty that no further block may become so.
+    Dirty,
 }
 
 impl Bypass {
@@ -61,7 +64,7 @@ impl Bypass {
     pub const COUNT: usize = Self::ALL.len();
 
     /// Every reason, in the order of [`Bypass::index`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Sequential,
         Self::TooFewHits,
         Self::Tag,
@@ -72,6 +75,7 @@ impl Bypass {
         Self::Failed,
         Self::Congested,
         Self::Busy,
+        Self::Dirty,
     ];
 
     /// Its place in arrays that count by reason.
@@ -92,7 +96,28 @@ impl Bypass {
             Self::Failed => "failed",
             Self::Congested => "congested",
             Self::Busy => "busy",
+            Self::Dirty => "dirty",
         }
+    }
+}
+
+/// The slots, as a block that is not cached finds them.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Slots there are.
+    pub slots: u32,
+    /// Slots in use.
+    pub used: u32,
+    /// Slots that hold something that the disk does not have.
+    pub dirty: u32,
+    /// Whether the block is to be written, and would be dirty.
+    pub makes_dirty: bool,
+}
+
+impl Room {
+    /// Share of slots in use, from 0 to 1.
+    pub fn fill(&self) -> f32 {
+        self.used as f32 / self.slots as f32
     }
 }
 
@@ -113,10 +138,9 @@ pub trait Admission {
     /// served from there regardless.
     fn request(&mut self, ask: &Ask) -> Result<(), Bypass>;
 
-    /// Whether a block that is not cached may be inserted; asked for each of them, after [`Admission::request`] had let the request pass. `fill` is the share of
-    /// slots in use, from 0 to 1.
-    fn block(&mut self, key: BlockKey, op: Op, fill: f32) -> Result<(), Bypass> {
-        let _ = (key, op, fill);
+    /// Whether a block that is not cached may be inserted; asked for each of them, after [`Admission::request`] had let the request pass.
+    fn block(&mut self, key: BlockKey, op: Op, room: Room) -> Result<(), Bypass> {
+        let _ = (key, op, room);
         Ok(())
     }
 
@@ -174,7 +198,8 @@ pub struct Entry {
 }
 
 /// Every admission policy.
-pub static ADMISSIONS: &[Entry] = &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY];
+pub static ADMISSIONS: &[Entry] =
+    &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY, dirty_cutoff::ENTRY];
 
 /// The policy of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,6 +1,6 @@
 //! Only what is asked for often enough.
 
-use super::{Admission, Ask, Bypass, Entry};
+use super::{Admission, Ask, Bypass, Entry, Room};
 use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Op, Param, ParamKind};
@@ -60,9 +60,9 @@ impl Admission for NHit {
         Ok(())
     }
 
-    fn block(&mut self, key: BlockKey, _: Op, fill: f32) -> Result<(), Bypass> {
+    fn block(&mut self, key: BlockKey, _: Op, room: Room) -> Result<(), Bypass> {
         // Below the trigger nothing is counted either.
-        if fill < self.from || self.seen.count(key, self.hits) {
+        if room.fill() < self.from || self.seen.count(key, self.hits) {
             return Ok(());
         }
         self.refused += 1;

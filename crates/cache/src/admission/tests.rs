@@ -22,6 +22,11 @@ fn ask(op: Op, offset: u64, len: u64) -> Ask {
     Ask { volume: 0, op, extent: Extent::new(offset, len), hint: Hint(0), at: SimTime::ZERO }
 }
 
+/// So many of 1000 slots are in use.
+fn room(used: u32) -> Room {
+    Room { slots: 1000, used, dirty: 0, makes_dirty: false }
+}
+
 fn count(chain: &Chain, name: &str) -> u64 {
     let mut counts = Vec::new();
     chain.counts(&mut counts);
@@ -139,8 +144,8 @@ fn the_head_of_a_long_stream_is_not_inserted_if_that_is_seen_before_its_bytes_co
 fn a_block_is_cached_at_its_third_request_once_the_cache_is_nearly_full() {
     let mut chain = chain("n-hit", &[]);
     let key = BlockKey::new(1, 42);
-    assert_eq!(chain.block(key, Op::Read, 0.79), Ok(()));
-    let said: Vec<bool> = (0..7).map(|_| chain.block(key, Op::Read, 0.8).is_ok()).collect();
+    assert_eq!(chain.block(key, Op::Read, room(790)), Ok(()));
+    let said: Vec<bool> = (0..7).map(|_| chain.block(key, Op::Read, room(800)).is_ok()).collect();
     assert_eq!(said, [false, false, true, false, false, true, false], "counted anew after it was cached");
     assert_eq!(count(&chain, "hits_too_few"), 5);
 }
@@ -148,7 +153,7 @@ fn a_block_is_cached_at_its_third_request_once_the_cache_is_nearly_full() {
 #[test]
 fn a_filter_of_fixed_size_forgets_the_block_not_asked_for_longest() {
     let mut chain = chain("n-hit", &[("hits", "2"), ("hits_blocks", "8")]);
-    let mut see = |block| chain.block(BlockKey::new(0, block), Op::Read, 1.0).is_ok();
+    let mut see = |block| chain.block(BlockKey::new(0, block), Op::Read, room(1000)).is_ok();
     assert!((0..8).all(|block| !see(block)));
     assert!(!see(8), "pushes out block 0");
     assert!(!see(0), "pushes out block 1");

@@ -64,6 +64,18 @@ pub const ENTRY: Entry = Entry {
                 kind: ParamKind::Int { min: 1, max: 1 << 16 },
                 default: "16",
             },
+            Param {
+                name: "rate_high",
+                summary: "share of dirty slots above which no rate is kept until it is 5 % of the slots less; 100%: never, as published",
+                kind: ParamKind::Share,
+                default: "100%",
+            },
+            Param {
+                name: "rate_high_batch",
+                summary: "blocks under way to the disk meanwhile",
+                kind: ParamKind::Int { min: 1, max: 1 << 20 },
+                default: "128",
+            },
         ],
     },
     build: |setup| {
@@ -78,6 +90,7 @@ pub const ENTRY: Entry = Entry {
         if params.time_ns("rate_update") == 0 {
             return Err(params.error("rate_update", "more than 0s"));
         }
+        let high = params.share("rate_high");
         Ok(Box::new(PiRate {
             target: f64::from(part(setup.slots, params.share("rate_target"))),
             inverse: [params.float("rate_p_inverse"), params.float("rate_i_inverse")],
@@ -86,6 +99,10 @@ pub const ENTRY: Entry = Entry {
             idle: params.time_ns("rate_idle"),
             idle_rate: params.get("rate_idle_max").map(|_| params.size("rate_idle_max") as f64 / block),
             batch: params.int32("rate_batch"),
+            high: if high < 1.0 { part(setup.slots, high) } else { u32::MAX },
+            low: part(setup.slots, (high - HIGH_TO_LOW).max(0.0)),
+            high_batch: params.int32("rate_high_batch"),
+            is_high: false,
             rate: min,
             integral: 0.0,
             update_at: SimTime::ZERO,
@@ -95,6 +112,9 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
+/// What of all slots lies between the share above which no rate is kept and the one at which it is again.
+const HIGH_TO_LOW: f64 = 0.05;
+
 /// How far the pacing may fall behind and run ahead: 2 and 2.5 s, as published.
 const BEHIND_NS: u64 = 2_000_000_000;
 const AHEAD_NS: u64 = 2_500_000_000;
@@ -102,7 +122,8 @@ const AHEAD_NS: u64 = 2_500_000_000;
 const SLACK_NS: u64 = 1_000_000;
 
 /// Blocks instead of sectors, and real numbers instead of whole ones; else as published: the error is what is dirty beyond the target; its integral grows only while the disk keeps up with the
-/// rate that is set, and shrinks only while it is positive. Ours is the upper bound, which also ends the integral's growth. Not taken over: the delay after the first dirty block, and the terms for
+/// rate that is set, and shrinks only while it is positive. Ours are the upper bound, which also ends the integral's growth, and the share above
+/// which no rate is kept. Not taken over: the delay after the first dirty block, and the terms for
 /// fragmented buckets, since slots do not fragment.
 #[derive(Debug)]
 struct PiRate {
@@ -116,6 +137,11 @@ struct PiRate {
     /// Blocks a second while no requests come; `None`: no limit.
     idle_rate: Option<f64>,
     batch: u32,
+    /// Dirty blocks above which no rate is kept, down to how many, and how many are under way then.
+    high: u32,
+    low: u32,
+    high_batch: u32,
+    is_high: bool,
     /// Blocks a second.
     rate: f64,
     /// Blocks times seconds.
@@ -168,6 +194,14 @@ impl Cleaning for PiRate {
             // There was nothing to do, which is not falling behind.
             self.next = self.next.max(view.at);
             return Plan { again: (self.integral > 0.0).then_some(self.update_at), ..Plan::NONE };
+        }
+        self.is_high = left > self.low && (self.is_high || left > self.high);
+        if self.is_high {
+            self.next = self.next.min(view.at);
+            // Some at a time, since what is asked for block by block would be written so.
+            let room = self.high_batch.saturating_sub(view.cleaning);
+            let blocks = if room >= self.high_batch.div_ceil(4) { room.min(left - self.low) } else { 0 };
+            return Plan { again: Some(self.update_at), ..Plan::of(blocks, Order::Disk) };
         }
         if is_idle {
             // What was not used of the rate is not saved up.

@@ -62,7 +62,7 @@ pub const KEYS: Info = Info {
         Param {
             name: "victims",
             summary: "which blocks may leave to make room",
-            kind: ParamKind::Choice { of: &["any", "clean-first", "clean-only"] },
+            kind: ParamKind::Choice { of: &["any", "prefer-clean", "clean-first", "clean-only"] },
             default: "",
         },
         Param {

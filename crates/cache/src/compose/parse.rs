@@ -120,6 +120,7 @@ pub(super) fn quirks(own: &Params, mut quirks: Quirks) -> Quirks {
     quirks.victims = match own.get("victims") {
         None => quirks.victims,
         Some("any") => Victims::Any,
+        Some("prefer-clean") => Victims::PreferClean,
         Some("clean-first") => Victims::CleanFirst,
         Some(_) => Victims::CleanOnly,
     };

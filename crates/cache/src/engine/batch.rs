@@ -10,6 +10,9 @@ use nandscape_core::{Extent, Op, SimTime};
 /// Bytes of one disk write at most, so that the memory it passes through is bounded.
 const WRITE_MAX: u64 = 1 << 20;
 
+/// Bytes that a block which has to leave takes with it to the disk at most.
+const RUN_MAX: u64 = 256 << 10;
+
 /// What was begun.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
@@ -19,6 +22,8 @@ pub(super) struct Begun {
     pub parts: u32,
     /// Disk writes.
     pub writes: u32,
+    /// When these are done.
+    pub written: Gather,
     pub error: Option<CacheError>,
 }
 
@@ -93,6 +98,48 @@ impl<E: Eviction> Cache<E> {
         begun
     }
 
+    /// Writes a dirty block that is to leave to the disk, in one write with its dirty neighbours there, which stay. Gives when it is there.
+    pub(super) fn write_run(&mut self, slot: u32) -> Result<Moment, CacheError> {
+        let key = self.slots.key(slot);
+        let mut room = (RUN_MAX / u64::from(self.shape.block_bytes())).max(1) - 1;
+        let mut front = 0;
+        let mut slots = std::mem::take(&mut self.run);
+        slots.clear();
+        slots.push(slot);
+        while room > 0
+            && let Some(before) = key.block().checked_sub(front + 1)
+            && let Some(other) = self.neighbour(BlockKey::new(key.volume(), before))
+        {
+            slots.push(other);
+            (front, room) = (front + 1, room - 1);
+        }
+        slots.reverse();
+        let mut behind = key.block() + 1;
+        while room > 0
+            && let Some(other) = self.neighbour(BlockKey::new(key.volume(), behind))
+        {
+            slots.push(other);
+            (behind, room) = (behind + 1, room - 1);
+        }
+        let mut begun = self.write_batch(&slots, u32::MAX, front as u32);
+        if slots.len() > 1 && matches!(begun.error, Some(CacheError::Slow { .. })) {
+            // It may be a neighbour that the disk does not take.
+            begun = self.write_batch(&[slot], u32::MAX, 0);
+        }
+        self.run = slots;
+        if self.slots.dirty_bits(slot) == 0 {
+            self.meter.of(key.volume()).forced_cleanings += 1;
+            return Ok(self.steps.close(&mut begun.written));
+        }
+        Err(begun.error.expect("what is still dirty was refused"))
+    }
+
+    /// The slot of a block that may go to the disk with its neighbour.
+    fn neighbour(&self, key: BlockKey) -> Option<u32> {
+        let slot = self.index.find(key, &self.slots)?;
+        (self.slots.dirty_bits(slot) != 0 && !self.pinned.has(slot)).then_some(slot)
+    }
+
     /// The next sub-blocks of a block that go in one write, and the rest: from the first dirty one to the last, if all between are there, and otherwise
     /// a run of dirty ones.
     fn next_part(&self, slot: u32, dirty: u16) -> Option<(Part, u16)> {
@@ -131,6 +178,7 @@ impl<E: Eviction> Cache<E> {
             }
         };
         begun.writes += 1;
+        self.steps.gather(&mut begun.written, written);
         let mut blocks = 0;
         let mut seen = None;
         for part in pending.parts.drain(..) {

@@ -62,6 +62,7 @@ impl<E: Eviction> Cache<E> {
         self.must_commit_free = false;
         let regions = self.regions.next();
         self.metadata.expect_writes(regions);
+        self.settle_flushed();
         let is_empty = self.metadata.noted() == 0 && self.limbo.is_empty() && self.fresh.is_empty();
         if is_empty && !self.needs_flushes() {
             return Ok(self.last_commit);
@@ -86,6 +87,7 @@ impl<E: Eviction> Cache<E> {
         writes.clear();
         self.writes = writes;
         let done = done?;
+        let was_past = self.steps.is_past(self.last_commit);
         self.last_commit = done;
         self.metadata.committed();
         self.confirm()?;
@@ -99,8 +101,13 @@ impl<E: Eviction> Cache<E> {
             }
         }
         let mut limbo = std::mem::take(&mut self.limbo);
+        if was_past {
+            self.leaving.clear();
+        }
         for (slot, discard) in limbo.drain(..) {
-            self.left.clear(self.left_at(self.slots.key(slot)));
+            let place = self.left_at(self.slots.key(slot));
+            self.left.clear(place);
+            self.leaving.push(place);
             self.steps.hold(Place::slot(slot), done);
             self.free(slot, discard);
         }

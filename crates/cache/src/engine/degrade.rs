@@ -11,7 +11,7 @@
 
 use super::lost::LostExtents;
 use super::side::Bytes;
-use super::slots::Bits;
+use super::slots::{Bits, Pins};
 use super::steps::{FAST, Moment, Place};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
@@ -222,7 +222,8 @@ impl<E: Eviction> Cache<E> {
         self.fresh.clear();
         self.late.forget();
         self.filling = KeyMap::new(3);
-        for bits in [&mut self.committed, &mut self.pinned, &mut self.left] {
+        self.pinned = Pins::none();
+        for bits in [&mut self.committed, &mut self.left] {
             bits.clear_all();
         }
         self.steps.pass_over_fast();

@@ -22,6 +22,9 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn note_late_errors(&mut self) {
         let is_bypassed = self.failures.bypassed.is_some();
         for error in self.steps.take_errors().filter(|error| error.volume.is_some() || !is_bypassed) {
+            if error.volume.is_some() && error.command.op == Op::Flush {
+                self.late.distrust();
+            }
             self.late_error.get_or_insert(error);
         }
     }

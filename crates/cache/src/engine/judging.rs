@@ -2,7 +2,7 @@
 
 use super::steps::{Moment, Notice};
 use super::{Cache, CacheError};
-use crate::admission::{Ask, Bypass};
+use crate::admission::{Ask, Bypass, Room};
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
 use nandscape_core::{Command, Extent, Hint, Op};
@@ -23,8 +23,10 @@ impl<E: Eviction> Cache<E> {
 
     /// Whether a block may be inserted.
     pub(super) fn may_insert(&mut self, key: BlockKey, op: Op) -> Result<(), Bypass> {
+        let makes_dirty = op == Op::Write && self.active_mode().makes_dirty();
         let Some(admission) = &mut self.admission else { return Ok(()) };
-        admission.block(key, op, self.slots.used() as f32 / self.slots.count() as f32)
+        let (slots, used, dirty) = (self.slots.count(), self.slots.used(), self.slots.dirty());
+        admission.block(key, op, Room { slots, used, dirty, makes_dirty })
     }
 
     /// Drops what turned out not to be worth it: whole blocks, and clean ones only.

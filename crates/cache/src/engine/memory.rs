@@ -10,7 +10,7 @@ pub struct Memory {
     pub index: u64,
     /// Which block each slot has, and which of its sub-blocks are valid and dirty.
     pub slots: u64,
-    /// Three bits for each slot, committed, pinned and to be noted, and one for eight of them.
+    /// Two bits for each slot, committed and to be noted, and one for eight of them.
     pub marks: u64,
     /// What the metadata keep beside the slots, and what is to be committed.
     pub metadata: u64,
@@ -35,14 +35,14 @@ impl Memory {
 impl<E: Eviction> Cache<E> {
     /// Memory held now, in bytes.
     pub fn memory(&self) -> Memory {
-        let marks = [&self.committed, &self.left, &self.pinned];
+        let marks = [&self.committed, &self.left];
         let waiting =
             self.limbo.capacity() * size_of::<(u32, bool)>() + self.fresh.capacity() * size_of::<u32>();
         let waiting = waiting + (self.late.memory_bytes() + self.filling.memory_bytes()) as usize;
         Memory {
             index: self.index.memory_bytes(),
             slots: Slots::memory_bytes(&self.slots),
-            marks: marks.iter().map(|marks| marks.memory_bytes()).sum(),
+            marks: marks.iter().map(|marks| marks.memory_bytes()).sum::<u64>() + self.pinned.memory_bytes(),
             metadata: self.metadata.memory_bytes() + waiting as u64,
             policies: self.policies.iter().map(Eviction::memory_bytes).sum(),
             admission: self.admission.as_ref().map_or(0, |admission| admission.memory_bytes()),

@@ -75,7 +75,7 @@ use nandscape_core::{
 use regions::Regions;
 use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};
-use slots::{Bits, Slots};
+use slots::{Bits, Pins, Slots};
 use steps::{FAST, Gather, Moment, Steps};
 use unflushed::{Late, Unflushed};
 
@@ -135,8 +135,10 @@ pub struct Cache<E> {
     /// Blocks that left a committed slot since the last commit, by hash: a bit for eight slots, of which few leave between two commits.
     left: Bits,
     regions: Regions,
+    /// Where `left` had the blocks that leave with the last commit, and with those under way when it was made.
+    leaving: Vec<u32>,
     /// Slots that the command under way needs where they are.
-    pinned: Bits,
+    pinned: Pins,
     /// Slots whose filling has not begun, and the sub-blocks that the metadata are not told of before.
     filling: KeyMap,
     flushing: Flushing,
@@ -183,6 +185,7 @@ pub struct Cache<E> {
     cleaner: Option<Box<Cleaner>>,
     /// Memory of cleaning.
     parts: Vec<batch::Part>,
+    run: Vec<u32>,
     /// Memory for what admission takes back.
     retracted: Vec<(u16, Extent)>,
     /// Blocks that the write under way has thrown out, since the design does not cache such writes, and why.
@@ -251,7 +254,8 @@ impl<E: Eviction> Cache<E> {
             committed: Bits::new(count),
             left: Bits::new(count.div_ceil(8)),
             regions: Regions::default(),
-            pinned: Bits::new(count),
+            leaving: Vec::new(),
+            pinned: Pins::none(),
             filling: KeyMap::new(3),
             flushing: Flushing::Both,
             ahead: Gather::default(),
@@ -278,6 +282,7 @@ impl<E: Eviction> Cache<E> {
             limit: u32::MAX,
             cleaner: None,
             parts: Vec::new(),
+            run: Vec::new(),
             retracted: Vec::new(),
             shunned: Vec::new(),
         })

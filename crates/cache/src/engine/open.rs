@@ -157,6 +157,9 @@ impl<E: Eviction> Cache<E> {
             let flushed = self.flush_disk(volume)?;
             self.steps.gather(&mut before, flushed);
         }
+        let flushed = self.steps.close(&mut before);
+        self.settle_rest(flushed)?;
+        self.steps.gather(&mut before, self.last_commit);
         let flushed = self.flush_fast(Moment::PAST)?;
         self.steps.gather(&mut before, flushed);
         let before = self.steps.close(&mut before);

@@ -61,21 +61,25 @@ impl<E: Eviction> Cache<E> {
         }
         let (first, end) = self.shape.blocks(extent);
         let mut at_risk = 0;
+        // Of blocks that leave with a commit under way the last one may still speak, until that one is durable.
+        let mut is_leaving = !self.leaving.is_empty() && end - first > u64::from(self.slots.count());
         if end - first > u64::from(self.slots.count()) {
             at_risk = u64::MAX;
         } else {
             for key in (first..end).map(|block| BlockKey::new(volume, block)) {
                 let slot = self.index.find(key, &self.slots);
                 // A slot that is not committed yet may be so by the time the command has changed it, with what it held before.
-                if slot.is_some() || self.left.has(self.left_at(key)) {
+                let place = self.left_at(key);
+                if slot.is_some() || self.left.has(place) {
                     at_risk |= region(key);
                 }
+                is_leaving |= self.leaving.contains(&place);
             }
         }
         self.regions.now |= at_risk;
         if at_risk & !self.regions.committed != 0 {
             self.commit()
-        } else if at_risk != 0 {
+        } else if at_risk != 0 || is_leaving {
             // It is committed, but perhaps not yet durable.
             Ok(self.last_commit)
         } else {

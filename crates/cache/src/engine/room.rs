@@ -9,6 +9,9 @@ use crate::metadata::Entry;
 use crate::presets::Victims;
 use nandscape_core::{Extent, Op};
 
+/// Blocks that are dirty, or whose disk would still lose them, and are passed over in search of one that may leave at once.
+const PASSED_OVER: u32 = 64;
+
 impl<E: Eviction> Cache<E> {
     pub(super) fn set(&self, key: BlockKey) -> u32 {
         self.map.set(key, self.policies.len() as u32)
@@ -78,7 +81,8 @@ impl<E: Eviction> Cache<E> {
 
     /// Commits if the metadata may not have room for the changes of one block, or if they have many.
     pub(super) fn make_note_room(&mut self) -> Result<(), CacheError> {
-        if self.has_too_many_late() && self.need_flushes() || self.lacks_note_room() {
+        let can_settle = self.flush_ahead();
+        if can_settle || self.has_too_many_late() && self.need_flushes() || self.lacks_note_room() {
             self.commit()?;
         }
         Ok(())
@@ -88,7 +92,8 @@ impl<E: Eviction> Cache<E> {
         const NOTES: u32 = 8;
         let (noted, room) = (self.metadata.noted(), self.metadata.room().saturating_sub(NOTES));
         // What a flush settles is noted too.
-        noted.saturating_add(self.late.len()) > room || noted > (4 * self.commit_after).saturating_sub(NOTES)
+        noted.saturating_add(self.late.absent()) > room
+            || noted > (4 * self.commit_after).saturating_sub(NOTES)
     }
 
     /// Lets one block of a set leave, of this volume if one is named, to the disk if it is dirty.
@@ -107,9 +112,19 @@ impl<E: Eviction> Cache<E> {
                 let is_stuck = slots.dirty_bits(slot) != 0 && volumes[usize::from(volume)].is_failing;
                 !pinned.has(slot) && !is_stuck && owner.is_none_or(|owner| volume == owner)
             };
+            let late = &self.late;
+            let mut passed_over = 0;
+            let may_soon = |local: u32| {
+                let is_settled = slots.dirty_bits(base + local) == 0 && !late.has(base + local);
+                let is_chosen = may(local) && (is_settled || passed_over == PASSED_OVER);
+                passed_over += u32::from(!is_settled && !is_chosen);
+                is_chosen
+            };
             let policy = &mut self.policies[set as usize];
             let chosen = match self.quirks.victims {
                 Victims::Any => policy.evict(may),
+                // Those that are passed over are seen again, when the policy has gone round.
+                Victims::PreferClean => policy.evict(may_soon).or_else(|| policy.evict(may)),
                 Victims::CleanFirst => policy.evict(may_clean).or_else(|| policy.evict(may)),
                 Victims::CleanOnly => policy.evict(may_clean),
             };
@@ -120,10 +135,9 @@ impl<E: Eviction> Cache<E> {
                 self.meter.replaced(false);
                 break slot;
             }
-            match self.write_out(slot, dirty) {
+            match self.write_run(slot) {
                 Ok(written) => {
                     self.steps.hold(Place::slot(slot), written);
-                    self.meter.forced(self.slots.key(slot).volume());
                     self.meter.replaced(true);
                     break slot;
                 }

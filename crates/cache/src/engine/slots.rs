@@ -1,6 +1,7 @@
 //! What is in each slot, 7 bytes where a block has up to 8 sub-blocks and 9 otherwise, and which slots are free.
 
 use super::spaces::{SPACE, Spaces};
+use crate::hash::KeyMap;
 use crate::key::BlockKey;
 use crate::metadata::{Entry, Table};
 use nandscape_memory::prefetch;
@@ -27,12 +28,51 @@ impl Bits {
         self.0[index as usize / 64] &= !(1 << (index % 64));
     }
 
+    /// Whether none of the 64 around an index, from a multiple of 64 on, is set.
+    pub(super) fn is_free_word(&self, index: u32) -> bool {
+        self.0[index as usize / 64] == 0
+    }
+
+    /// Becomes what others are.
+    pub(super) fn copy(&mut self, others: &Self) {
+        self.0.copy_from_slice(&others.0);
+    }
+
     pub(super) fn clear_all(&mut self) {
         self.0.fill(0);
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.0.len() * size_of::<u64>()) as u64
+    }
+}
+
+/// A few slots.
+pub(super) struct Pins(KeyMap);
+
+impl Pins {
+    pub(super) fn none() -> Self {
+        Self(KeyMap::new(3))
+    }
+
+    #[inline]
+    pub(super) fn has(&self, slot: u32) -> bool {
+        self.0.len() > 0 && self.0.get(slot.into()).is_some()
+    }
+
+    pub(super) fn set(&mut self, slot: u32) {
+        self.0.insert(slot.into(), 0);
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, slot: u32) {
+        if self.0.len() > 0 {
+            self.0.remove(slot.into());
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
     }
 }
 

@@ -176,6 +176,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
             volume.host = HostCounts::default();
             volume.unflushed.forget_times();
         }
+        self.late.forget_times();
     }
 
     fn check_invariants(&self) {

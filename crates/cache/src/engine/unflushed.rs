@@ -4,11 +4,12 @@
 //! * a block that was dirty and is on the disk now stays dirty for the metadata until the disk has been flushed;
 //! * one that came from the disk, or went there and into the cache together, while the disk would lose it, is dirty for the metadata too; in modes that
 //!   make nothing dirty it is not there for them. Only blocks are looked at that lie near one that was written to since the disk was flushed;
-//! * so a commit flushes a disk only if a block leaves that the metadata have as dirty, or if too many wait for it.
+//! * so a commit flushes a disk only if a block leaves that the metadata have as dirty and the disk would lose, or if too many are not there;
+//! * and when many wait, the disk is flushed beside the work, and no commit waits for that.
 //!
 //! All of this is for metadata that outlive a loss of power, and designs that flush disks for them ([`Flushing::Both`]).
 
-use super::slots::Slots;
+use super::slots::{Bits, Slots};
 use super::steps::{Gather, Moment};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
@@ -22,12 +23,13 @@ use std::ops::Range;
 const RUN: u32 = 4;
 const WORDS: usize = 64;
 
-/// One slot in so many may wait for a flush of its disk, since each takes 32 bytes of memory, and 100 in the commit after the flush.
-const LATE_SHARE: u32 = 256;
-/// In small caches as many may wait in any case, up to an eighth of all.
-const LATE_LEAST: u32 = 256;
-/// Neighbouring slots that are counted together.
-const NEAR: u32 = 64;
+/// A disk is flushed beside the work when one slot in so many waits for it. A flush costs a disk the freedom to choose the order of what it writes.
+const FLUSH_SHARE: u32 = 8;
+
+/// One slot in so many may not be there for the metadata, since each takes 32 bytes of memory, and 100 in the commit after the flush.
+const ABSENT_SHARE: u32 = 256;
+/// In small caches as many may be absent in any case, up to an eighth of all.
+const ABSENT_LEAST: u32 = 256;
 
 /// Parts of a disk, by hash.
 #[derive(Clone, Debug)]
@@ -53,6 +55,10 @@ impl Parts {
             let (word, bit) = Self::place(run);
             self.0[word] |= bit;
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
     }
 
     fn has(&self, block: u64) -> bool {
@@ -105,90 +111,125 @@ impl Unflushed {
     }
 }
 
-/// Sub-blocks of slots whose disk would lose them.
-#[derive(Debug)]
+/// Slots whose disk would lose what is clean in them.
 pub(super) struct Late {
-    /// By slot: those that are dirty for the metadata, and in the next 16 bits those that are not there.
-    slots: KeyMap,
-    /// How many there are of each [`NEAR`] neighbours, so that most need not be looked for.
-    near: Box<[u8]>,
-    /// How many slots there may be.
-    most: usize,
+    /// Whether all that is clean in a slot is dirty for the metadata.
+    dirty: Bits,
+    /// How many these are.
+    count: u32,
+    /// Which of them the flushes beside the work cover.
+    flushing: Bits,
+    /// At how many of them disks are flushed.
+    flush_at: u32,
+    /// By slot, sub-blocks that are not there for the metadata.
+    absent: KeyMap,
+    /// How many slots these may be.
+    most_absent: usize,
     /// Whether anything is looked at.
     is_kept: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Masks {
-    dirty: u16,
-    absent: u16,
+    /// When these flushes have ended.
+    flushed: Option<Moment>,
+    /// They have, and slots from here on are still to be settled.
+    next: Option<u32>,
 }
 
 impl Late {
     /// For so many slots.
     pub(super) fn new(slots: u32, metadata: &dyn Metadata) -> Self {
         // A commit must have room for all that a flush settles.
-        let most =
-            (slots / LATE_SHARE).max((slots / 8).min(LATE_LEAST)).min(metadata.room() / 2).max(1) as usize;
-        let near = vec![0; slots.div_ceil(NEAR) as usize].into_boxed_slice();
-        Self { slots: KeyMap::new(3), near, most, is_kept: metadata.outlives_cut() }
+        let absent = (slots / ABSENT_SHARE).max((slots / 8).min(ABSENT_LEAST));
+        Self {
+            dirty: Bits::new(slots),
+            count: 0,
+            flushing: Bits::new(slots),
+            flush_at: (slots / FLUSH_SHARE).max(1),
+            absent: KeyMap::new(3),
+            most_absent: absent.min(metadata.room() / 2).max(1) as usize,
+            is_kept: metadata.outlives_cut(),
+            flushed: None,
+            next: None,
+        }
     }
 
     pub(super) const fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// Whether any of a slot's neighbours, or the slot, waits for a flush of its disk.
-    #[inline]
-    fn has_near(&self, slot: u32) -> bool {
-        self.near[(slot / NEAR) as usize] > 0
+    fn absent_of(&self, slot: u32) -> u16 {
+        if self.absent.len() == 0 { 0 } else { self.absent.get(u64::from(slot)).unwrap_or(0) as u16 }
     }
 
+    fn is_dirty(&self, slot: u32) -> bool {
+        self.count > 0 && self.dirty.has(slot)
+    }
+
+    /// Whether any of a slot's neighbours, or the slot, may wait for a flush of its disk.
     #[inline]
-    fn of(&self, slot: u32) -> Masks {
-        if !self.has_near(slot) {
-            return Masks::default();
-        }
-        let masks = self.slots.get(u64::from(slot)).unwrap_or(0);
-        Masks { dirty: masks as u16, absent: (masks >> 16) as u16 }
+    fn has_near(&self, slot: u32) -> bool {
+        self.count > 0 && !self.dirty.is_free_word(slot) || self.absent.len() > 0
     }
 
     /// Whether a slot waits for a flush of its disk.
     pub(super) fn has(&self, slot: u32) -> bool {
-        self.of(slot) != Masks::default()
+        self.is_dirty(slot) || self.absent_of(slot) != 0
     }
 
-    fn set(&mut self, slot: u32, masks: Masks) {
-        let near = &mut self.near[(slot / NEAR) as usize];
-        if masks != Masks::default() {
-            let masks = u64::from(masks.dirty) | u64::from(masks.absent) << 16;
-            *near += u8::from(self.slots.insert(u64::from(slot), masks).is_none());
-        } else if *near > 0 {
-            *near -= u8::from(self.slots.remove(u64::from(slot)).is_some());
+    fn set(&mut self, slot: u32, is_dirty: bool, absent: u16) {
+        if self.dirty.has(slot) != is_dirty {
+            if is_dirty {
+                self.dirty.set(slot);
+                self.count += 1;
+            } else {
+                self.dirty.clear(slot);
+                self.count -= 1;
+            }
         }
+        self.flushing.clear(slot);
+        if absent != 0 {
+            self.absent.insert(u64::from(slot), absent.into());
+        } else if self.absent.len() > 0 {
+            self.absent.remove(u64::from(slot));
+        }
+    }
+
+    /// Sub-blocks that are dirty for the metadata.
+    fn dirty_of(&self, slot: u32, entry: Entry) -> u16 {
+        if self.is_dirty(slot) { entry.valid & !self.absent_of(slot) } else { entry.dirty }
     }
 
     /// What the metadata are to say of a slot.
     #[inline]
     pub(super) fn recorded(&self, slot: u32, entry: Entry) -> Option<Entry> {
-        let masks = self.of(slot);
-        let valid = entry.valid & !masks.absent;
-        (valid != 0).then_some(Entry { valid, dirty: entry.dirty | masks.dirty, ..entry })
+        let valid = entry.valid & !self.absent_of(slot);
+        (valid != 0).then_some(Entry { valid, dirty: self.dirty_of(slot, entry), ..entry })
     }
 
-    /// Slots that wait for a flush of a disk.
-    pub(super) const fn len(&self) -> u32 {
-        self.slots.len() as u32
+    /// Slots of which something is not there for the metadata.
+    pub(super) const fn absent(&self) -> u32 {
+        self.absent.len() as u32
     }
 
     /// Nothing waits any more.
     pub(super) fn forget(&mut self) {
-        self.slots = KeyMap::new(3);
-        self.near.fill(0);
+        self.dirty.clear_all();
+        self.flushing.clear_all();
+        self.absent = KeyMap::new(3);
+        (self.count, self.next, self.flushed) = (0, None, None);
+    }
+
+    /// A flush failed: what the last ones beside the work cover is to be covered again.
+    pub(super) fn distrust(&mut self) {
+        self.flushing.clear_all();
+        (self.flushed, self.next) = (None, None);
+    }
+
+    /// Everything that was under way is over.
+    pub(super) fn forget_times(&mut self) {
+        self.flushed = self.flushed.map(|_| Moment::PAST);
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.slots.memory_bytes() + self.near.len() as u64
+        self.absent.memory_bytes() + self.dirty.memory_bytes() + self.flushing.memory_bytes()
     }
 }
 
@@ -306,26 +347,18 @@ impl<E: Eviction> Cache<E> {
             return;
         }
         let old = self.slots.entry(slot);
-        let masks = self.late.of(slot);
-        let was_dirty = old.dirty | masks.dirty;
-        if was_dirty & !dirty == 0 && masks == Masks::default() {
+        // A block that has just come from another slot has nothing there yet.
+        let there = if old.valid == 0 { Entry { valid, ..old } } else { old };
+        let (was_dirty, absent) = (self.late.dirty_of(slot, there), self.late.absent_of(slot));
+        if was_dirty & !dirty == 0 && !self.late.has(slot) {
             return;
         }
         if was_dirty & !valid != 0 {
             self.leave_to_disk(old.key);
         }
-        let mut cleaned = was_dirty & valid & !dirty;
-        if cleaned != 0 {
-            match self.hold_of(old.key) {
-                Hold::Volatile => {}
-                Hold::Flushing => {
-                    self.need(old.key.volume(), Needs::Wait);
-                    cleaned = 0;
-                }
-                Hold::Durable => cleaned = 0,
-            }
-        }
-        self.late.set(slot, Masks { dirty: cleaned, absent: masks.absent & valid & !dirty });
+        let cleaned = was_dirty & valid & !dirty;
+        let is_late = cleaned != 0 && !matches!(self.hold_of(old.key), Hold::Durable);
+        self.late.set(slot, is_late, absent & valid & !dirty);
     }
 
     /// These sub-blocks of a slot, which are clean or about to be, come from the disk, or go there too. Of those that were dirty for the metadata until
@@ -337,19 +370,23 @@ impl<E: Eviction> Cache<E> {
             return;
         }
         let key = self.slots.key(slot);
-        match self.hold_of(key) {
-            Hold::Durable => {}
-            Hold::Flushing => self.need(key.volume(), Needs::Wait),
-            Hold::Volatile => {
-                let mut masks = self.late.of(slot);
-                let is_dirty = if self.active_mode().makes_dirty() { mask } else { mask & was_dirty };
-                masks.dirty |= is_dirty;
-                masks.absent = masks.absent & !is_dirty | mask & !masks.dirty;
-                self.volumes[usize::from(key.volume())].unflushed.has_absent |= masks.absent != 0;
-                self.late.set(slot, masks);
-                self.metadata.note(slot, self.recorded(slot));
-            }
+        if matches!(self.hold_of(key), Hold::Durable) {
+            return;
         }
+        let mut absent = self.late.absent_of(slot);
+        let mut is_late = self.late.is_dirty(slot);
+        if self.active_mode().makes_dirty() {
+            (is_late, absent) = (true, absent & !mask);
+        } else {
+            absent &= !(mask & was_dirty);
+            if !is_late {
+                absent |= mask & !was_dirty;
+            }
+            is_late |= mask & was_dirty != 0;
+        }
+        self.volumes[usize::from(key.volume())].unflushed.has_absent |= absent != 0;
+        self.late.set(slot, is_late, absent);
+        self.metadata.note(slot, self.recorded(slot));
     }
 
     /// A slot's block leaves. What was dirty of it for the metadata is on the disk, or is of no use any more, except `moved`.
@@ -359,11 +396,10 @@ impl<E: Eviction> Cache<E> {
             return;
         }
         let old = self.slots.entry(slot);
-        let masks = self.late.of(slot);
-        if (old.dirty | masks.dirty) & !moved != 0 {
+        if self.late.dirty_of(slot, old) & !moved != 0 {
             self.leave_to_disk(old.key);
         }
-        self.late.set(slot, Masks::default());
+        self.late.set(slot, false, 0);
     }
 
     /// A block goes to another slot with these sub-blocks. Gives those that were dirty for the metadata and do not go with it.
@@ -371,9 +407,10 @@ impl<E: Eviction> Cache<E> {
         if !self.late.is_kept {
             return 0;
         }
-        let masks = self.late.of(from);
-        self.late.set(to, Masks { dirty: masks.dirty & keep, absent: masks.absent & keep });
-        (self.slots.dirty_bits(from) | masks.dirty) & !keep
+        let (was_dirty, absent) =
+            (self.late.dirty_of(from, self.slots.entry(from)), self.late.absent_of(from));
+        self.late.set(to, self.late.is_dirty(from), absent & keep);
+        was_dirty & !keep
     }
 
     /// Sub-blocks that were dirty for the metadata did not go with their block.
@@ -383,17 +420,108 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Whether so many blocks wait for a flush of their disk that the next commit has to make one.
+    /// If many slots wait for their disks, flushes these beside the work, which no commit waits for. Whether such flushes have ended, and the next commit settles what
+    /// waited.
     #[inline]
-    pub(super) const fn has_too_many_late(&self) -> bool {
-        self.late.slots.len() >= self.late.most
+    pub(super) fn flush_ahead(&mut self) -> bool {
+        self.late.count >= self.late.flush_at && self.flush_beside()
     }
 
-    /// The next commit flushes every disk that blocks wait for, but for those that refused it and did not tell a host yet. `false` if there is none.
+    #[cold]
+    fn flush_beside(&mut self) -> bool {
+        if self.late.next.is_some() || self.late.flushed.is_some() {
+            return self.late.next.is_some() || self.late.flushed.is_some_and(|at| self.steps.is_past(at));
+        }
+        // Before a disk has told that it refuses, nothing is known to be there.
+        if self.volumes.iter().any(|volume| volume.flush_error.is_some()) {
+            return false;
+        }
+        let mut all = Gather::default();
+        for volume in 0..self.volumes.len() as u16 {
+            if self.volumes[usize::from(volume)].unflushed.now.is_empty() {
+                let flushed = self.steps.side(volume + 1).flushed;
+                self.steps.gather(&mut all, flushed);
+                continue;
+            }
+            match self.begin_flush(volume) {
+                Ok(flushed) => self.steps.gather(&mut all, flushed),
+                // The next flush of that volume tells it.
+                Err(CacheError::Slow { source, .. }) => {
+                    self.volumes[usize::from(volume)].flush_error = Some(source);
+                    return false;
+                }
+                Err(error) => {
+                    self.keep_error(error);
+                    return false;
+                }
+            }
+        }
+        self.late.flushing.copy(&self.late.dirty);
+        self.late.flushed = Some(self.steps.close(&mut all));
+        false
+    }
+
+    /// Before a commit: what waited for flushes beside the work that have ended is clean for the metadata, as much of it as one commit is to take.
+    pub(super) fn settle_flushed(&mut self) {
+        if self.late.flushed.take_if(|flushed| self.steps.is_past(*flushed)).is_some() {
+            self.late.next = Some(0);
+        }
+        let Some(mut slot) = self.late.next else { return };
+        let mut room = self.metadata.room().min(self.commit_after).saturating_sub(self.metadata.noted());
+        while room > 0 && slot < self.slots.count() {
+            if self.late.flushing.is_free_word(slot) {
+                slot = (slot / 64 + 1) * 64;
+                continue;
+            }
+            if self.late.flushing.has(slot) {
+                self.settle_slot(slot);
+                room -= 1;
+            }
+            slot += 1;
+        }
+        self.late.next = (slot < self.slots.count()).then_some(slot);
+    }
+
+    /// Everything that waited for disks is clean for the metadata once all of them are flushed.
+    pub(super) fn settle_rest(&mut self, flushed: Moment) -> Result<(), CacheError> {
+        if self.late.count > 0 && self.failures.bypassed.is_none() {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            self.steps.gather(&mut ahead, flushed);
+            self.ahead = ahead;
+            self.late.flushing.copy(&self.late.dirty);
+            (self.late.flushed, self.late.next) = (None, Some(0));
+            while self.late.next.is_some() {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing of a slot waits any more.
+    fn settle_slot(&mut self, slot: u32) {
+        let entry = self.slots.entry(slot);
+        let old = self.late.recorded(slot, entry);
+        self.late.set(slot, false, 0);
+        let is_synchronous = self.metadata.is_synchronous(old.as_ref(), Some(&entry));
+        self.must_commit |= is_synchronous;
+        self.must_commit_free |= is_synchronous;
+        if is_synchronous {
+            self.note_settled(slot);
+        }
+        self.metadata.note(slot, self.recorded(slot));
+    }
+
+    /// Whether of so many blocks something is not there for the metadata that the next commit has to flush disks for them.
+    #[inline]
+    pub(super) const fn has_too_many_late(&self) -> bool {
+        self.late.absent.len() >= self.late.most_absent
+    }
+
+    /// The next commit flushes every disk that blocks wait for to be there, but for those that refused it and did not tell a host yet. `false` if there is none.
     #[cold]
     pub(super) fn need_flushes(&mut self) -> bool {
         let mut has_any = false;
-        for (slot, _) in self.late.slots.iter() {
+        for (slot, _) in self.late.absent.iter() {
             let volume = &mut self.volumes[usize::from(self.slots.key(slot as u32).volume())];
             if volume.flush_error.is_none() {
                 volume.unflushed.needs = Needs::Flush;
@@ -432,8 +560,14 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Flushes a volume's disk, if it was written to, and gives when that is done. What relied on it is clean for the metadata from the next commit on.
+    /// Flushes a volume's disk, if it was written to, and gives when that is done. What was not there is so from the next commit on, which waits for it.
     pub(super) fn flush_disk(&mut self, volume: u16) -> Result<Moment, CacheError> {
+        let flushed = self.begin_flush(volume)?;
+        self.settle_absent(volume);
+        Ok(flushed)
+    }
+
+    fn begin_flush(&mut self, volume: u16) -> Result<Moment, CacheError> {
         let side = self.steps.side(volume + 1);
         let (was_volatile, before) = (side.is_volatile, side.flushed);
         let flushed = self
@@ -453,34 +587,24 @@ impl<E: Eviction> Cache<E> {
                 }
                 before.iter_mut().zip(now.iter()).for_each(|(word, more)| *word |= more);
                 now.fill(0);
-                unflushed.has_absent = false;
             }
         }
-        self.settle_late(volume);
         Ok(flushed)
     }
 
-    /// What waited for a flush of a disk is clean, and there, for the metadata.
-    fn settle_late(&mut self, volume: u16) {
-        if self.late.slots.len() == 0 {
+    /// What was not there for the metadata until a flush of a disk is so.
+    fn settle_absent(&mut self, volume: u16) {
+        self.volumes[usize::from(volume)].unflushed.has_absent = false;
+        if self.late.absent.len() == 0 {
             return;
         }
-        let settled = self.late.slots.iter().map(|(slot, _)| slot as u32);
+        let absent = self.late.absent.iter().map(|(slot, _)| slot as u32);
         // What the next commit has no room for stays as it is.
         let room = self.metadata.room().saturating_sub(self.metadata.noted());
         let settled: Vec<u32> =
-            settled.filter(|slot| self.slots.key(*slot).volume() == volume).take(room as usize).collect();
+            absent.filter(|slot| self.slots.key(*slot).volume() == volume).take(room as usize).collect();
         for slot in settled {
-            let entry = self.slots.entry(slot);
-            let old = self.late.recorded(slot, entry);
-            self.late.set(slot, Masks::default());
-            let is_synchronous = self.metadata.is_synchronous(old.as_ref(), Some(&entry));
-            self.must_commit |= is_synchronous;
-            self.must_commit_free |= is_synchronous;
-            if is_synchronous {
-                self.note_settled(slot);
-            }
-            self.metadata.note(slot, self.recorded(slot));
+            self.settle_slot(slot);
             self.need(volume, Needs::Wait);
         }
     }
@@ -493,7 +617,8 @@ impl<E: Eviction> Cache<E> {
 
     /// The next commit flushes this disk first.
     pub(super) fn need_flush(&mut self, volume: u16) {
-        if self.late.is_kept && self.steps.side(volume + 1).is_volatile {
+        let has_absent = self.volumes[usize::from(volume)].unflushed.has_absent;
+        if self.late.is_kept && (has_absent || self.steps.side(volume + 1).is_volatile) {
             self.need(volume, Needs::Flush);
         }
     }

@@ -19,7 +19,7 @@ pub(super) const PRESET: Preset = Preset {
     mode: Mode::WriteBack,
     modes: &[Mode::WriteThrough, Mode::WriteBack, Mode::WriteAround, Mode::PassThrough],
     eviction: Choice::of("lru"),
-    admission: &[Choice::of("bcache")],
+    admission: &[Choice::of("bcache"), Choice::of("dirty-cutoff")],
     cleaning: &[Choice::of("pi-rate")],
     metadata: Choice::of("journal"),
     flushing: Flushing::CacheDevice,
@@ -37,6 +37,8 @@ pub(super) const PRESET: Preset = Preset {
         ("writeback_rate_p_term_inverse", "40"),
         ("writeback_rate_i_term_inverse", "10000"),
         ("writeback_rate_minimum", "8"),
+        ("CUTOFF_WRITEBACK_SYNC", "70"),
+        ("CUTOFF_WRITEBACK", "40"),
         ("journal_delay_ms", "100"),
     ],
 };

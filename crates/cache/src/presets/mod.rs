@@ -161,6 +161,8 @@ pub enum Partial {
 pub enum Victims {
     /// Any; a dirty one is written to the disk first.
     Any,
+    /// A clean one, if there is one among the next few in the policy's order; otherwise the next dirty one.
+    PreferClean,
     /// The first clean one in the policy's order; without one, the first dirty one.
     CleanFirst,
     /// Clean ones only; without one, the request goes past the cache.

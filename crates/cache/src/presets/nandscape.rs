@@ -1,6 +1,6 @@
 //! nandscape's own.
 
-use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks};
+use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
 
@@ -18,13 +18,20 @@ pub(super) const PRESET: Preset = Preset {
     mode: Mode::WriteBack,
     modes: &Mode::ALL,
     eviction: Choice::of("s3-fifo-compact"),
-    admission: &[Choice::of("sequential")],
-    // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long.
-    cleaning: &[Choice { name: "pi-rate", params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB")] }],
+    admission: &[
+        Choice::of("sequential"),
+        Choice { name: "dirty-cutoff", params: &[("cutoff_dirty", "80%"), ("cutoff_large", "32KiB")] },
+    ],
+    // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long. Near the cut-off the disk is what everything waits for, and what is cleaned
+    // in the disk's order costs it less than what goes past the cache as it comes.
+    cleaning: &[Choice {
+        name: "pi-rate",
+        params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB"), ("rate_high", "60%")],
+    }],
     metadata: Choice::of("journal"),
     flushing: Flushing::Both,
     flushing_source: "docs/formats/cache.md",
     after_cut: AfterCut::Everything,
-    quirks: Quirks::NONE,
+    quirks: Quirks { victims: Victims::PreferClean, ..Quirks::NONE },
     published: &[],
 };

@@ -32,6 +32,8 @@ pub struct Tally {
     pub torn: u64,
     /// Blocks that were still cached though clean.
     pub warm: u64,
+    /// Writes of blocks that went past the cache above the cut-off.
+    pub past: u64,
 }
 
 impl Tally {
@@ -42,6 +44,7 @@ impl Tally {
         self.lost += other.lost;
         self.torn += other.torn;
         self.warm += other.warm;
+        self.past += other.past;
     }
 }
 
@@ -88,6 +91,7 @@ pub fn explore(case: &Case, effort: Effort, seed: u64, only: Option<usize>) -> R
     let mut explorer = Explorer { case, effort, tally: Tally::default(), depth: 0, only };
     let life = live(case, &images, volumes, Begin::Create, effort.steps, closes, &mut rng)
         .map_err(|message| Failure { cut: "-".to_owned(), message })?;
+    explorer.tally.past += life.past;
     explorer.cuts(&life, &images, &mut rng)?;
     Ok(explorer.tally)
 }

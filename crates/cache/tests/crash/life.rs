@@ -2,10 +2,11 @@
 
 use crate::model::{self, Volume};
 use crate::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
+use nandscape_cache::admission::{Bypass, Chain};
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::eviction::{AnyEviction, EvictionSpec};
 use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
-use nandscape_cache::presets::{AfterCut, Flushing};
+use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
@@ -56,6 +57,10 @@ pub struct Case {
     pub flushing: Flushing,
     /// Whether every write that was answered counts as flushed.
     pub is_prompt: bool,
+    /// Share of dirty slots above which writes that miss go past the cache.
+    pub cutoff: Option<&'static str>,
+    /// Which blocks leave.
+    pub victims: Victims,
 }
 
 impl Case {
@@ -234,6 +239,12 @@ pub fn start(
         }
     }?;
     started.cache.set_flushing(case.flushing);
+    started.cache.set_quirks(Quirks { victims: case.victims, ..Quirks::NONE });
+    if let Some(share) = case.cutoff {
+        let typed = [("cutoff_dirty".to_owned(), share.to_owned())].into();
+        let chain = Chain::build("dirty-cutoff", "", &typed, started.cache.slots(), 1).unwrap();
+        started.cache.set_admission(Some(Box::new(chain)));
+    }
     Ok(started)
 }
 
@@ -268,6 +279,8 @@ pub struct Life {
     pub closing: usize,
     /// Entries at the end, if it was removed cleanly.
     pub closed: Option<Vec<Option<Entry>>>,
+    /// Writes of blocks that went past the cache above the cut-off.
+    pub past: u64,
 }
 
 impl Life {
@@ -556,7 +569,8 @@ pub fn live(
         run.mark("close", 0, 0..0);
     }
     let records = spoil(run.tape.take(), case);
-    Ok(Life { records, marks: run.marks, volumes: run.volumes, ready, closing, closed })
+    let past = run.cache.counters().total().bypass.write_pieces[Bypass::Dirty.index()];
+    Ok(Life { records, marks: run.marks, volumes: run.volumes, ready, closing, closed, past })
 }
 
 /// Takes away flushes that a commit depends on.
