@@ -162,13 +162,14 @@ fn a_write_to_a_part_of_a_sub_block_waits_for_the_rest_of_it() {
 #[test]
 fn a_dirty_block_is_on_the_disk_before_its_slot_is_written() {
     let mut rig = Rig::new(Mode::WriteBack, 2, |_| {});
-    for block in 0..2 {
+    // Neighbours would go to the disk together.
+    for block in [10, 1] {
         rig.submit(Op::Write, block, 0);
     }
-    assert_eq!(rig.answered(Op::Write, 2, 10_000), 10_000 + READ + DISK + WRITE);
+    assert_eq!(rig.answered(Op::Write, 20, 10_000), 10_000 + READ + DISK + WRITE);
     // The disk read comes behind that: a read of the block that went out sees it there.
     let later = 5 * DISK;
-    let evicting = rig.submit(Op::Write, 3, later);
+    let evicting = rig.submit(Op::Write, 30, later);
     let reading = rig.submit(Op::Read, 1, later);
     let ends = rig.ends([evicting, reading]);
     assert_eq!(ends, [later + READ + DISK + WRITE, later + READ + DISK + DISK]);

@@ -59,7 +59,7 @@ impl Rig {
 #[test]
 fn another_eviction_policy_takes_over_what_is_cached_in_its_order() {
     for info in EVICTIONS {
-        let mut rig = Rig::new(&[("eviction", "lru")], 1, ram());
+        let mut rig = Rig::new(&[("eviction", "lru"), ("victims", "any")], 1, ram());
         for block in 0..256 {
             rig.write(0, block, block as u8);
         }
