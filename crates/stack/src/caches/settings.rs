@@ -15,7 +15,7 @@ pub struct Named {
     pub name: String,
     /// Its disk.
     pub path: PathBuf,
-    /// How much of the cache it may hold, as it was typed; see [`super::shares`].
+    /// How much of the cache it may hold, as it was typed; see `shares`.
     pub quota: Option<String>,
 }
 
