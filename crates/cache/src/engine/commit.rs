@@ -102,12 +102,12 @@ impl<E: Eviction> Cache<E> {
         }
         let mut limbo = std::mem::take(&mut self.limbo);
         if was_past {
-            self.leaving.clear();
+            self.leaving.clear_all();
         }
         for (slot, discard) in limbo.drain(..) {
             let place = self.left_at(self.slots.key(slot));
             self.left.clear(place);
-            self.leaving.push(place);
+            self.leaving.set(place);
             self.steps.hold(Place::slot(slot), done);
             self.free(slot, discard);
         }

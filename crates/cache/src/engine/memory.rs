@@ -10,7 +10,7 @@ pub struct Memory {
     pub index: u64,
     /// Which block each slot has, and which of its sub-blocks are valid and dirty.
     pub slots: u64,
-    /// Two bits for each slot, committed and to be noted, and one for eight of them.
+    /// Two bits for each slot, committed and to be noted, and two for eight of them.
     pub marks: u64,
     /// What the metadata keep beside the slots, and what is to be committed.
     pub metadata: u64,
@@ -35,7 +35,7 @@ impl Memory {
 impl<E: Eviction> Cache<E> {
     /// Memory held now, in bytes.
     pub fn memory(&self) -> Memory {
-        let marks = [&self.committed, &self.left];
+        let marks = [&self.committed, &self.left, &self.leaving];
         let waiting =
             self.limbo.capacity() * size_of::<(u32, bool)>() + self.fresh.capacity() * size_of::<u32>();
         let waiting = waiting + (self.late.memory_bytes() + self.filling.memory_bytes()) as usize;

@@ -136,7 +136,7 @@ pub struct Cache<E> {
     left: Bits,
     regions: Regions,
     /// Where `left` had the blocks that leave with the last commit, and with those under way when it was made.
-    leaving: Vec<u32>,
+    leaving: Bits,
     /// Slots that the command under way needs where they are.
     pinned: Pins,
     /// Slots whose filling has not begun, and the sub-blocks that the metadata are not told of before.
@@ -254,7 +254,7 @@ impl<E: Eviction> Cache<E> {
             committed: Bits::new(count),
             left: Bits::new(count.div_ceil(8)),
             regions: Regions::default(),
-            leaving: Vec::new(),
+            leaving: Bits::new(count.div_ceil(8)),
             pinned: Pins::none(),
             filling: KeyMap::new(3),
             flushing: Flushing::Both,

@@ -62,9 +62,9 @@ impl<E: Eviction> Cache<E> {
         let (first, end) = self.shape.blocks(extent);
         let mut at_risk = 0;
         // Of blocks that leave with a commit under way the last one may still speak, until that one is durable.
-        let mut is_leaving = !self.leaving.is_empty() && end - first > u64::from(self.slots.count());
+        let mut is_leaving = false;
         if end - first > u64::from(self.slots.count()) {
-            at_risk = u64::MAX;
+            (at_risk, is_leaving) = (u64::MAX, true);
         } else {
             for key in (first..end).map(|block| BlockKey::new(volume, block)) {
                 let slot = self.index.find(key, &self.slots);
@@ -73,7 +73,7 @@ impl<E: Eviction> Cache<E> {
                 if slot.is_some() || self.left.has(place) {
                     at_risk |= region(key);
                 }
-                is_leaving |= self.leaving.contains(&place);
+                is_leaving |= self.leaving.has(place);
             }
         }
         self.regions.now |= at_risk;
