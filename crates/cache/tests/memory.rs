@@ -14,28 +14,29 @@ use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
 use rig::{design, store};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::cell::Cell;
 
 struct Counting;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-/// One test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+// Of each thread by itself: what others do meanwhile is not the cache's.
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
 
 // SAFETY: everything is the system allocator's; only numbers are kept beside.
 #[expect(unsafe_code, reason = "an allocator has no safe form")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(held, Relaxed);
+        let held = HELD.get() + layout.size() as isize;
+        HELD.set(held);
+        MOST.set(MOST.get().max(held));
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
+        HELD.set(HELD.get() - layout.size() as isize);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(place, layout) }
     }
@@ -61,9 +62,9 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
     let block = u64::from(design.block_bytes);
     let fast = store("ram", (slots + slots / 8 + 1000) * block, Keep::Nothing);
     let disks = vec![Disk { store: store("ram", 50 * slots * block, Keep::Nothing), uuid: [1; 16] }];
-    let before = HELD.load(Relaxed);
+    let before = HELD.get();
     let started = design.create(fast, disks, [2; 16], SimTime::ZERO).expect("a cache");
-    MOST.store(HELD.load(Relaxed), Relaxed);
+    MOST.set(HELD.get());
     let (mut cache, mut at) = (started.cache, started.at);
     let mut rng = seeded(3);
     let mut recent = vec![0; 1024];
@@ -78,18 +79,13 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
     }
     cache.advance(at, &mut Vec::new());
     drop(recent);
-    let of_slot = |bytes: usize| (bytes - before) as f64 / slots as f64;
-    Filled { cache, held: of_slot(HELD.load(Relaxed)), most: of_slot(MOST.load(Relaxed)) }
-}
-
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    let of_slot = |bytes: isize| (bytes - before) as f64 / slots as f64;
+    Filled { cache, held: of_slot(HELD.get()), most: of_slot(MOST.get()) }
 }
 
 /// The bound for the default design: 16 bytes for each block of 4 KiB.
 #[test]
 fn the_default_cache_takes_16_bytes_for_each_block_whatever_it_holds() {
-    let _alone = alone();
     // As it comes, partly dirty; and with nothing but single dirty blocks, which are as much as there can be.
     let lazy = [("rate_max", "4KiB"), ("rate_high", "100%"), ("cutoff_dirty", "100%")];
     for (pairs, slots, writes) in [(&[][..], 1 << 20, 30), (&lazy, 1 << 18, 100)] {
@@ -110,7 +106,6 @@ fn the_default_cache_takes_16_bytes_for_each_block_whatever_it_holds() {
 /// Row by row, the table of the document.
 #[test]
 fn each_design_takes_what_the_document_says() {
-    let _alone = alone();
     let document = include_str!("../../../docs/cache.md");
     let slots = 1 << 16;
     let mut wrong = Vec::new();
@@ -146,7 +141,6 @@ fn each_design_takes_what_the_document_says() {
 
 #[test]
 fn memory_is_proportional_to_the_number_of_slots() {
-    let _alone = alone();
     for name in ["nandscape", "flashcache"] {
         let held =
             [13, 14, 16].map(|bits| filled(&[("preset", name)], 1 << bits, 30).held * f64::from(1 << bits));
@@ -179,7 +173,6 @@ impl Table for Full {
 /// the cache is filled, the 16.
 #[test]
 fn opening_takes_24_bytes_for_each_slot_while_it_reads_and_16_beside_the_new_cache() {
-    let _alone = alone();
     let slots = 1 << 18;
     for kind in ["journal", "slots", "at-removal", "periodic"] {
         for is_removed in [true, false] {
@@ -218,26 +211,26 @@ fn opening_takes_24_bytes_for_each_slot_while_it_reads_and_16_beside_the_new_cac
             metadata::apply(&mut area, &std::mem::take(&mut writes)).expect("no error");
             drop((metadata, writes));
 
-            let of_slot = |bytes: usize| bytes as f64 / f64::from(slots);
+            let of_slot = |bytes: isize| bytes as f64 / f64::from(slots);
             let fast = store("ram", setup.capacity_bytes, Keep::Nothing);
             let disks = vec![Disk { store: store("ram", disk, Keep::Nothing), uuid: [1; 16] }];
-            let before = HELD.load(Relaxed);
-            MOST.store(before, Relaxed);
+            let before = HELD.get();
+            MOST.set(before);
             let opened = metadata::open(&mut area).expect("a cache");
             let found = &opened.found;
             assert_eq!(found.entries.len(), slots as usize, "{kind}: {}", found.report);
             assert_eq!(found.report.is_clean, is_removed, "{kind}");
-            let reading = of_slot(MOST.load(Relaxed) - before);
+            let reading = of_slot(MOST.get() - before);
             assert!(reading <= 25.0, "{kind}: {reading:.2} B a slot while it is read");
-            let held = of_slot(HELD.load(Relaxed) - before);
+            let held = of_slot(HELD.get() - before);
             assert!(held <= 17.0, "{kind}: {held:.2} B a slot of what was found");
 
             let started =
                 Cache::start(fast, disks, opened, &design.setup(), design.policies(), SimTime::ZERO);
             let cache = started.expect("a cache").cache;
             assert_eq!(cache.used(), slots, "{kind}");
-            let most = of_slot(MOST.load(Relaxed) - before);
-            let own = of_slot(HELD.load(Relaxed) - before);
+            let most = of_slot(MOST.get() - before);
+            let own = of_slot(HELD.get() - before);
             assert!(most <= own + 17.0, "{kind}: {most:.2} B a slot on the way to {own:.2} B");
         }
     }
