@@ -177,6 +177,26 @@ fn without_clean_blocks_dirty_ones_leave_all_the_same() {
     check(&mut rig);
 }
 
+/// Cleaning helps nobody where writes only hit: what it makes clean is dirty again at the next write.
+#[test]
+fn writes_that_hit_are_cleaned_at_the_rate_and_writes_that_miss_as_fast_as_the_disk_goes() {
+    let size = 1000 * BLOCK;
+    for (misses, cleaned) in [(0, 0..=400), (10, 2_000..=u64::MAX)] {
+        let pairs = [("size", "1000b"), ("rate_max", "40KiB"), ("cutoff_dirty", "80%")];
+        let mut rig = Rig::new(&pairs, ("ram", 2 * size), ("ram", 64 * size), Keep::Nothing);
+        // From 810 dirty slots on for 30 s, 100 writes a second.
+        for n in 0..3810 {
+            let is_miss = n >= 810 && n % 50 < misses;
+            rig.write(if is_miss { 2 * n } else { 7 * n % 810 });
+            rig.at += 10_000_000;
+        }
+        let counters = rig.counters();
+        assert_eq!(past(&rig) > 0, misses > 0);
+        let seen = counters.cleanings;
+        assert!(cleaned.contains(&seen), "{seen} with {misses} of 50 missed, {} dirty", rig.cache.dirty());
+    }
+}
+
 /// Seconds that writes take which are far more than the cache has room for, 32 at a time.
 fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
     let mut all = vec![("size", "32MiB")];

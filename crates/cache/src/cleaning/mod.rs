@@ -37,6 +37,8 @@ pub struct View {
     pub started: u64,
     /// Disk writes that cleaning has issued since the beginning: neighbours in one write count once.
     pub writes: u64,
+    /// Blocks since the beginning that came in only after something dirty had been written to the disk to make room, or went past the cache because too much is dirty.
+    pub waited: u64,
     /// Slots of a set; all of them where the cache is fully associative.
     pub ways: u32,
     /// The set with the most dirty blocks, and how many ([`crate::dirty::DirtyIndex::fullest_set`]); `None` without dirty blocks.

@@ -66,9 +66,15 @@ pub const ENTRY: Entry = Entry {
             },
             Param {
                 name: "rate_high",
-                summary: "share of dirty slots above which no rate is kept until it is 5 % of the slots less; 100%: never, as published",
+                summary: "share of dirty slots above which no rate is kept until it is 5 % of the slots less, as long as blocks wait for slots; 100%: never, as published",
                 kind: ParamKind::Share,
                 default: "100%",
+            },
+            Param {
+                name: "rate_high_after",
+                summary: "how long after a block that waited for a slot, or went past the cache, no rate is kept",
+                kind: ParamKind::Time,
+                default: "1s",
             },
             Param {
                 name: "rate_high_batch",
@@ -100,9 +106,12 @@ pub const ENTRY: Entry = Entry {
             idle_rate: params.get("rate_idle_max").map(|_| params.size("rate_idle_max") as f64 / block),
             batch: params.int32("rate_batch"),
             high: if high < 1.0 { part(setup.slots, high) } else { u32::MAX },
-            low: part(setup.slots, (high - HIGH_TO_LOW).max(0.0)),
+            low: part(setup.slots, high).saturating_sub(part(setup.slots, HIGH_TO_LOW)),
             high_batch: params.int32("rate_high_batch"),
             is_high: false,
+            waited: 0,
+            wanted_until: SimTime::ZERO,
+            high_after: params.time_ns("rate_high_after"),
             rate: min,
             integral: 0.0,
             update_at: SimTime::ZERO,
@@ -123,7 +132,7 @@ const SLACK_NS: u64 = 1_000_000;
 
 /// Blocks instead of sectors, and real numbers instead of whole ones; else as published: the error is what is dirty beyond the target; its integral grows only while the disk keeps up with the
 /// rate that is set, and shrinks only while it is positive. Ours are the upper bound, which also ends the integral's growth, and the share above
-/// which no rate is kept. Not taken over: the delay after the first dirty block, and the terms for
+/// which no rate is kept while there is somebody whom it helps: writes that hit make a block dirty again as soon as it is clean, and wait for nothing. Not taken over: the delay after the first dirty block, and the terms for
 /// fragmented buckets, since slots do not fragment.
 #[derive(Debug)]
 struct PiRate {
@@ -142,6 +151,10 @@ struct PiRate {
     low: u32,
     high_batch: u32,
     is_high: bool,
+    /// Of [`View::waited`], what was seen, and until when it counts, which is so long after.
+    waited: u64,
+    wanted_until: SimTime,
+    high_after: u64,
     /// Blocks a second.
     rate: f64,
     /// Blocks times seconds.
@@ -195,7 +208,11 @@ impl Cleaning for PiRate {
             self.next = self.next.max(view.at);
             return Plan { again: (self.integral > 0.0).then_some(self.update_at), ..Plan::NONE };
         }
-        self.is_high = left > self.low && (self.is_high || left > self.high);
+        if view.waited != self.waited {
+            (self.waited, self.wanted_until) = (view.waited, view.at + self.high_after);
+        }
+        let is_wanted = self.waited > 0 && view.at <= self.wanted_until;
+        self.is_high = is_wanted && left > self.low && (self.is_high || left > self.high);
         if self.is_high {
             self.next = self.next.min(view.at);
             // Some at a time, since what is asked for block by block would be written so.

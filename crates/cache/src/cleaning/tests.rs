@@ -32,6 +32,7 @@ fn view(at_ns: u64, dirty: u32) -> View {
         cleaned: 0,
         started: 0,
         writes: 0,
+        waited: 0,
         ways: 1000,
         fullest: (dirty > 0).then_some((0, dirty)),
     }
@@ -285,6 +286,25 @@ fn the_rate_keeps_to_its_bounds_unless_hosts_are_idle() {
     assert_eq!(rate(false, &[]), 100_000);
     let idle = rate(false, &[("rate_idle_max", "800KiB")]);
     assert!((19_900..=20_100).contains(&idle), "200 a second, none of them saved up: {idle}");
+}
+
+#[test]
+fn no_rate_is_kept_above_a_share_as_long_as_blocks_wait_for_slots() {
+    let mut policy = policy("pi-rate", &[("rate_high", "60%"), ("rate_high_after", "2s")]);
+    let mut blocks = |ms, dirty, waited| {
+        let plan = policy.plan(&View { waited, ..view(60 * SECOND + ms * MS, dirty) });
+        assert!(plan.again.is_some());
+        plan.blocks
+    };
+    // What the rate itself allows at the start; then nothing for long.
+    assert_eq!([blocks(0, 900, 0), blocks(1, 900, 0)], [16, 16]);
+    assert_eq!(blocks(2, 600, 1), 16, "not above the share");
+    assert_eq!([blocks(3, 601, 1), blocks(4, 600, 1), blocks(5, 551, 1)], [51, 50, 1], "down to 5 % less");
+    assert_eq!(blocks(6, 550, 1), 16);
+    assert_eq!([blocks(7, 900, 1), blocks(2002, 900, 1)], [128, 128]);
+    assert_eq!(blocks(2003, 900, 1), 16, "nobody has waited for 2 s");
+    assert_eq!([blocks(2004, 900, 2), blocks(4004, 600, 2)], [128, 50]);
+    assert_eq!([blocks(4005, 600, 3), blocks(6006, 600, 3)], [50, 16]);
 }
 
 /// In every window, whatever the policy below would like.

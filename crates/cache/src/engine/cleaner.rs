@@ -35,6 +35,7 @@ pub(super) struct Cleaner {
     cleaned: u64,
     started: u64,
     writes: u64,
+    waited: u64,
     last_request: SimTime,
     /// When to ask again; [`SimTime::MAX`] if only on occasion.
     again: SimTime,
@@ -92,6 +93,12 @@ impl Cleaner {
         self.under_way += blocks;
         self.started += u64::from(blocks);
         self.writes += 1;
+    }
+
+    /// Too much is dirty for a block to come in at once, or at all.
+    const fn note_waited(&mut self) {
+        self.waited += 1;
+        self.is_asked = true;
     }
 
     /// Blocks that are now on the disk.
@@ -170,6 +177,7 @@ impl<E: Eviction> Cache<E> {
             cleaned: 0,
             started: 0,
             writes: 0,
+            waited: 0,
             last_request: now,
             again: now,
             is_asked: true,
@@ -195,6 +203,7 @@ impl<E: Eviction> Cache<E> {
             cleaned: cleaner.cleaned,
             started: cleaner.started,
             writes: cleaner.writes,
+            waited: cleaner.waited,
             ways: self.ways(),
             fullest: index.fullest_set(),
         }
@@ -371,6 +380,14 @@ impl<E: Eviction> Cache<E> {
             if slots.len() >= most || left == 0 || plan.set.is_some() {
                 break;
             }
+        }
+    }
+
+    /// Too much is dirty for a block to come in at once, or at all. Whoever cleans is asked after the command.
+    #[cold]
+    pub(super) fn note_waited(&mut self) {
+        if let Some(cleaner) = &mut self.cleaner {
+            cleaner.note_waited();
         }
     }
 

@@ -135,6 +135,7 @@ impl<E: Eviction> Cache<E> {
                 self.meter.replaced(false);
                 break slot;
             }
+            self.note_waited();
             match self.write_run(slot) {
                 Ok(written) => {
                     self.steps.hold(Place::slot(slot), written);

@@ -161,6 +161,9 @@ impl<E: Eviction> Cache<E> {
         asked: Result<(), Bypass>,
     ) -> Result<Result<u32, Bypass>, CacheError> {
         if let Err(why) = asked.and_then(|()| self.may_insert(key, op)) {
+            if why == Bypass::Dirty {
+                self.note_waited();
+            }
             return Ok(Err(why));
         }
         let set = self.set(key);
