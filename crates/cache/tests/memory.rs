@@ -28,7 +28,7 @@ thread_local! {
 #[expect(unsafe_code, reason = "an allocator has no safe form")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.get() + layout.size() as isize;
+        let held = HELD.get() + layout.size().cast_signed();
         HELD.set(held);
         MOST.set(MOST.get().max(held));
         // SAFETY: the caller's promise.
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.set(HELD.get() - layout.size() as isize);
+        HELD.set(HELD.get() - layout.size().cast_signed());
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(place, layout) }
     }

@@ -32,10 +32,12 @@ impl Base {
         }
     }
 
-    /// What will be read comes nearer.
+    /// What will be read comes nearer; of what will be written, where it is.
     pub fn prepare(&self, op: Op, extent: Extent) {
         if op == Op::Read {
             self.contents.prefetch(extent.offset);
+        } else {
+            self.contents.prefetch_place(extent.offset);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Bytes in memory, in pages that come into being when they are first written.
 
 use nandscape_core::{Allocation, Extent};
-use nandscape_memory::{Arena, Chunk as Room, copy_past_caches, prefetch_bytes};
+use nandscape_memory::{Arena, Chunk as Room, copy_past_caches, prefetch, prefetch_bytes};
 
 /// Bytes of a page of memory.
 pub const PAGE_BYTES: u32 = 4096;
@@ -146,7 +146,15 @@ impl Contents {
         self.room(page).map(|room| self.arena.bytes(room))
     }
 
-    /// The page of a byte will be read or written soon.
+    /// Where the page of a byte is will be looked up soon.
+    pub fn prefetch_place(&self, offset: u64) {
+        let (chunk, within) = split(offset / PAGE);
+        if let Some(Some(rooms)) = self.rooms.get(chunk) {
+            prefetch(&rooms[within]);
+        }
+    }
+
+    /// The page of a byte will be read soon.
     pub fn prefetch(&self, offset: u64) {
         if let Some(bytes) = self.page(offset / PAGE) {
             prefetch_bytes(&bytes[..PREFETCH_BYTES]);

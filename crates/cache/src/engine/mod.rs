@@ -60,7 +60,7 @@ use crate::eviction::{Build, Eviction};
 use crate::hash::KeyMap;
 use crate::key::BlockKey;
 use crate::map::Map;
-use crate::metadata::{Entry, Metadata, Write};
+use crate::metadata::{Entry, Metadata, RECORDS, Write};
 use crate::mode::Mode;
 use crate::presets::{Flushing, Quirks};
 use cleaner::Cleaner;
@@ -83,9 +83,12 @@ use unflushed::{Late, Unflushed};
 pub type BoxedStore = Box<dyn Store + Send>;
 
 /// Insertions after which the metadata are committed though nobody asked for a flush, in a cache of so many slots: a bound for memory, and for what a loss of
-/// power costs. A commit takes up to a hundred bytes for each on its way to the store.
+/// power costs. A commit takes up to a hundred bytes for each on its way to the store. Each changes two slots, since something leaves for it or it comes from elsewhere; these and a few
+/// other changes fill whole blocks of records.
 fn commit_after(slots: u32) -> u32 {
-    (slots / 256).clamp(256, 1 << 16)
+    const OTHERS: u32 = 8;
+    let half = RECORDS / 2;
+    (slots / 256).clamp(256, 1 << 16).next_multiple_of(half) - OTHERS
 }
 
 struct Volume {

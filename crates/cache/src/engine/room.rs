@@ -12,6 +12,15 @@ use nandscape_core::{Extent, Op};
 /// Blocks that are dirty, or whose disk would still lose them, and are passed over in search of one that may leave at once.
 const PASSED_OVER: u32 = 64;
 
+/// Where a block has gone.
+pub(super) struct Moved {
+    pub slot: u32,
+    /// Sub-blocks that were dirty for the metadata and are not there any more.
+    pub lost: u16,
+    /// Whether the block was dirty until then.
+    pub was_dirty: bool,
+}
+
 impl<E: Eviction> Cache<E> {
     pub(super) fn set(&self, key: BlockKey) -> u32 {
         self.map.set(key, self.policies.len() as u32)
@@ -62,6 +71,9 @@ impl<E: Eviction> Cache<E> {
     /// A free slot. What comes there waits until the metadata do not have it as dirty any more.
     fn take(&mut self, set: u32) -> Option<u32> {
         let slot = self.slots.take(set)?;
+        if let Some(next) = self.slots.next_free(set) {
+            self.steps.side(FAST).store.prepare(Op::Write, self.place(next, 0, 0));
+        }
         let free_at = self.steps.free_at(Place::taking(slot));
         self.steps.hold(Place::slot(slot), free_at);
         Some(slot)
@@ -257,8 +269,8 @@ impl<E: Eviction> Cache<E> {
             self.expel(slot, discard);
         } else if !self.must_move(slot) {
             self.record(slot, rest, dirty);
-        } else if let Some((_, lost)) = self.renew(slot, rest)? {
-            self.drop_late(old.key, lost);
+        } else if let Some(moved) = self.renew(slot, rest, false)? {
+            self.drop_late(old.key, moved.lost);
         } else {
             let written = self.write_out(slot, dirty)?;
             self.steps.hold(Place::slot(slot), written);
@@ -269,14 +281,19 @@ impl<E: Eviction> Cache<E> {
 
     /// A slot's block now has these sub-blocks. Tells the metadata if that is a change.
     pub(super) fn record(&mut self, slot: u32, valid: u16, dirty: u16) {
+        let was_dirty = self.slots.dirty_bits(slot) != 0;
+        self.record_turned(slot, valid, dirty, was_dirty);
+    }
+
+    /// [`Cache::record`] of a block that counted as dirty or not, whatever its slot says.
+    pub(super) fn record_turned(&mut self, slot: u32, valid: u16, dirty: u16, was_dirty: bool) {
         let old = self.slots.entry(slot);
-        if (old.valid, old.dirty) == (valid, dirty) {
-            return;
-        }
-        if (old.dirty == 0) != (dirty == 0) {
+        if was_dirty != (dirty != 0) {
             self.turn(slot, old.key, dirty != 0);
         }
-        self.put_record(slot, valid, dirty);
+        if (old.valid, old.dirty) != (valid, dirty) {
+            self.put_record(slot, valid, dirty);
+        }
     }
 
     fn put_record(&mut self, slot: u32, valid: u16, dirty: u16) {
@@ -343,7 +360,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A block became dirty, or was dirty and is clean.
-    fn turn(&mut self, slot: u32, key: BlockKey, is_dirty: bool) {
+    pub(super) fn turn(&mut self, slot: u32, key: BlockKey, is_dirty: bool) {
         self.meter.turned(key.volume(), is_dirty);
         if let Some(cleaner) = &mut self.cleaner {
             if is_dirty {
@@ -361,9 +378,14 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none. Gives the slot, and
-    /// the sub-blocks that were dirty for the metadata and are not there any more.
-    pub(super) fn renew(&mut self, slot: u32, keep: u16) -> Result<Option<(u32, u16)>, CacheError> {
+    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none.
+    /// `stays_dirty`: a block that was dirty counts as dirty since then, since the caller makes it so, or tells that it is not.
+    pub(super) fn renew(
+        &mut self,
+        slot: u32,
+        keep: u16,
+        stays_dirty: bool,
+    ) -> Result<Option<Moved>, CacheError> {
         self.pinned.set(slot);
         let target = self.take_slot(self.slots.set_of(slot));
         self.pinned.clear(slot);
@@ -381,17 +403,19 @@ impl<E: Eviction> Cache<E> {
         let lost = self.move_late(slot, target, keep);
         self.leave(slot, false, true);
         let dirty = old.dirty & keep;
-        if old.dirty != 0
-            && let Some(cleaner) = &mut self.cleaner
-        {
-            cleaner.relabel(slot, target);
-            if dirty == 0 {
-                cleaner.remove(old.key, target);
+        if old.dirty != 0 {
+            if let Some(cleaner) = &mut self.cleaner {
+                cleaner.relabel(slot, target);
+            }
+            if dirty == 0 && !stays_dirty {
+                self.turn(target, old.key, false);
             }
         }
-        self.put_record(target, keep, dirty);
+        if keep != 0 {
+            self.put_record(target, keep, dirty);
+        }
         self.meter.own().relabels += 1;
-        Ok(Some((target, lost)))
+        Ok(Some(Moved { slot: target, lost, was_dirty: old.dirty != 0 }))
     }
 
     fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<(), CacheError> {

@@ -78,6 +78,7 @@ impl Pins {
 
 /// Bytes of a record: five of the key, and one or two each for the sub-blocks that are valid and that are dirty. In a free slot the key is the next free one.
 const KEY_BYTES: usize = 5;
+const SPACE_BITS: u32 = 8 * KEY_BYTES as u32;
 const NARROW: usize = KEY_BYTES + 2;
 const WIDE: usize = KEY_BYTES + 4;
 
@@ -167,9 +168,12 @@ impl Slots {
         }
     }
 
-    fn put(&mut self, slot: u32, from: usize, bytes: &[u8]) {
-        let at = slot as usize * self.record_bytes + from;
-        self.records[at..at + bytes.len()].copy_from_slice(bytes);
+    /// Sets the bytes of that word that are ones in `mask`. As one store, since the load of a word that was stored in parts waits for all stores before.
+    #[inline]
+    fn put_word(&mut self, slot: u32, word: u64, mask: u64) {
+        let word = self.word(slot) & !mask | word & mask;
+        let at = slot as usize * self.record_bytes;
+        self.records[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
     fn raw_key(&self, slot: u32) -> u64 {
@@ -177,7 +181,7 @@ impl Slots {
     }
 
     fn put_raw_key(&mut self, slot: u32, key: u64) {
-        self.put(slot, 0, &key.to_le_bytes()[..KEY_BYTES]);
+        self.put_word(slot, key, SPACE - 1);
     }
 
     #[inline]
@@ -202,9 +206,9 @@ impl Slots {
             let [.., valid, dirty, _] = word.to_le_bytes();
             (valid.into(), dirty.into())
         } else {
-            let at = slot as usize * WIDE + KEY_BYTES;
-            let bits: [u8; 4] = self.records[at..at + 4].try_into().expect("four bytes");
-            (u16::from_le_bytes([bits[0], bits[1]]), u16::from_le_bytes([bits[2], bits[3]]))
+            let [.., v0, v1, d0] = word.to_le_bytes();
+            let d1 = self.records[slot as usize * WIDE + 8];
+            (u16::from_le_bytes([v0, v1]), u16::from_le_bytes([d0, d1]))
         }
     }
 
@@ -232,10 +236,12 @@ impl Slots {
         self.dirty_subs -= u64::from(before.count_ones());
         if self.record_bytes == NARROW {
             debug_assert!(valid < 256, "{valid:#x} has more sub-blocks than there are");
-            self.put(slot, KEY_BYTES, &[valid as u8, dirty as u8]);
+            let bits = u64::from(valid) | u64::from(dirty) << 8;
+            self.put_word(slot, bits << SPACE_BITS, 0xffff << SPACE_BITS);
         } else {
-            let ([v0, v1], [d0, d1]) = (valid.to_le_bytes(), dirty.to_le_bytes());
-            self.put(slot, KEY_BYTES, &[v0, v1, d0, d1]);
+            let bits = u64::from(valid) | u64::from(dirty) << 16;
+            self.put_word(slot, bits << SPACE_BITS, !(SPACE - 1));
+            self.records[slot as usize * WIDE + 8] = (dirty >> 8) as u8;
         }
     }
 
@@ -250,6 +256,12 @@ impl Slots {
         self.prepare(next);
         self.used += 1;
         Some(slot)
+    }
+
+    /// The slot that [`Slots::take`] would give next.
+    #[inline]
+    pub(super) fn next_free(&self, set: u32) -> Option<u32> {
+        Some(self.free[set as usize]).filter(|slot| *slot != NONE)
     }
 
     /// Makes the lists of free slots anew: all that are not in `taken`.

@@ -253,10 +253,14 @@ impl Table for Recorded<'_> {
             if entry.valid == 0 {
                 continue;
             }
-            if !self.late.has_near(slot) {
-                out.push((slot, entry));
-            } else if let Some(entry) = self.late.recorded(slot, entry) {
-                out.push((slot, entry));
+            let Entry { key, mut valid, mut dirty } = entry;
+            if self.late.has_near(slot) {
+                let absent = self.late.absent_of(slot);
+                valid &= !absent;
+                dirty = if self.late.is_dirty(slot) { valid } else { dirty };
+            }
+            if valid != 0 {
+                out.push((slot, Entry { key, valid, dirty }));
             }
         }
     }
@@ -409,7 +413,7 @@ impl<E: Eviction> Cache<E> {
         }
         let (was_dirty, absent) =
             (self.late.dirty_of(from, self.slots.entry(from)), self.late.absent_of(from));
-        self.late.set(to, self.late.is_dirty(from), absent & keep);
+        self.late.set(to, keep != 0 && self.late.is_dirty(from), absent & keep);
         was_dirty & !keep
     }
 

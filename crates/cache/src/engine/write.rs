@@ -196,11 +196,11 @@ impl<E: Eviction> Cache<E> {
         makes_dirty: bool,
     ) -> Result<bool, CacheError> {
         let (touched, covered) = (self.shape.touched(piece), self.shape.covered(piece));
-        let mut slot = slot;
-        let mut was_dirty = 0;
+        let (mut slot, mut lost) = (slot, 0);
+        let mut is_dirty = self.slots.dirty_bits(slot) != 0;
         if self.must_move(slot) {
             let keep = self.slots.valid(slot) & !covered;
-            let Some((target, lost)) = self.renew(slot, keep)? else {
+            let Some(moved) = self.renew(slot, keep, makes_dirty)? else {
                 self.evacuate(slot)?;
                 let start = self.shape.offset(key.block()) + u64::from(piece.start);
                 let extent = Extent::new(start, u64::from(piece.end - piece.start));
@@ -210,8 +210,10 @@ impl<E: Eviction> Cache<E> {
                 self.wait(written);
                 return Ok(false);
             };
-            (slot, was_dirty) = (target, lost);
+            (slot, lost, is_dirty) = (moved.slot, moved.lost, moved.was_dirty);
         }
+        // It is while it is rewritten, though nothing of it may be in its slot.
+        let stays_dirty = is_dirty && makes_dirty;
         let wanted = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
         let missing = wanted & !covered & !self.slots.valid(slot);
         let done = self.bring(slot, missing);
@@ -223,7 +225,10 @@ impl<E: Eviction> Cache<E> {
                 self.watch_device(Op::Write, written);
             }
             Err(error) => {
-                self.drop_late(key, was_dirty);
+                self.drop_late(key, lost);
+                if stays_dirty && self.slots.dirty_bits(slot) == 0 {
+                    self.turn(slot, key, false);
+                }
                 if self.slots.valid(slot) == 0 {
                     self.unsettle(slot);
                 }
@@ -232,14 +237,11 @@ impl<E: Eviction> Cache<E> {
         }
         let entry = self.slots.entry(slot);
         let dirty = if makes_dirty { entry.dirty | touched } else { entry.dirty & !covered };
-        self.record(slot, entry.valid | touched, dirty);
+        self.record_turned(slot, entry.valid | touched, dirty, stays_dirty || entry.dirty != 0);
         if !makes_dirty {
-            self.rely_on_disk(slot, touched & !dirty, was_dirty);
+            self.rely_on_disk(slot, touched & !dirty, lost);
         }
-        if entry.dirty != 0
-            && makes_dirty
-            && let Some(cleaner) = &mut self.cleaner
-        {
+        if stays_dirty && let Some(cleaner) = &mut self.cleaner {
             cleaner.rewrite(slot, self.steps.now());
         }
         Ok(true)

@@ -21,6 +21,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+/// Records in a block of them.
+pub(crate) const RECORDS: u32 = format::items(format::BLOCK);
+
 pub use area::{Area, Sketch, StoreArea, apply};
 pub use report::{Found, Lost, Report};
 pub(crate) use report::{dirty_of, merged, sub_bytes};

@@ -5,9 +5,9 @@
 //! * every record stays in the ring until both copies of its table block are newer, with a quarter of the ring to spare;
 //! * a commit counts if all its records are there, and undoes nothing if not: what it writes is never the only copy of anything.
 
-use super::format::{self, BLOCK, Header, Magic, items};
+use super::format::{self, BLOCK, Header, Magic};
 use super::table::{table_block, whole_table};
-use super::{Entry, Kind, Metadata, MetadataError, Setup, Shape, Superblock, Table, Write};
+use super::{Entry, Kind, Metadata, MetadataError, RECORDS, Setup, Shape, Superblock, Table, Write};
 use super::{clean, written};
 use nandscape_core::Info;
 
@@ -27,7 +27,6 @@ pub const KIND: Kind = Kind {
     open: |superblock, area| open(superblock, area, true),
 };
 
-const RECORDS: u32 = items(BLOCK);
 const RING_LEAST: u32 = 64;
 /// Entries between being known and being asked for.
 const AHEAD: usize = 8;
