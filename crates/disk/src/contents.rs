@@ -1,7 +1,7 @@
 //! Bytes in memory, in pages that come into being when they are first written.
 
 use nandscape_core::{Allocation, Extent};
-use nandscape_memory::{Arena, Chunk as Room, copy_past_caches, prefetch, prefetch_bytes};
+use nandscape_memory::{Arena, Chunk as Room, prefetch};
 
 /// Bytes of a page of memory.
 pub const PAGE_BYTES: u32 = 4096;
@@ -66,10 +66,10 @@ impl Contents {
         }
         for (page, within, done) in pieces(extent) {
             let len = within.len();
-            if let Some(bytes) = self.page_mut(page, len < PAGE as usize) {
+            if let Some(room) = self.make(page, len < PAGE as usize) {
                 match data {
-                    Some(data) => copy_past_caches(&mut bytes[within], &data[done..done + len]),
-                    None => bytes[within].fill(0),
+                    Some(data) => self.arena.write(room, within.start, &data[done..done + len]),
+                    None => self.arena.bytes_mut(room)[within].fill(0),
                 }
             }
         }
@@ -96,8 +96,8 @@ impl Contents {
             }
             if within.len() as u64 == PAGE {
                 self.free(page);
-            } else if let Some(bytes) = self.page_mut(page, true) {
-                bytes[within].fill(0);
+            } else if let Some(room) = self.make(page, true) {
+                self.arena.bytes_mut(room)[within].fill(0);
             }
         }
     }
@@ -156,13 +156,13 @@ impl Contents {
 
     /// The page of a byte will be read soon.
     pub fn prefetch(&self, offset: u64) {
-        if let Some(bytes) = self.page(offset / PAGE) {
-            prefetch_bytes(&bytes[..PREFETCH_BYTES]);
+        if let Some(room) = self.room(offset / PAGE) {
+            self.arena.prefetch(room, 0..PREFETCH_BYTES);
         }
     }
 
     /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes are kept.
-    fn page_mut(&mut self, page: u64, zeroed: bool) -> Option<&mut [u8]> {
+    fn make(&mut self, page: u64, zeroed: bool) -> Option<Room> {
         let (at, within) = split(page);
         let present = &mut self.present[at];
         let is_new = *present >> within & 1 == 0;
@@ -179,11 +179,11 @@ impl Contents {
         if is_new {
             *room = self.arena.take();
         }
-        let bytes = self.arena.bytes_mut(*room);
+        let room = *room;
         if is_new && zeroed {
-            bytes.fill(0);
+            self.arena.bytes_mut(room).fill(0);
         }
-        Some(bytes)
+        Some(room)
     }
 
     fn free(&mut self, page: u64) {

@@ -2,7 +2,7 @@
 
 use crate::checksum::{self, OOB_BYTES, Units};
 use nandscape_core::{FlashError, Geometry, Lpn, Oob, Ppn};
-use nandscape_memory::{Arena, Chunk, copy_past_caches, prefetch, prefetch_bytes};
+use nandscape_memory::{Arena, Chunk, prefetch};
 
 /// Bytes are kept in chunks of so many at most, none larger than a block.
 const CHUNK_BYTES: u64 = 256 << 10;
@@ -92,7 +92,7 @@ impl Payload {
         if *chunk == Chunk::NONE {
             *chunk = self.arena.take();
         }
-        copy_past_caches(&mut self.arena.bytes_mut(*chunk)[at..at + self.page_bytes], data);
+        self.arena.write(*chunk, at, data);
     }
 
     /// Reads the OOB, and bytes from `start` on, which lie inside the page.
@@ -134,7 +134,7 @@ impl Payload {
         }
         let (chunk, at) = self.place(page);
         if let Some(chunk) = self.chunks.get(chunk).filter(|chunk| **chunk != Chunk::NONE) {
-            prefetch_bytes(&self.arena.bytes(*chunk)[at..at + self.page_bytes.min(PREFETCH_BYTES)]);
+            self.arena.prefetch(*chunk, at..at + self.page_bytes.min(PREFETCH_BYTES));
         }
     }
 

@@ -1,8 +1,10 @@
 //! Memory for the bytes of pages: chunks of one size out of large slabs, which the system is asked to back with huge pages. Pages of a
 //! file lie scattered over dies, and a TLB miss for each costs as much as half of its copy (`tests/bench-peers`).
 
+use crate::streamed::{copy_past_caches, prefetch_bytes, wait_for_copies};
 use memmap2::MmapMut;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Bytes of a slab at most, unless one chunk is larger.
 const SLAB_BYTES: usize = 32 << 20;
@@ -19,7 +21,7 @@ impl Chunk {
 }
 
 /// Chunks of one size, zeroed when their slab is new and with whatever they held before when they are used again.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Arena {
     chunk_bytes: usize,
     chunks_per_slab: u32,
@@ -27,6 +29,27 @@ pub struct Arena {
     most_spare: usize,
     slabs: Vec<Slab>,
     free: Vec<Chunk>,
+    /// The last bytes may still be on their way to memory. Whoever looks at bytes waits for them first. An arena gets to another thread only through a lock, a channel, or the start or end
+    /// of a thread, and in each is a locked instruction, which waits too.
+    is_copying: AtomicBool,
+}
+
+impl Clone for Arena {
+    fn clone(&self) -> Self {
+        self.settle();
+        Self {
+            slabs: self.slabs.clone(),
+            free: self.free.clone(),
+            is_copying: AtomicBool::new(false),
+            ..*self
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        self.settle();
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -117,6 +140,16 @@ impl Arena {
             most_spare: spare_bytes / chunk_bytes,
             slabs: Vec::new(),
             free: Vec::new(),
+            is_copying: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until all bytes are in memory.
+    #[inline]
+    fn settle(&self) {
+        if self.is_copying.load(Relaxed) {
+            wait_for_copies();
+            self.is_copying.store(false, Relaxed);
         }
     }
 
@@ -130,6 +163,7 @@ impl Arena {
     /// The bytes of a chunk that was taken.
     #[inline]
     pub fn bytes(&self, chunk: Chunk) -> &[u8] {
+        self.settle();
         let (slab, at) = self.place(chunk);
         let slab = &self.slabs[slab];
         &slab.bytes[slab.start + at..][..self.chunk_bytes]
@@ -138,9 +172,17 @@ impl Arena {
     /// The bytes of a chunk that was taken.
     #[inline]
     pub fn bytes_mut(&mut self, chunk: Chunk) -> &mut [u8] {
+        self.settle();
         let (slab, at) = self.place(chunk);
         let slab = &mut self.slabs[slab];
         &mut slab.bytes[slab.start + at..][..self.chunk_bytes]
+    }
+
+    /// Copies bytes to a place in a chunk, past the caches where that can be done, and without waiting until they are there.
+    #[inline]
+    pub fn write(&mut self, chunk: Chunk, at: usize, bytes: &[u8]) {
+        let is_copying = copy_past_caches(&mut self.bytes_mut(chunk)[at..at + bytes.len()], bytes);
+        *self.is_copying.get_mut() = is_copying;
     }
 
     /// A chunk that nobody has.
@@ -181,14 +223,24 @@ impl Arena {
         }
     }
 
+    /// Starts to load bytes of a chunk that was taken.
+    #[inline]
+    pub fn prefetch(&self, chunk: Chunk, bytes: Range<usize>) {
+        let (slab, at) = self.place(chunk);
+        let slab = &self.slabs[slab];
+        prefetch_bytes(&slab.bytes[slab.start + at..][bytes]);
+    }
+
     /// Gives all memory back; nobody has a chunk any more.
     pub fn clear(&mut self) {
+        self.settle();
         self.slabs.clear();
         self.free.clear();
     }
 
     #[cold]
     fn shed(&mut self, slab: usize) {
+        self.settle();
         let chunks_per_slab = self.chunks_per_slab;
         self.free.retain(|chunk| (chunk.0 / chunks_per_slab) as usize != slab);
         self.slabs[slab] = Slab::default();
@@ -231,6 +283,39 @@ mod tests {
             let copy = arena.clone();
             arena.bytes_mut(chunk).fill(8);
             assert!(copy.bytes(chunk).iter().all(|byte| *byte == 7), "{chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_there_for_reads_copies_and_other_threads() {
+        let mut arena = Arena::new(4096, 1000, 0);
+        let chunks: Vec<Chunk> = (0..1000).map(|_| arena.take()).collect();
+        for round in 0..20_u8 {
+            for (number, chunk) in (0_u8..100).cycle().zip(&chunks) {
+                arena.write(*chunk, 0, &[number ^ round; 4096]);
+                arena.write(*chunk, 64, &[round; 65]);
+            }
+            let is_right = |arena: &Arena| {
+                (0_u8..100).cycle().zip(&chunks).all(|(number, chunk)| {
+                    let bytes = arena.bytes(*chunk);
+                    let (round, rest) = (&[round; 65], &[number ^ round; 4096]);
+                    bytes[..64] == rest[..64] && bytes[64..129] == *round && bytes[129..] == rest[129..]
+                })
+            };
+            assert!(is_right(&arena.clone()));
+            assert!(is_right(&arena));
+            arena.write(chunks[0], 0, &[round; 4096]);
+            arena = std::thread::spawn({
+                let (first, mut arena) = (chunks[0], arena);
+                move || {
+                    assert_eq!(arena.bytes(first), [round; 4096]);
+                    arena.write(first, 0, &[round + 1; 4096]);
+                    arena
+                }
+            })
+            .join()
+            .expect("it is right there too");
+            assert_eq!(arena.bytes(chunks[0]), [round + 1; 4096]);
         }
     }
 

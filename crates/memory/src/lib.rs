@@ -1,4 +1,4 @@
-//! How bytes lie in memory and how they move: slabs of huge pages ([`Arena`]), loads ahead of time ([`prefetch`]), copies past the caches ([`copy_past_caches`]).
+//! How bytes lie in memory and how they move: slabs of huge pages ([`Arena`]), loads ahead of time ([`prefetch`]), copies past the caches ([`Arena::write`]).
 //!
 //! For speed alone: whoever uses it does the same without.
 
@@ -6,4 +6,4 @@ mod arena;
 mod streamed;
 
 pub use arena::{Arena, Chunk};
-pub use streamed::{copy_past_caches, prefetch, prefetch_bytes};
+pub use streamed::{prefetch, prefetch_bytes};

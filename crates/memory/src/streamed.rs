@@ -1,16 +1,18 @@
 //! Bytes on their way between memory and the caches: copies past them, loads ahead of time.
 
-/// Copies a page. The target is written to memory without being loaded first and takes no room in the caches, which the page would
-/// leave before it is read again: measured at twice the rate of an ordinary copy to scattered pages.
+/// Copies a page without waiting until it is in memory: gives whether [`wait_for_copies`] must be called before anything else is done with the target. The target is written to memory without being
+/// loaded first and takes no room in the caches, which the page would leave before it is read again: measured at twice the rate of an ordinary copy to
+/// scattered pages.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "stores past the caches have no safe form; measured by tests/bench-peers")]
 #[expect(clippy::cast_ptr_alignment, reason = "the target is aligned, the load needs no alignment")]
-pub fn copy_past_caches(target: &mut [u8], source: &[u8]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+pub(crate) fn copy_past_caches(target: &mut [u8], source: &[u8]) -> bool {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     const LINE: usize = 64;
     assert_eq!(target.len(), source.len(), "a copy of equal length");
     if !target.as_ptr().addr().is_multiple_of(LINE) || !target.len().is_multiple_of(LINE) {
-        return target.copy_from_slice(source);
+        target.copy_from_slice(source);
+        return false;
     }
     for (to, from) in target.chunks_exact_mut(LINE).zip(source.chunks_exact(LINE)) {
         let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
@@ -19,8 +21,16 @@ pub fn copy_past_caches(target: &mut [u8], source: &[u8]) {
             unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
         }
     }
-    // SAFETY: every x86-64 processor has it. What was stored above is seen by others before what is stored later.
-    unsafe { _mm_sfence() };
+    true
+}
+
+/// Waits until what was copied past the caches can be read, written and handed to others. Costs little once the copies have had time.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "a fence has no safe form")]
+#[inline]
+pub(crate) fn wait_for_copies() {
+    // SAFETY: every x86-64 processor has it.
+    unsafe { std::arch::x86_64::_mm_sfence() };
 }
 
 /// Starts to load bytes into the caches.
@@ -47,9 +57,14 @@ pub const fn prefetch<T>(_value: &T) {}
 
 /// Copies a page.
 #[cfg(not(target_arch = "x86_64"))]
-pub fn copy_past_caches(target: &mut [u8], source: &[u8]) {
+pub(crate) fn copy_past_caches(target: &mut [u8], source: &[u8]) -> bool {
     target.copy_from_slice(source);
+    false
 }
+
+/// Nothing was copied past anything.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const fn wait_for_copies() {}
 
 #[cfg(test)]
 mod tests {
@@ -62,7 +77,9 @@ mod tests {
             for len in [0, 1, 63, 64, 65, 512, 700] {
                 let mut target = vec![0xAA; 1024];
                 let start = target.as_ptr().align_offset(64) + shift;
-                copy_past_caches(&mut target[start..start + len], &source[3..3 + len]);
+                let is_past = copy_past_caches(&mut target[start..start + len], &source[3..3 + len]);
+                assert!(!is_past || (shift == 0 && len % 64 == 0));
+                wait_for_copies();
                 assert_eq!(target[start..start + len], source[3..3 + len], "shift {shift}, length {len}");
                 assert!(target[..start].iter().chain(&target[start + len..]).all(|byte| *byte == 0xAA));
             }
