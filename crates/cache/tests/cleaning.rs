@@ -110,6 +110,38 @@ fn what_nobody_writes_any_more_is_cleaned_at_its_age_and_not_before() {
     assert_eq!((rig.cache.dirty(), rig.counters().idle_cleanings), (0, 100));
 }
 
+/// Since journalled blocks go to another slot when they are written again, which is not to be seen from outside.
+#[test]
+fn a_block_that_is_rewritten_all_the_time_is_as_old_as_its_first_write() {
+    for (policy, pairs) in [
+        ("watermarks", &[("clean_max_age", "10s")][..]),
+        ("alru", &[("alru_stale", "10s"), ("alru_wake", "1s")]),
+    ] {
+        let mut rig = rig(&[&[("cleaning", policy)], pairs].concat(), "rated");
+        let mut written = Vec::new();
+        for tenth in 0..250 {
+            rig.write(7);
+            // Committed, so that the next write goes elsewhere.
+            rig.run(Op::Flush, 0, 0, 0);
+            rig.pass(SECOND / 10);
+            let own = rig.counters();
+            written.push(own.cleanings);
+            assert_eq!(
+                (own.dirtied - own.cleaned, own.relabels >= tenth / 2),
+                (u64::from(rig.cache.dirty()), true)
+            );
+        }
+        // By the age since it became dirty, and since its last write.
+        let expected = if policy == "watermarks" { [0, 1, 2] } else { [0, 0, 0] };
+        assert_eq!([written[90], written[110], written[240]], expected, "{policy}");
+        assert_eq!(
+            rig.counters().dirtied,
+            rig.counters().cleanings + u64::from(rig.cache.dirty()),
+            "{policy}"
+        );
+    }
+}
+
 #[test]
 fn limits_on_writes_and_bytes_are_kept_to_the_piece() {
     for (pairs, piece) in [
