@@ -69,14 +69,23 @@ pub struct Plan {
     pub set: Option<u32>,
     /// Only blocks that are dirty since this time or before.
     pub until: Option<SimTime>,
+    /// They are read from the fast store one after the other, so that hosts do not wait for many reads at once. Else all at once.
+    pub in_turn: bool,
     /// When to ask again, if no request comes before; `None` means at the next change of the dirty count.
     pub again: Option<SimTime>,
 }
 
 impl Plan {
     /// Nothing to do before the dirty count changes.
-    pub const NONE: Self =
-        Self { blocks: 0, writes: u32::MAX, order: Order::Disk, set: None, until: None, again: None };
+    pub const NONE: Self = Self {
+        blocks: 0,
+        writes: u32::MAX,
+        order: Order::Disk,
+        set: None,
+        until: None,
+        in_turn: false,
+        again: None,
+    };
 
     /// So many blocks, in this order, without other limits.
     pub const fn of(blocks: u32, order: Order) -> Self {

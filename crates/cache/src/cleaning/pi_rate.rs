@@ -65,6 +65,12 @@ pub const ENTRY: Entry = Entry {
                 default: "16",
             },
             Param {
+                name: "rate_in_turn",
+                summary: "blocks begun together are read from the cache one after the other, so that hosts do not wait for many reads at once",
+                kind: ParamKind::Bool,
+                default: "false",
+            },
+            Param {
                 name: "rate_high",
                 summary: "share of dirty slots above which no rate is kept until it is 5 % of the slots less, as long as blocks wait for slots; 100%: never, as published",
                 kind: ParamKind::Share,
@@ -105,6 +111,7 @@ pub const ENTRY: Entry = Entry {
             idle: params.time_ns("rate_idle"),
             idle_rate: params.get("rate_idle_max").map(|_| params.size("rate_idle_max") as f64 / block),
             batch: params.int32("rate_batch"),
+            in_turn: params.flag("rate_in_turn"),
             high: if high < 1.0 { part(setup.slots, high) } else { u32::MAX },
             low: part(setup.slots, high).saturating_sub(part(setup.slots, HIGH_TO_LOW)),
             high_batch: params.int32("rate_high_batch"),
@@ -146,6 +153,7 @@ struct PiRate {
     /// Blocks a second while no requests come; `None`: no limit.
     idle_rate: Option<f64>,
     batch: u32,
+    in_turn: bool,
     /// Dirty blocks above which no rate is kept, down to how many, and how many are under way then.
     high: u32,
     low: u32,
@@ -227,6 +235,7 @@ impl Cleaning for PiRate {
         let is_due = view.at >= self.next;
         let room = self.batch.saturating_sub(view.cleaning);
         let again = if is_due { self.update_at } else { self.next.min(self.update_at) };
-        Plan { again: Some(again), ..Plan::of(if is_due { left.min(room) } else { 0 }, Order::Disk) }
+        let blocks = if is_due { left.min(room) } else { 0 };
+        Plan { again: Some(again), in_turn: self.in_turn, ..Plan::of(blocks, Order::Disk) }
     }
 }

@@ -290,10 +290,12 @@ fn the_rate_keeps_to_its_bounds_unless_hosts_are_idle() {
 
 #[test]
 fn no_rate_is_kept_above_a_share_as_long_as_blocks_wait_for_slots() {
-    let mut policy = policy("pi-rate", &[("rate_high", "60%"), ("rate_high_after", "2s")]);
+    let typed = [("rate_high", "60%"), ("rate_high_after", "2s"), ("rate_in_turn", "true")];
+    let mut policy = policy("pi-rate", &typed);
     let mut blocks = |ms, dirty, waited| {
         let plan = policy.plan(&View { waited, ..view(60 * SECOND + ms * MS, dirty) });
         assert!(plan.again.is_some());
+        assert_eq!(plan.in_turn, plan.blocks == 16, "not while somebody waits");
         plan.blocks
     };
     // What the rate itself allows at the start; then nothing for long.

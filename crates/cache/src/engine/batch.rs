@@ -14,7 +14,7 @@ const WRITE_MAX: u64 = 1 << 20;
 const RUN_MAX: u64 = 256 << 10;
 
 /// What was begun.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Begun {
     /// Blocks that are clean now.
     pub blocks: u32,
@@ -24,6 +24,8 @@ pub(super) struct Begun {
     pub writes: u32,
     /// When these are done.
     pub written: Gather,
+    /// When the last read ends that the next one begins after; `None`: all begin at once.
+    read: Option<Moment>,
     pub error: Option<CacheError>,
 }
 
@@ -47,9 +49,16 @@ struct Pending {
 
 impl<E: Eviction> Cache<E> {
     /// Writes these blocks, which are in the order of the disk, with no more than so many disk writes; what they do not suffice for stays dirty. Of the blocks
-    /// so many lie before the ones that they were found by.
-    pub(super) fn write_batch(&mut self, slots: &[u32], most: u32, front: u32) -> Begun {
-        let mut begun = Begun::default();
+    /// so many lie before the ones that they were found by. `in_turn`: they are read one after the other, so that no host has to wait for many reads at once.
+    pub(super) fn write_batch(&mut self, slots: &[u32], most: u32, front: u32, in_turn: bool) -> Begun {
+        let mut begun = Begun {
+            blocks: 0,
+            parts: 0,
+            writes: 0,
+            written: Gather::default(),
+            read: in_turn.then_some(Moment::PAST),
+            error: None,
+        };
         let mut pending = Pending { parts: std::mem::take(&mut self.parts), ..Pending::default() };
         let mut merged = 0;
         'blocks: for slot in slots {
@@ -121,10 +130,10 @@ impl<E: Eviction> Cache<E> {
             slots.push(other);
             (behind, room) = (behind + 1, room - 1);
         }
-        let mut begun = self.write_batch(&slots, u32::MAX, front as u32);
+        let mut begun = self.write_batch(&slots, u32::MAX, front as u32, false);
         if slots.len() > 1 && matches!(begun.error, Some(CacheError::Slow { .. })) {
             // It may be a neighbour that the disk does not take.
-            begun = self.write_batch(&[slot], u32::MAX, 0);
+            begun = self.write_batch(&[slot], u32::MAX, 0, false);
         }
         self.run = slots;
         if self.slots.dirty_bits(slot) == 0 {
@@ -168,7 +177,7 @@ impl<E: Eviction> Cache<E> {
             return;
         }
         let mut bytes = self.buffer(extent.len);
-        let done = self.write_parts(pending.volume, extent, &pending.parts, &mut bytes);
+        let done = self.write_parts(pending.volume, extent, &pending.parts, &mut bytes, &mut begun.read);
         self.give_buffer(bytes);
         let written = match done {
             Ok(written) => written,
@@ -202,6 +211,7 @@ impl<E: Eviction> Cache<E> {
         extent: Extent,
         parts: &[Part],
         bytes: &mut [u8],
+        before: &mut Option<Moment>,
     ) -> Result<Moment, CacheError> {
         let mut all = Gather::default();
         // Not before the commit that speaks of them.
@@ -211,7 +221,9 @@ impl<E: Eviction> Cache<E> {
             let len = (part.end - part.start) as usize;
             let into =
                 if bytes.is_empty() { Bytes::None } else { Bytes::into(&mut bytes[place..place + len]) };
-            let read = self.at_slot(Op::Read, part.slot, part.start, part.end, into, Moment::PAST)?;
+            let begin = before.unwrap_or(Moment::PAST);
+            let read = self.at_slot(Op::Read, part.slot, part.start, part.end, into, begin)?;
+            *before = before.map(|_| read);
             self.steps.gather(&mut all, read);
             place += len;
         }
@@ -259,13 +271,13 @@ impl<E: Eviction> Cache<E> {
     /// others were tried.
     pub(super) fn clean_slots(&mut self, slots: &[u32]) -> Result<u32, CacheError> {
         self.begin_tries();
-        let begun = self.write_batch(slots, u32::MAX, 0);
+        let begun = self.write_batch(slots, u32::MAX, 0, false);
         let mut blocks = begun.blocks;
         let mut refused = None;
         if begun.error.is_some() {
             for slot in slots {
                 while self.slots.dirty_bits(*slot) != 0 {
-                    let begun = self.write_batch(&[*slot], u32::MAX, 0);
+                    let begun = self.write_batch(&[*slot], u32::MAX, 0, false);
                     blocks += begun.blocks;
                     match begun.error {
                         None => {}

@@ -254,7 +254,7 @@ impl<E: Eviction> Cache<E> {
             return Ok(0);
         }
         let Chosen { slots, front } = self.choose(plan, needs);
-        let done = self.write_batch(&slots, plan.writes, front);
+        let done = self.write_batch(&slots, plan.writes, front, plan.in_turn);
         if let Some(cleaner) = &mut self.cleaner {
             cleaner.batch = slots;
         }

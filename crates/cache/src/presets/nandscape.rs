@@ -26,7 +26,12 @@ pub(super) const PRESET: Preset = Preset {
     // in the disk's order costs it less than what goes past the cache as it comes.
     cleaning: &[Choice {
         name: "pi-rate",
-        params: &[("rate_idle", "1s"), ("rate_idle_max", "8MiB"), ("rate_high", "60%")],
+        params: &[
+            ("rate_idle", "1s"),
+            ("rate_idle_max", "8MiB"),
+            ("rate_in_turn", "true"),
+            ("rate_high", "60%"),
+        ],
     }],
     metadata: Choice::of("journal"),
     flushing: Flushing::Both,
