@@ -88,7 +88,7 @@ pub type BoxedStore = Box<dyn Store + Send>;
 fn commit_after(slots: u32) -> u32 {
     const OTHERS: u32 = 8;
     let half = RECORDS / 2;
-    (slots / 256).clamp(256, 1 << 16).next_multiple_of(half) - OTHERS
+    (slots / 256).clamp(RECORDS, 1 << 16).next_multiple_of(half) - OTHERS
 }
 
 struct Volume {
