@@ -354,7 +354,7 @@ pub struct OutputArgs {
     /// Write an HTML report, one offline file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
-    /// Write the series over time as Parquet.
+    /// Write the series over time as Parquet; of a job file, a row for each job, direction and interval.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub series: Option<PathBuf>,
     /// Write the results of a job file in fio's own JSON shape; '-' prints it instead of the table.

@@ -5,6 +5,9 @@ mod sample;
 
 use nandscape_core::Cause;
 use nandscape_report_parquet::render_parquet;
+use nandscape_sim::JobSeries;
+use nandscape_sim::histogram::LogHistogram;
+use nandscape_sim::jobs::timeline::{Cell, Window};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use std::collections::BTreeMap;
@@ -115,6 +118,70 @@ fn the_columns_of_a_cache_add_up_to_its_last_point_and_are_null_without_one() {
     let cells = alone.flat_map(|row| of_cache.iter().map(|name| row.is_null(columns[*name]).unwrap()));
     let cells: Vec<bool> = cells.collect();
     assert!(!cells.is_empty() && cells.iter().all(|is_null| *is_null));
+}
+
+/// Two jobs in two intervals, the second shorter, the second job reading in one of them only.
+#[test]
+fn job_files_have_a_row_for_each_job_direction_and_interval() {
+    let cell = |requests: u64, latency: u64| Cell {
+        requests,
+        bytes: requests * 4096,
+        latency_sum_ns: requests * latency,
+        latency_max_ns: 2 * latency,
+        buckets: {
+            let mut histogram = LogHistogram::default();
+            (0..requests).for_each(|_| histogram.record(latency));
+            histogram.sparse()
+        },
+    };
+    let cache =
+        sample::cached_runs(60)[0].series.as_ref().unwrap().samples.iter().map(|s| s.cache).next().unwrap();
+    let window = |end_ns, [a, b]: [u64; 2]| Window {
+        end_ns,
+        rows: vec![[cell(0, 0), cell(a, 1000)], [cell(b, 64), cell(a + b, 200)]],
+        cache,
+        ..Window::default()
+    };
+    let mut runs = sample::cached_runs(60);
+    runs.truncate(1);
+    let rows = vec!["log".to_owned(), "table".to_owned()];
+    let windows = vec![window(1_000_000, [3, 0]), window(1_500_000, [5, 7])];
+    (runs[0].series, runs[0].jobs) = (None, Some(JobSeries { interval_ns: 1_000_000, rows, windows }));
+    let reader = SerializedFileReader::new(parquet_bytes(render_parquet(&runs).unwrap())).unwrap();
+    let columns = columns(&reader);
+    let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let text = |name: &str| row.get_string(columns[name]).unwrap().clone();
+            let count = |name: &str| row.get_ulong(columns[name]).unwrap();
+            let rate = row.get_double(columns["requests_per_s"]).unwrap();
+            let p99 = row.get_ulong(columns["latency_p99_ns"]).ok();
+            let interval = row.get_uint(columns["interval"]).unwrap();
+            let times = (interval, count("start_ns"), count("end_ns"));
+            (text("job"), text("direction"), times, count("requests"), count("bytes"), rate, p99.is_some())
+        })
+        .collect();
+    let (first, second) = ((0, 0, 1_000_000), (1, 1_000_000, 1_500_000));
+    let row = |job: &str, direction: &str, times, requests: u64, rate| {
+        (job.to_owned(), direction.to_owned(), times, requests, requests * 4096, rate, requests > 0)
+    };
+    let wanted = [
+        row("log", "read", first, 0, 0.0),
+        row("log", "write", first, 3, 3000.0),
+        row("table", "read", first, 0, 0.0),
+        row("table", "write", first, 3, 3000.0),
+        row("log", "read", second, 0, 0.0),
+        row("log", "write", second, 5, 10_000.0),
+        row("table", "read", second, 7, 14_000.0),
+        row("table", "write", second, 12, 24_000.0),
+    ];
+    assert_eq!(told, wanted);
+    let of_reads = |name: &str| rows[6].get_ulong(columns[name]).unwrap();
+    assert_eq!((of_reads("latency_max_ns"), of_reads("cache_slots")), (128, cache.unwrap().slots));
+    assert!((60..=64).contains(&of_reads("latency_p50_ns")), "{}", of_reads("latency_p50_ns"));
+    assert_eq!(rows[6].get_double(columns["latency_mean_ns"]).ok(), Some(64.0));
+    assert_eq!(of_reads("cache_reads"), 0, "as the interval before ended");
 }
 
 #[test]

@@ -91,7 +91,9 @@ fn a_volume_has_a_quota_and_blocks_are_striped_over_several_devices() {
     assert!((1000..=1024).contains(&bound.0), "{bound:?}");
     assert!(bound.1 < all.1);
     let striped = used(&["cache.devices=3"]);
-    assert_eq!((striped.1, striped.2.as_str()), (all.1, "3 x rated"));
+    // The same blocks in the same slots; when commits and cleaning come differs with the speed of the devices, and a few hits with them.
+    assert_eq!(striped.2, "3 x rated");
+    assert!(striped.1.abs_diff(all.1) * 100 <= all.1, "{striped:?} {all:?}");
 }
 
 #[test]
