@@ -1,4 +1,4 @@
-//! The series over time as Parquet: one row per run and interval, for data frames. Of job files one row per run, interval, job and direction ([`jobs`]).
+//! The series over time as Parquet: one row per run and interval, for data frames. Of job files one row per run, interval, job and direction.
 //!
 //! A crate of its own, because its dependencies take longer to build than the rest of the reports.
 //!
