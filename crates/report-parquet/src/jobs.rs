@@ -31,8 +31,7 @@ impl Row<'_> {
     }
 
     fn cache_of(&self, window: &Window) -> Option<CachePoint> {
-        let has_cache = self.run.result.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone());
-        window.cache.filter(|_| has_cache)
+        window.cache.filter(|_| self.run.result.has_cache())
     }
 }
 

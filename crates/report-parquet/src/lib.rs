@@ -21,6 +21,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+
 /// Registry entry.
 pub const OUTPUT: Output = Output {
     name: "parquet",

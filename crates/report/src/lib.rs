@@ -71,8 +71,7 @@ impl Run {
 
     /// Its cache at a point of its series, unless it is a disk alone.
     pub fn cache_at(&self, sample: &Sample) -> Option<CachePoint> {
-        let has_cache = self.result.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone());
-        sample.cache.filter(|_| has_cache)
+        sample.cache.filter(|_| self.result.has_cache())
     }
 
     /// Ran to its end without an error.

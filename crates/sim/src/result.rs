@@ -564,6 +564,11 @@ pub struct SetResult {
 }
 
 impl RunResult {
+    /// Whether there was a cache. A disk alone has a report of one too.
+    pub fn has_cache(&self) -> bool {
+        self.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone())
+    }
+
     /// The parts that come from a translation layer's counters.
     pub fn map_gc_merges(stats: &FtlStats, cost: &Cost) -> (MapResult, GcResult, MergeResult) {
         (

@@ -94,6 +94,10 @@ fn a_volume_has_a_quota_and_blocks_are_striped_over_several_devices() {
     // The same blocks in the same slots; when commits and cleaning come differs with the speed of the devices, and a few hits with them.
     assert_eq!(striped.2, "3 x rated");
     assert!(striped.1.abs_diff(all.1) * 100 <= all.1, "{striped:?} {all:?}");
+    let timeless = ["cache.mode=write-through", "cache.metadata=none", "cache.cleaning=none"];
+    let [one, three] =
+        ["cache.devices=1", "cache.devices=3"].map(|of| used(&[&timeless[..], &[of]].concat()));
+    assert_eq!((one.0, one.1), (three.0, three.1));
 }
 
 #[test]

@@ -14,7 +14,7 @@ const WRITE_MAX: u64 = 1 << 20;
 const RUN_MAX: u64 = 256 << 10;
 
 /// What was begun.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Begun {
     /// Blocks that are clean now.
     pub blocks: u32,
@@ -51,14 +51,7 @@ impl<E: Eviction> Cache<E> {
     /// Writes these blocks, which are in the order of the disk, with no more than so many disk writes; what they do not suffice for stays dirty. Of the blocks
     /// so many lie before the ones that they were found by. `in_turn`: they are read one after the other, so that no host has to wait for many reads at once.
     pub(super) fn write_batch(&mut self, slots: &[u32], most: u32, front: u32, in_turn: bool) -> Begun {
-        let mut begun = Begun {
-            blocks: 0,
-            parts: 0,
-            writes: 0,
-            written: Gather::default(),
-            read: in_turn.then_some(Moment::PAST),
-            error: None,
-        };
+        let mut begun = Begun { read: in_turn.then_some(Moment::PAST), ..Begun::default() };
         let mut pending = Pending { parts: std::mem::take(&mut self.parts), ..Pending::default() };
         let mut merged = 0;
         'blocks: for slot in slots {

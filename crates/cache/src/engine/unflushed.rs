@@ -192,16 +192,23 @@ impl Late {
         }
     }
 
+    /// Sub-blocks that are valid and that are dirty for the metadata.
+    #[inline]
+    fn bits(&self, slot: u32, entry: Entry) -> (u16, u16) {
+        let valid = entry.valid & !self.absent_of(slot);
+        (valid, if self.is_dirty(slot) { valid } else { entry.dirty })
+    }
+
     /// Sub-blocks that are dirty for the metadata.
     fn dirty_of(&self, slot: u32, entry: Entry) -> u16 {
-        if self.is_dirty(slot) { entry.valid & !self.absent_of(slot) } else { entry.dirty }
+        self.bits(slot, entry).1
     }
 
     /// What the metadata are to say of a slot.
     #[inline]
     pub(super) fn recorded(&self, slot: u32, entry: Entry) -> Option<Entry> {
-        let valid = entry.valid & !self.absent_of(slot);
-        (valid != 0).then_some(Entry { valid, dirty: self.dirty_of(slot, entry), ..entry })
+        let (valid, dirty) = self.bits(slot, entry);
+        (valid != 0).then_some(Entry { valid, dirty, ..entry })
     }
 
     /// Slots of which something is not there for the metadata.
@@ -253,14 +260,11 @@ impl Table for Recorded<'_> {
             if entry.valid == 0 {
                 continue;
             }
-            let Entry { key, mut valid, mut dirty } = entry;
-            if self.late.has_near(slot) {
-                let absent = self.late.absent_of(slot);
-                valid &= !absent;
-                dirty = if self.late.is_dirty(slot) { valid } else { dirty };
-            }
+            let is_plain = !self.late.has_near(slot);
+            let (valid, dirty) =
+                if is_plain { (entry.valid, entry.dirty) } else { self.late.bits(slot, entry) };
             if valid != 0 {
-                out.push((slot, Entry { key, valid, dirty }));
+                out.push((slot, Entry { valid, dirty, ..entry }));
             }
         }
     }

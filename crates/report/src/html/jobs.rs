@@ -164,10 +164,8 @@ fn latencies(cells: &[&Cell]) -> Vec<Vec<Value>> {
     ]
 }
 
-/// A disk alone has a report of a cache too.
 fn has_cache(result: &RunResult, series: &JobSeries) -> bool {
-    result.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone())
-        && series.windows.iter().any(|window| window.cache.is_some())
+    result.has_cache() && series.windows.iter().any(|window| window.cache.is_some())
 }
 
 /// Lines of the chart of the cache; each has values in one of the three views.
