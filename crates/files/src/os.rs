@@ -1,10 +1,12 @@
 //! What the operating system does with files and block devices.
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
-use std::fs::{File, TryLockError};
+use std::fs::{File, FileType, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
 
 /// Bytes of zeroes that are written at a time.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -53,6 +55,57 @@ pub fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
         outcome => Ok(outcome?),
     }
 }
+
+/// Has space of its own reserved for a range, and keeps what it holds: holes are allocated, and blocks shared with another file are copied where
+/// the file system can do that by itself (xfs). Does nothing where it cannot reserve space at all.
+pub fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let flags = [FallocateFlags::UNSHARE_RANGE, FallocateFlags::empty()];
+    for flags in flags {
+        match rustix::fs::fallocate(file, flags | FallocateFlags::KEEP_SIZE, offset, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            outcome => return Ok(outcome?),
+        }
+    }
+    Ok(())
+}
+
+/// Has a file share the blocks of another from `offset` to the end. `false` where the file system cannot do that; nothing has changed then.
+#[expect(unsafe_code, reason = "rustix has no call for a part of a file")]
+pub fn clone_from(source: &File, target: &File, offset: u64) -> io::Result<bool> {
+    const FICLONERANGE: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<[u64; 4]>(0x94, 13);
+    let descriptor = u64::try_from(source.as_raw_fd()).expect("an open file");
+    // Descriptor, offset, length (0: to the end), offset in the target.
+    let range = [descriptor, offset, 0, offset];
+    // SAFETY: the kernel reads four 64-bit numbers through the pointer, and writes nothing.
+    let outcome =
+        unsafe { rustix::ioctl::ioctl(target, rustix::ioctl::Setter::<FICLONERANGE, [u64; 4]>::new(range)) };
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::XDEV | Errno::NOSYS) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the name of a file durable: syncs the directory that it is in.
+pub fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The name of a kind of file; `None` for a regular one.
+pub fn kind_of(kind: FileType) -> Option<&'static str> {
+    let kinds = [
+        (kind.is_dir(), "a directory"),
+        (kind.is_fifo(), "a pipe"),
+        (kind.is_socket(), "a socket"),
+        (kind.is_char_device(), "a character device"),
+        (kind.is_block_device(), "a block device"),
+    ];
+    kinds.into_iter().find_map(|(is_it, name)| is_it.then_some(name))
+}
+
+/// Flags for an open that does not wait for the other end of a pipe.
+pub const NO_WAIT: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
 /// Writes zeroes.
 pub fn write_zeroes(file: &File, offset: u64, len: u64) -> io::Result<()> {

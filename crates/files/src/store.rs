@@ -61,14 +61,7 @@ impl FileStore {
     /// Opens a file or a block device, for this process alone. A block device that is mounted, or otherwise in use by the kernel, is refused.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, FileError> {
         let kind = std::fs::metadata(path).map_err(FileError::io(path, "open"))?.file_type();
-        if !kind.is_file() && !kind.is_block_device() {
-            let found = if kind.is_dir() {
-                "a directory"
-            } else if kind.is_char_device() {
-                "a character device"
-            } else {
-                "a pipe or a socket"
-            };
+        if let Some(found) = os::kind_of(kind).filter(|_| !kind.is_block_device()) {
             return Err(FileError::Kind { path: path.to_owned(), found });
         }
         let is_block_device = kind.is_block_device();

@@ -87,11 +87,17 @@ impl ImageMedium {
     pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
         let mut findings = self.inner.verify_all(progress);
         findings.contents = self.contents(path)?;
+        self.inner.check_whole(path)?;
         Ok(findings)
     }
 }
 
 impl<S: Store> Flash<S> {
+    /// An error if what was read from the tables so far may be wrong.
+    pub fn check_whole(&self, path: &Path) -> Result<(), ImageError> {
+        if self.store.is_lost() { Err(ImageError::TablesLost { path: path.to_owned() }) } else { Ok(()) }
+    }
+
     /// Sums up the tables, and shows every entry that is not empty.
     fn contents(&self, see: &mut dyn FnMut(BlockId, Ppn, Entry)) -> Contents {
         let good = || self.blocks.iter().filter(|block| !block.is_bad);

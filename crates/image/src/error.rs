@@ -28,6 +28,21 @@ pub enum ImageError {
         /// File.
         path: PathBuf,
     },
+    /// A snapshot that was cut short.
+    #[error("{}: an unfinished snapshot: expected a finished one; delete this file", path.display())]
+    Unfinished {
+        /// File.
+        path: PathBuf,
+    },
+    /// A part of the tables could not be read while they were in use.
+    #[error(
+        "{}: a part of the tables could not be read or written: the file was truncated, or its file system is full or failed",
+        path.display()
+    )]
+    TablesLost {
+        /// File.
+        path: PathBuf,
+    },
     /// A newer program made it.
     #[error(
         "{}: offset 16: the image has format version {version}: expected version {} or earlier; a newer nandscape made it",

@@ -1,26 +1,32 @@
-//! A store in a file. Its beginning is mapped, which needs space that is there for certain: a write to a mapped page for which the file
-//! system has no room ends the process. So the tables are allocated when the image is made.
+//! A store in a file. Its beginning is mapped: the tables. They are allocated when the image is made and again when it is opened, since a copy
+//! may have holes there. A page of the tables that the file system cannot provide all the same makes the store fail ([`Store::is_lost`]).
 
 use crate::error::ImageError;
 use crate::hold::Hold;
 use crate::layout::Layout;
+use crate::mapping::{Mapping, Writes};
 use crate::store::Store;
-use memmap2::{MmapMut, MmapOptions};
 use nandscape_core::BlockId;
 use nandscape_files::os::{self, Locked};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Mode of a new image: for its owner alone.
+const MODE: u32 = 0o600;
 
 /// A store in a file.
 #[derive(Debug)]
 pub(crate) struct FileStore {
-    pub file: Arc<File>,
+    pub file: Arc<LockedFile>,
     pub hold: Arc<Hold>,
-    tables: MmapMut,
+    tables: Mapping,
+    /// Bytes that the file had when it was opened.
+    length: u64,
     /// Bytes by offset that are kept here instead of in the file, of a store that must not change it.
     aside: Option<BTreeMap<u64, Vec<u8>>>,
 }
@@ -29,60 +35,103 @@ impl FileStore {
     /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are zeroes after it. A file that is
     /// there is refused.
     pub fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(ImageError::io(path, "create"))?;
-        let fill = |file: &File| -> Result<Self, ImageError> {
-            lock(file, path)?;
+        let file = create(path)?;
+        let fill = |file: LockedFile| -> Result<Self, ImageError> {
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
-            os::allocate(file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
-            let file = file.try_clone().map_err(ImageError::io(path, "open"))?;
+            os::allocate(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
             let mut this = Self::map(file, tables, path)?;
             this.tables[..head.len()].copy_from_slice(head);
             Ok(this)
         };
-        fill(&file).inspect_err(|_| drop(std::fs::remove_file(path)))
+        fill(file).inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 
     /// Opens a file for this process alone.
-    pub fn open(path: &Path) -> Result<File, ImageError> {
-        let file =
-            OpenOptions::new().read(true).write(true).open(path).map_err(ImageError::io(path, "open"))?;
-        lock(&file, path)?;
-        Ok(file)
+    pub fn open(path: &Path) -> Result<LockedFile, ImageError> {
+        LockedFile::new(open_regular(path, true)?, false, path)
     }
 
     /// Opens a file to look at it only.
-    pub fn open_to_read(path: &Path) -> Result<File, ImageError> {
-        let file = File::open(path).map_err(ImageError::io(path, "open"))?;
-        taken(os::lock(&file, true), path)?;
-        Ok(file)
+    pub fn open_to_read(path: &Path) -> Result<LockedFile, ImageError> {
+        LockedFile::new(open_regular(path, false)?, true, path)
     }
 
     /// As [`FileStore::map`], but whatever is written stays in memory.
-    #[expect(unsafe_code, reason = "a mapped file")]
-    pub fn map_aside(file: File, tables: u64, path: &Path) -> Result<Self, ImageError> {
-        let length = fitting(tables, path)?;
-        // SAFETY: as in `map`.
-        let tables = unsafe { MmapOptions::new().len(length).map_copy(&file) }
-            .map_err(ImageError::io(path, "map the tables"))?;
-        let aside = Some(BTreeMap::new());
-        Ok(Self { file: Arc::new(file), hold: Arc::default(), tables, aside })
+    pub fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+        let this = Self::map_with(file, tables, path, Writes::Private)?;
+        Ok(Self { aside: Some(BTreeMap::new()), ..this })
     }
 
     /// Maps the first `tables` bytes of a file, which has as many.
-    #[expect(unsafe_code, reason = "a mapped file")]
-    pub fn map(file: File, tables: u64, path: &Path) -> Result<Self, ImageError> {
-        let length = fitting(tables, path)?;
-        // SAFETY: the mapping is of a file that this process has locked. Others that keep to the lock do not change it; one that does not
-        // can make bytes change under us, which are read as plain bytes and verified by their checksums.
-        let tables = unsafe { MmapOptions::new().len(length).map_mut(&file) }
-            .map_err(ImageError::io(path, "map the tables"))?;
-        Ok(Self { file: Arc::new(file), hold: Arc::default(), tables, aside: None })
+    pub fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+        reserve(&file, tables).map_err(ImageError::io(path, "allocate the tables"))?;
+        Self::map_with(file, tables, path, Writes::Shared)
     }
+
+    fn map_with(file: LockedFile, tables: u64, path: &Path, writes: Writes) -> Result<Self, ImageError> {
+        let bytes = fitting(tables, path)?;
+        let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();
+        let file = Arc::new(file);
+        let tables = Mapping::new(&file, bytes, writes).map_err(ImageError::io(path, "map the tables"))?;
+        Ok(Self { file, hold: Arc::default(), tables, length, aside: None })
+    }
+}
+
+/// Makes a file for this process alone; one that is there is refused.
+pub(crate) fn create(path: &Path) -> Result<LockedFile, ImageError> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
+    let file = file.map_err(ImageError::io(path, "create"))?;
+    LockedFile::new(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
+}
+
+/// A file with a lock, which goes with it even where a process that is just being started still has the descriptor.
+#[derive(Debug)]
+pub(crate) struct LockedFile(File);
+
+impl LockedFile {
+    /// Takes a file for this process alone, or together with others that only read.
+    pub fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
+        match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
+            Locked::Ours => Ok(Self(file)),
+            Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),
+        }
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Opens a regular file. Anything else is refused, and none of it is waited for.
+pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, ImageError> {
+    let refuse = |kind| match os::kind_of(kind) {
+        Some(kind) => {
+            let what = format!("{kind}: expected an image file");
+            Err(ImageError::Unsuited { path: path.to_owned(), what })
+        }
+        None => Ok(()),
+    };
+    // Before the open too, since to open a device can have effects of its own.
+    refuse(std::fs::metadata(path).map_err(ImageError::io(path, "open"))?.file_type())?;
+    let file = OpenOptions::new().read(true).write(is_writable).custom_flags(os::NO_WAIT).open(path);
+    let file = file.map_err(ImageError::io(path, "open"))?;
+    refuse(file.metadata().map_err(ImageError::io(path, "stat"))?.file_type())?;
+    Ok(file)
+}
+
+/// Has space for the tables, also where they have become holes or are shared with another file; what they hold stays.
+pub(crate) fn reserve(file: &File, tables: u64) -> io::Result<()> {
+    os::reserve(file, 0, tables)
 }
 
 fn fitting(tables: u64, path: &Path) -> Result<usize, ImageError> {
@@ -90,18 +139,6 @@ fn fitting(tables: u64, path: &Path) -> Result<usize, ImageError> {
         path: path.to_owned(),
         what: format!("tables of {tables} bytes do not fit into the address space"),
     })
-}
-
-/// Takes a file for this process alone.
-pub(crate) fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
-    taken(os::lock(file, false), path)
-}
-
-fn taken(outcome: io::Result<Locked>, path: &Path) -> Result<(), ImageError> {
-    match outcome.map_err(ImageError::io(path, "lock"))? {
-        Locked::Ours => Ok(()),
-        Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),
-    }
 }
 
 impl Store for FileStore {
@@ -152,6 +189,18 @@ impl Store for FileStore {
             return Ok(());
         }
         // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through the mapping.
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // What lay beyond the new end is gone, though no write to it failed.
+        let length = self.file.metadata()?.len();
+        if length < self.length {
+            let what = format!("the file has {length} bytes: expected {}", self.length);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn is_lost(&self) -> bool {
+        self.tables.is_lost()
     }
 }

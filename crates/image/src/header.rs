@@ -1,6 +1,7 @@
 //! The header: what an image is. Written once.
 
 use crate::error::ImageError;
+use crate::file::open_regular;
 use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::checksum::sum;
@@ -9,6 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
+/// Where the magic stands in a snapshot that is not finished.
+pub(crate) const UNFINISHED: [u8; 16] = *b"nandscape copy.\n";
 /// The version that this program writes, and the newest that it reads.
 pub(crate) const VERSION: u32 = 1;
 /// Bytes of the page that the header fills.
@@ -37,8 +40,7 @@ impl Header {
     ///
     /// Errors name file and offset: not an image, a newer version, a checksum or a value that is wrong, a file of the wrong length.
     pub fn read(path: &Path) -> Result<Self, ImageError> {
-        let file = File::open(path).map_err(ImageError::io(path, "open"))?;
-        Self::read_from(&file, path)
+        Self::read_from(&open_regular(path, false)?, path)
     }
 
     /// The UUID as people write it.
@@ -52,6 +54,9 @@ impl Header {
         let mut page = [0; BYTES];
         let present = length.min(BYTES as u64) as usize;
         file.read_exact_at(&mut page[..present], 0).map_err(ImageError::io(path, "read the header"))?;
+        if page[..16] == UNFINISHED {
+            return Err(ImageError::Unfinished { path: path.to_owned() });
+        }
         if page[..16] != MAGIC {
             return Err(ImageError::NoImage { path: path.to_owned() });
         }

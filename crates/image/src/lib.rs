@@ -14,6 +14,7 @@ mod flash;
 mod header;
 mod hold;
 mod layout;
+mod mapping;
 mod medium;
 #[cfg(test)]
 mod power_tests;
@@ -22,6 +23,7 @@ mod snapshot;
 mod start;
 mod state;
 mod store;
+mod unfinished;
 
 pub use check::{Contents, Findings, Problem};
 pub use error::ImageError;

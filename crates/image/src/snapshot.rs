@@ -1,17 +1,18 @@
 //! A copy of an image while it is served. Programmed pages do not change until their block is erased, so what must be still for a moment
 //! are the tables only; the bytes are copied beside the running server, and a block that is about to be overwritten is copied first.
+//!
+//! A snapshot has a temporary name and a header that says so until everything in it is durable: see [`Unfinished`].
 
 use crate::error::ImageError;
-use crate::file::lock;
+use crate::file::{LockedFile, reserve};
 use crate::header::Header;
 use crate::hold::{Copy, Hold, copy_range};
 use crate::layout::{BLOCK_BYTES, Layout, STATE};
 use crate::record::BlockWord;
-use crate::start::head;
-use crate::state::{State, boot_id};
+use crate::unfinished::Unfinished;
 use nandscape_core::BlockId;
 use nandscape_files::os;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use std::sync::{Arc, Weak};
 #[derive(Clone, Debug)]
 pub struct ImageHandle {
     /// Weak, so that the image is closed, and free for others, when its medium is dropped.
-    pub(crate) file: Weak<File>,
+    pub(crate) file: Weak<LockedFile>,
     pub(crate) hold: Arc<Hold>,
     pub(crate) header: Header,
     pub(crate) path: PathBuf,
@@ -31,11 +32,12 @@ pub struct ImageHandle {
 #[derive(Debug)]
 pub struct Snapshot {
     handle: ImageHandle,
-    source: Arc<File>,
-    path: PathBuf,
+    source: Arc<LockedFile>,
+    target: Unfinished,
     blocks: Vec<BlockId>,
     is_shared: bool,
-    is_finished: bool,
+    /// The medium is copying blocks for this snapshot.
+    is_held: bool,
 }
 
 impl ImageHandle {
@@ -57,33 +59,25 @@ impl ImageHandle {
             path: self.path.clone(),
             what: "the image has been closed".to_owned(),
         })?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(target);
-        let file = file.map_err(ImageError::io(target, "create"))?;
-        let begun = lock(&file, target)
-            .and_then(|()| self.begin(&source, file).map_err(ImageError::io(target, "copy the tables")));
-        let (blocks, is_shared) = begun.inspect_err(|_| drop(std::fs::remove_file(target)))?;
-        Ok(Snapshot {
-            handle: self.clone(),
-            source,
-            path: target.to_owned(),
-            blocks,
-            is_shared,
-            is_finished: false,
-        })
+        let unfinished = Unfinished::create(target)?;
+        let begun = self.begin(&source, &unfinished).map_err(ImageError::io(target, "copy the tables"));
+        let (blocks, is_shared) = begun?;
+        Ok(Snapshot { handle: self.clone(), source, target: unfinished, blocks, is_shared, is_held: true })
     }
 
     /// Copies the tables, or shares everything where the file system can.
-    fn begin(&self, source: &File, target: File) -> io::Result<(Vec<BlockId>, bool)> {
+    fn begin(&self, source: &File, target: &Unfinished) -> io::Result<(Vec<BlockId>, bool)> {
         let layout = Layout::new(&self.header.geometry);
-        let is_shared = rustix::fs::ioctl_ficlone(&target, source).is_ok();
-        let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, &target, &layout)? };
+        // All but the header, so that the copy is at no moment an image.
+        let is_shared = os::clone_from(source, target.file(), STATE)?;
+        let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, target.file(), &layout)? };
         let header = Header { uuid: os::draw_uuid()?, ..self.header.clone() };
-        target.write_all_at(&head(&header), 0)?;
+        target.put_head(&header)?;
         let mut pending = vec![false; self.header.geometry.blocks() as usize];
         for block in &blocks {
             pending[block.index()] = true;
         }
-        self.hold.begin(Copy { target, pending, failed: None });
+        self.hold.begin(Copy { target: target.file().try_clone()?, pending, failed: None });
         Ok((blocks, is_shared))
     }
 
@@ -108,7 +102,8 @@ impl ImageHandle {
 }
 
 impl Snapshot {
-    /// Copies the bytes, beside the running server, and makes the snapshot safe. It is an image like any other, cleanly closed.
+    /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is an image like any other, cleanly
+    /// closed.
     pub fn finish(mut self) -> Result<(), ImageError> {
         let layout = Layout::new(&self.handle.header.geometry);
         for block in &self.blocks {
@@ -117,12 +112,17 @@ impl Snapshot {
             }
         }
         let copy = self.handle.hold.end().expect("begun by this snapshot");
-        let result = match copy.failed {
-            Some(error) => Err(error),
-            None => seal(&copy.target),
-        };
-        self.is_finished = result.is_ok();
-        result.map_err(ImageError::io(&self.path, "copy"))
+        self.is_held = false;
+        if let Some(error) = copy.failed {
+            return Err(ImageError::io(self.target.path(), "copy")(error));
+        }
+        drop(copy.target);
+        self.target.finish()?;
+        if self.is_shared {
+            // A write to a table that both files have needs room of its own; without it the image fails at that write and not here.
+            let _ = reserve(&self.source, layout.data);
+        }
+        Ok(())
     }
 
     /// Whether the file system shares the bytes, so that nothing is left to copy.
@@ -131,18 +131,10 @@ impl Snapshot {
     }
 }
 
-/// Marks a copy as closed.
-fn seal(target: &File) -> io::Result<()> {
-    let state = State { is_clean: true, epoch: 1, opens: 0, boot: boot_id() };
-    target.write_all_at(&state.encode(), STATE)?;
-    target.sync_all()
-}
-
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        if !self.is_finished {
+        if self.is_held {
             self.handle.hold.end();
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }

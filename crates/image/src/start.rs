@@ -27,7 +27,8 @@ pub(crate) fn create(
     let bad = bad.map_err(|error| ImageError::Unsuited { path: path.to_owned(), what: error.to_string() })?;
     let head = head(&header);
     let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
-    let flash = format(store, header, boot_id(), &bad);
+    let flash =
+        format(store, header, boot_id(), &bad).and_then(|flash| os::sync_directory_of(path).map(|()| flash));
     // Half an image would only be in the way of the next attempt.
     flash.map_err(|source| {
         drop(std::fs::remove_file(path));
@@ -135,6 +136,7 @@ pub(crate) fn load<S: Store>(
     }
     flash.put_state();
     flash.store.sync().map_err(ImageError::io(path, "sync"))?;
+    flash.check_whole(path)?;
     Ok(flash)
 }
 

@@ -28,4 +28,9 @@ pub(crate) trait Store {
 
     /// Makes everything safe from a failure of the machine.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Whether a part of the tables could not be had: what was read or written there since this was last false may not be what is stored.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }

@@ -22,6 +22,9 @@ const SPARE_BYTES: u64 = 64 << 20;
 const FULL: &str = "the file system that holds the image is full";
 /// What a failed write or sync gives, for ever: what became of the data is not known.
 const FAILED: &str = "the image could not be written";
+/// What a lost page of the tables gives, for ever.
+const LOST: &str =
+    "the image lost a part of its tables: its file was truncated, or its file system is full or failed";
 /// Flash in a store.
 #[derive(Debug)]
 pub(crate) struct Flash<S: Store> {
@@ -170,6 +173,7 @@ impl<S: Store> Medium for Flash<S> {
             _ => Kind::Blank,
         };
         self.put_record(page, place, oob, kind);
+        self.check_tables()?;
         self.totals.programs += 1;
         if let Some(counts) = &mut self.program_counts {
             counts[page.index()] += 1;
@@ -202,6 +206,7 @@ impl<S: Store> Medium for Flash<S> {
         if was_open {
             self.vacant.push_back((block, erases));
         }
+        self.check_tables()?;
         self.totals.erases += 1;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Syncs, and what can be given back after one.
 
-use super::{FAILED, Flash, SPARE_BYTES};
+use super::{FAILED, Flash, LOST, SPARE_BYTES};
 use crate::layout::STATE;
 use crate::store::Store;
 use nandscape_core::FlashError;
@@ -31,10 +31,21 @@ impl<S: Store> Flash<S> {
     }
 
     pub(super) fn sync_store(&mut self) -> Result<(), FlashError> {
+        self.check_tables()?;
         self.store.sync().map_err(|_| {
             self.failed = Some(FAILED);
             FlashError::ReadOnly { reason: FAILED }
         })
+    }
+
+    /// Fails the image when a part of its tables was lost: what was written there since will not be found by the next start.
+    #[inline]
+    pub(super) fn check_tables(&mut self) -> Result<(), FlashError> {
+        if !self.store.is_lost() {
+            return Ok(());
+        }
+        self.failed = Some(LOST);
+        Err(FlashError::ReadOnly { reason: LOST })
     }
 
     /// Gives up the space of the blocks that were erased longest ago, but for those that will be programmed next.

@@ -47,7 +47,7 @@ impl<S: Store> Flash<S> {
         self.store.tables_mut()[first..first + len].fill(0);
         self.blocks[block.index()].is_open = true;
         self.put_word(block);
-        Ok(())
+        self.check_tables()
     }
 
     /// Writes the word that holds what is true now.
@@ -101,10 +101,16 @@ impl<S: Store> Flash<S> {
     #[cold]
     pub(super) fn write_failed(&mut self, error: &std::io::Error) -> FlashError {
         // Room may come back; the page is still erased.
-        if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+        if is_full(error) {
             return FlashError::ReadOnly { reason: FULL };
         }
         self.failed = Some(FAILED);
         FlashError::ReadOnly { reason: FAILED }
     }
+}
+
+/// Whether a write failed for want of room: on the file system, of the user's quota, or below the limit of file sizes (`RLIMIT_FSIZE`).
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

@@ -1,0 +1,114 @@
+//! A snapshot that is being written. Until everything in it is durable it has another name (`NAME.partial`), and its header says that it is no
+//! image, whatever name it is given; what a killed process leaves is replaced by the next snapshot of the same name.
+
+use crate::error::ImageError;
+use crate::file::{self, LockedFile, open_regular};
+use crate::header::{Header, UNFINISHED};
+use crate::layout::STATE;
+use crate::start::head;
+use crate::state::{State, boot_id};
+use nandscape_files::os;
+use rustix::fs::{AtFlags, CWD, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file under its temporary name, locked. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    file: LockedFile,
+    /// The name that it will have.
+    path: PathBuf,
+    partial: PathBuf,
+    is_finished: bool,
+}
+
+impl Unfinished {
+    /// Makes an empty file beside `path`, which must not exist. What an earlier attempt left there is replaced.
+    pub fn create(path: &Path) -> Result<Self, ImageError> {
+        if std::fs::symlink_metadata(path).is_ok() {
+            return Err(ImageError::io(path, "create")(Errno::EXIST.into()));
+        }
+        let mut name = OsString::from(path);
+        name.push(".partial");
+        let partial = PathBuf::from(name);
+        remove_leftover(&partial)?;
+        let file = file::create(&partial)?;
+        let this = Self { file, path: path.to_owned(), partial, is_finished: false };
+        let marked = this.file.write_all_at(&UNFINISHED, 0);
+        marked.map_err(ImageError::io(&this.partial, "write"))?;
+        Ok(this)
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The name that it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes header and configuration, with a mark that makes the file no image yet.
+    pub fn put_head(&self, header: &Header) -> io::Result<()> {
+        let mut head = head(header);
+        head[..UNFINISHED.len()].copy_from_slice(&UNFINISHED);
+        self.file.write_all_at(&head, 0)
+    }
+
+    /// Makes everything durable, then the file an image, cleanly closed, then gives it its name. An error leaves no file.
+    pub fn finish(&mut self) -> Result<(), ImageError> {
+        self.seal().map_err(ImageError::io(&self.path, "copy"))?;
+        rename_new(&self.partial, &self.path).map_err(ImageError::io(&self.path, "rename"))?;
+        self.is_finished = true;
+        os::sync_directory_of(&self.path).map_err(ImageError::io(&self.path, "sync the directory"))
+    }
+
+    fn seal(&self) -> io::Result<()> {
+        let state = State { is_clean: true, epoch: 1, opens: 0, boot: boot_id() };
+        self.file.write_all_at(&state.encode(), STATE)?;
+        self.file.sync_all()?;
+        self.file.write_all_at(&crate::header::MAGIC, 0)?;
+        self.file.sync_all()
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let _ = std::fs::remove_file(&self.partial);
+        }
+    }
+}
+
+/// Removes what a process that was killed left under the temporary name. Any other file stays, and is in the way.
+fn remove_leftover(partial: &Path) -> Result<(), ImageError> {
+    if std::fs::symlink_metadata(partial).is_err() {
+        return Ok(());
+    }
+    let file = open_regular(partial, true)?;
+    let mut mark = [0; UNFINISHED.len()];
+    let is_leftover = file.read_exact_at(&mut mark, 0).is_ok() && mark == UNFINISHED;
+    // A process that was killed before it wrote the mark leaves nothing at all.
+    let is_empty = file.metadata().is_ok_and(|metadata| metadata.len() == 0);
+    if !is_leftover && !is_empty {
+        return Err(ImageError::io(partial, "create")(Errno::EXIST.into()));
+    }
+    let _locked = LockedFile::new(file, false, partial)?;
+    std::fs::remove_file(partial).map_err(ImageError::io(partial, "remove"))
+}
+
+/// Renames a file, never over another one.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // File systems that cannot do that can link, which replaces nothing either.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?;
+            std::fs::remove_file(from)
+        }
+        outcome => Ok(outcome?),
+    }
+}
