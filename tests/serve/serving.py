@@ -62,9 +62,9 @@ class Bench:
         """Runs the command for its JSON."""
         return json.loads(self.nandscape(*words)[0])
 
-    def serve(self, *words, keys=None, name="s", wait=True):
-        """Starts `serve nbd` on the socket `name`.sock and waits until clients can come; `wait=False` only starts it."""
-        server = Server(self, name, [*device_words(keys), *words])
+    def serve(self, *words, keys=None, name="s", wait=True, prefix=()):
+        """Starts `serve nbd` on the socket `name`.sock and waits until clients can come; `wait=False` only starts it. `prefix` goes before the command."""
+        server = Server(self, name, [*device_words(keys), *words], prefix)
         self.servers.append(server)
         if wait:
             check(server.ready(), f"the server does not start: {server.messages()}")
@@ -81,10 +81,10 @@ class Bench:
 class Server:
     """A `serve nbd` that was started."""
 
-    def __init__(self, bench, name, words):
+    def __init__(self, bench, name, words, prefix=()):
         self.socket = bench.work / f"{name}.sock"
         self.log = bench.work / f"{name}.log"
-        self.words = [bench.binary, "serve", "nbd", "--socket", str(self.socket), *map(str, words)]
+        self.words = [*prefix, bench.binary, "serve", "nbd", "--socket", str(self.socket), *map(str, words)]
         with open(self.log, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 self.words, stdout=subprocess.PIPE, stderr=log, text=True, env=bench.environment, cwd=bench.work

@@ -137,8 +137,8 @@ pub enum ImageVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Verify every checksum of an image, its tables, and that the stack starts from it. Changes nothing; exit status 1 if something is
-    /// wrong.
+    /// Verify every checksum of an image, its tables, that the stack starts from it, and that every mapped page can be read. Changes
+    /// nothing; exit status 1 if something is wrong.
     Check {
         /// Image file.
         #[arg(value_hint = ValueHint::FilePath)]
@@ -170,7 +170,7 @@ pub struct ServeFuseArgs {
     /// Logical sector of the loop devices in bytes: 512, 1024, 2048 or 4096.
     #[arg(long, value_name = "BYTES", default_value = "512", requires = "with_loop")]
     pub sector: String,
-    /// Refuse writes.
+    /// Refuse writes, and do not change the image.
     #[arg(long)]
     pub read_only: bool,
     /// Threads that take requests from the kernel.
@@ -212,7 +212,7 @@ pub struct ServeNbdArgs {
     /// Only these namespaces, the first of them also under the empty name [default: all].
     #[arg(long = "export", value_name = "NAMES", value_delimiter = ',')]
     pub exports: Vec<String>,
-    /// Refuse writes, to all exports or to those named.
+    /// Refuse writes, to all exports or to those named; without names the image is not changed.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., require_equals = true)]
     pub read_only: Option<Vec<String>>,
     /// Connections at the same time; one more is closed at once.

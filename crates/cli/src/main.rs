@@ -11,11 +11,17 @@ use args::{Cli, Verb};
 use clap::Parser;
 use console::{Console, Failure};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help and --version.
     let cli = Cli::parse();
     let console = Console::new(cli.quiet);
+    // A write beyond the limit of file sizes is then an error (EFBIG) instead of the end of the process.
+    let signal = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    if let Err(error) = signal {
+        console.note(&format!("a write beyond the limit of file sizes will end the process: {error}"));
+    }
     let outcome = match cli.verb {
         Verb::Replay(args) => commands::replay::run(&args, console),
         Verb::Compare(args) => commands::compare::run(&args, console),

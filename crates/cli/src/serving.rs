@@ -39,13 +39,17 @@ struct Aside {
 }
 
 impl Session {
-    /// Builds the stack that the arguments describe. From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
+    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
-    pub fn start(args: &ServeArgs, console: Console) -> Result<Self, Failure> {
+    pub fn start(args: &ServeArgs, is_read_only: bool, console: Console) -> Result<Self, Failure> {
         if let Some(fast) = &args.cached.cache {
             return Self::start_cache(args, fast, console);
         }
-        let storage = args.image.clone().map_or(Storage::Memory, Storage::Image);
+        let storage = match args.image.clone() {
+            None => Storage::Memory,
+            Some(path) if is_read_only => Storage::ReadOnlyImage(path),
+            Some(path) => Storage::Image(path),
+        };
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
         config.faults.plan.on_power_cut = end_as_if_killed;

@@ -29,6 +29,7 @@ pub mod host;
 pub mod jobs;
 pub mod journal;
 mod keys;
+mod mapped;
 pub mod memory;
 pub mod miss_ratio;
 pub mod neighbours;
@@ -41,6 +42,7 @@ mod timing;
 
 pub use build::{build, build_subsystem};
 pub use config::{ConfigError, StackConfig, Typed};
+pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, ImageMedium, Problem, Snapshot};
 pub use nandscape_report::Run;
 pub use run::{CompareOptions, RunError, RunOptions, compare, replay};

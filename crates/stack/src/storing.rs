@@ -3,6 +3,7 @@
 use crate::build::{BuildOptions, divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
 use crate::directives::DirectiveKind;
+use crate::mapped::{LostPage, lost_pages};
 use crate::memory;
 use nandscape_core::{
     AnyDevice, FlashDevice, FlashError, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem,
@@ -23,6 +24,18 @@ pub enum Storage {
     Memory,
     /// In an image file, made from the configuration if it is absent.
     Image(PathBuf),
+    /// In an image file that is not changed: what is written stays in memory.
+    ReadOnlyImage(PathBuf),
+}
+
+impl Storage {
+    /// The image, if there is one.
+    fn image(&self) -> Option<&Path> {
+        match self {
+            Self::Memory => None,
+            Self::Image(path) | Self::ReadOnlyImage(path) => Some(path),
+        }
+    }
 }
 
 /// Why a stack that keeps bytes cannot be built.
@@ -68,12 +81,12 @@ const OF_THE_RUN: &[&str] = &["workload", "faults", "fs"];
 /// Errors: what [`Typed::check`] refuses; a key that was typed and contradicts the image.
 pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageError> {
     let asked = typed.check()?;
-    let Storage::Image(path) = storage else { return Ok(asked) };
+    let Some(path) = storage.image() else { return Ok(asked) };
     if !path.try_exists().unwrap_or(true) {
         return Ok(asked);
     }
     let mut stored = stored(path)?;
-    let held = stored.check().map_err(|source| StorageError::Stored { path: path.clone(), source })?;
+    let held = stored.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })?;
     for key in typed.keys() {
         let is_of_the_run = OF_THE_RUN.iter().any(|table| key.split('.').next() == Some(table));
         // The keys of a preset were compared by themselves.
@@ -87,7 +100,7 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
                 key,
                 asked: or_nothing(asked),
                 stored: or_nothing(stored),
-                path: path.clone(),
+                path: path.to_owned(),
             });
         }
     }
@@ -130,18 +143,22 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
         let cache = cache.build(config, BuildOptions::default(), Keep::Bytes)?;
         return Ok(Stored { subsystem: config.fs.wrap(config, Box::new(cache))?, image: None });
     }
-    let Storage::Image(path) = storage else {
+    let Some(path) = storage.image() else {
         return Ok(Stored { subsystem: build_in_memory(config)?, image: None });
     };
     memory::check(config.seen_geometry())?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
-    let medium = if path.try_exists().unwrap_or(true) {
+    let is_read_only = matches!(storage, Storage::ReadOnlyImage(_));
+    let medium = if is_read_only {
+        fitting(&config, ImageMedium::open_aside(path)?, path)?
+    } else if path.try_exists().unwrap_or(true) {
         fitting(&config, ImageMedium::open(path)?, path)?
     } else {
         create(&config, path)?
     };
-    let image = Some(medium.handle(path));
+    // A snapshot copies the file, which does not have what the start wrote to memory.
+    let image = (!is_read_only).then(|| medium.handle(path));
     Ok(Stored { subsystem: over(&config, Box::new(medium), true)?, image })
 }
 
@@ -252,6 +269,17 @@ pub struct Checked {
     pub recovery: Vec<RecoveryReport>,
     /// Why the stack does not start from the image, if it does not.
     pub start_error: Option<String>,
+    /// How many pages are mapped and cannot be read.
+    pub lost_pages: u64,
+    /// The first ten thousand of them.
+    pub lost: Vec<LostPage>,
+}
+
+impl Checked {
+    /// Whether nothing is wrong.
+    pub const fn is_good(&self) -> bool {
+        self.findings.problem_count == 0 && self.start_error.is_none() && self.lost_pages == 0
+    }
 }
 
 /// The configuration in an image, and the image opened so that nothing changes it.
@@ -261,20 +289,29 @@ pub fn look(path: &Path) -> Result<(StackConfig, ImageMedium), StorageError> {
     Ok((config, ImageMedium::open_aside(path)?))
 }
 
-/// Reads everything in an image and starts the stack from it, without changing it.
+/// Reads everything in an image, starts the stack from it and reads all that the stack has mapped, without changing the image.
 pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StorageError> {
     let (mut config, mut image) = look(path)?;
     config.nand.capabilities.stores_data = true;
     let findings = image.check(path, progress)?;
     let started = fitting(&config, image, path).and_then(|image| Ok(over(&config, Box::new(image), true)?));
-    let (recovery, start_error) = match started {
-        Err(error) => (Vec::new(), Some(error.to_string())),
-        Ok(subsystem) => {
-            let reports = (0..subsystem.sets()).filter_map(|set| subsystem.device(set).recovery().cloned());
-            (reports.collect(), None)
+    let mut subsystem = match started {
+        Err(error) => {
+            let start_error = Some(error.to_string());
+            return Ok(Checked {
+                findings,
+                start_error,
+                recovery: Vec::new(),
+                lost_pages: 0,
+                lost: Vec::new(),
+            });
         }
+        Ok(subsystem) => subsystem,
     };
-    Ok(Checked { findings, recovery, start_error })
+    let recovery =
+        (0..subsystem.sets()).filter_map(|set| subsystem.device(set).recovery().cloned()).collect();
+    let (lost_pages, lost) = lost_pages(&mut *subsystem);
+    Ok(Checked { findings, recovery, start_error: None, lost_pages, lost })
 }
 
 /// Makes an image for a configuration, wholly erased.

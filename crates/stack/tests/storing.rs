@@ -157,3 +157,104 @@ fn assert_read_fails(config: &nandscape_stack::StackConfig, path: &Path) {
     }
     assert_eq!(stored.subsystem.device(0).health().checksum_errors, 1);
 }
+
+#[test]
+fn a_check_does_not_pass_mapped_pages_that_cannot_be_read() {
+    let dir = scratch();
+    let path = dir.path().join("flash.img");
+    let config = typed("page-map").check().unwrap();
+    let mut stored = build_stored(&config, &Storage::Image(path.clone())).unwrap();
+    write_all(&mut *stored.subsystem, 50, 1);
+    storing::snapshot(
+        &mut *stored.subsystem,
+        SimTime::ZERO,
+        &stored.image.unwrap(),
+        &dir.path().join("copy.img"),
+    )
+    .unwrap();
+    drop(stored.subsystem);
+    assert!(storing::check(&path, &mut |_, _| {}).unwrap().is_good());
+    // What a copy leaves that was cut short: tables, and none of the data; and no state that says whether the last process closed it.
+    let whole = std::fs::read(&path).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[0; 4096], 4096).unwrap();
+    for page in 0..50 {
+        let at = whole.chunks(4096).position(|chunk| chunk == bytes(page, 1)).unwrap() as u64 * 4096;
+        file.write_all_at(&[0; 4096], at).unwrap();
+    }
+    let checked = storing::check(&path, &mut |_, _| {}).unwrap();
+    assert!(!checked.is_good(), "{} cut short, {checked:?}", checked.findings.contents.torn_pages);
+    assert_eq!(checked.start_error, None);
+    assert_eq!((checked.lost_pages, checked.lost.len()), (50, 50));
+    assert_eq!((checked.lost[7].namespace.as_str(), checked.lost[7].offset), ("ns1", 7 * 4096));
+    assert!(checked.lost[7].error.contains("uncorrectable read of page"), "{}", checked.lost[7].error);
+}
+
+/// What the file of an image has, and when it was last changed.
+fn look_at(path: &Path) -> (Vec<u8>, std::time::SystemTime) {
+    (std::fs::read(path).unwrap(), std::fs::metadata(path).unwrap().modified().unwrap())
+}
+
+#[test]
+fn an_image_that_is_served_read_only_does_not_change() {
+    for (ftl, is_closed) in [("page-map", true), ("page-map", false), ("sbm-gcl", false)] {
+        let dir = scratch();
+        let path = dir.path().join("flash.img");
+        let config = typed(ftl).check().unwrap();
+        let mut stored = build_stored(&config, &Storage::Image(path.clone())).unwrap();
+        for round in 0..3 {
+            write_all(&mut *stored.subsystem, 50, round);
+        }
+        if is_closed {
+            stored.subsystem.shutdown(SimTime::ZERO).unwrap();
+        }
+        drop(stored);
+        let before = look_at(&path);
+        let storage = Storage::ReadOnlyImage(path.clone());
+        let config = storing::resolve(&typed(ftl), &storage).unwrap();
+        // Two at once, on a mount that takes no writes where that can be had.
+        let _bound = ReadOnlyMount::new(dir.path());
+        let mut first = build_stored(&config, &storage).unwrap();
+        let mut second = build_stored(&config, &storage).unwrap();
+        assert!(first.image.is_none(), "a snapshot would not have what the start wrote to memory");
+        for stored in [&mut first, &mut second] {
+            assert_all(&mut *stored.subsystem, 50, 2, ftl);
+            submit(&mut *stored.subsystem, Op::Flush, 0, Payload::None);
+            stored.subsystem.shutdown(SimTime::ZERO).unwrap();
+        }
+        let refused = build_stored(&config, &Storage::Image(path.clone())).err().unwrap().to_string();
+        assert!(refused.contains("in use by another process") || refused.contains("Read-only"), "{refused}");
+        drop((first, second));
+        assert!(look_at(&path) == before, "{ftl}: the image has changed");
+    }
+    let absent = Storage::ReadOnlyImage(Path::new("/nowhere/flash.img").to_owned());
+    let config = storing::resolve(&typed("page-map"), &absent).unwrap();
+    let error = build_stored(&config, &absent).err().unwrap().to_string();
+    assert_eq!(error, "/nowhere/flash.img: open: No such file or directory (os error 2)");
+}
+
+/// A directory on which nothing can be written, for root neither. Does nothing where it cannot be mounted.
+struct ReadOnlyMount<'a> {
+    at: Option<&'a Path>,
+}
+
+impl<'a> ReadOnlyMount<'a> {
+    fn new(at: &'a Path) -> Self {
+        let mount = |words: &[&str]| {
+            let outcome = std::process::Command::new("mount").args(words).arg(at).output();
+            outcome.is_ok_and(|output| output.status.success())
+        };
+        let is_bound = mount(&["--bind", at.to_str().unwrap()]);
+        let this = Self { at: is_bound.then_some(at) };
+        assert!(!is_bound || mount(&["-o", "remount,ro,bind"]), "{}", at.display());
+        this
+    }
+}
+
+impl Drop for ReadOnlyMount<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            let _ = std::process::Command::new("umount").arg(at).status();
+        }
+    }
+}

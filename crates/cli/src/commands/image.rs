@@ -55,7 +55,7 @@ fn check(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
     let checked = storing::check(file, &mut |done, all| bar.show_pages(done, all));
     bar.finish();
     let checked = checked?;
-    let is_good = checked.findings.problem_count == 0 && checked.start_error.is_none();
+    let is_good = checked.is_good();
     if as_json {
         let mut document = serde_json::to_value(&checked).expect("plain data");
         document["schema"] = json!(1);
@@ -88,6 +88,16 @@ fn report(file: &Path, checked: &Checked) -> String {
     }
     if let Some(error) = &checked.start_error {
         let _ = writeln!(text, "the stack does not start from the image: {error}");
+    }
+    for lost in checked.lost.iter().take(MOST_PRINTED) {
+        let _ =
+            writeln!(text, "{}: {}, offset {}: {}", file.display(), lost.namespace, lost.offset, lost.error);
+    }
+    if checked.lost_pages > MOST_PRINTED as u64 {
+        let _ = writeln!(text, "... and {} more", checked.lost_pages - MOST_PRINTED as u64);
+    }
+    if checked.lost_pages > 0 {
+        let _ = writeln!(text, "{} mapped pages cannot be read", checked.lost_pages);
     }
     let contents = &findings.contents;
     let torn = match contents.torn_pages {

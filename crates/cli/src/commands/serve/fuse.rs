@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Serves until a signal comes or somebody else unmounts.
 pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     let sector = sector(&args.sector)?;
-    let session = Session::start(&args.stack, console)?;
+    let session = Session::start(&args.stack, args.read_only, console)?;
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
     let warnings = guard::stand_below_block_device();

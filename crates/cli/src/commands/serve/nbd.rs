@@ -30,7 +30,8 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
             "--tls-cert: expected --listen, or --tls-socket for TLS on the socket file",
         ));
     }
-    let session = Session::start(&args.stack, console)?;
+    let is_read_only = args.read_only.as_ref().is_some_and(Vec::is_empty);
+    let session = Session::start(&args.stack, is_read_only, console)?;
     let mut exports = exports(args, session.engine().namespaces())?;
     for volume in session.cache().into_iter().flat_map(|cache| &cache.volumes) {
         for export in exports.iter_mut().filter(|export| export.name == volume.name) {
