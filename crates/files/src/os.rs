@@ -1,6 +1,6 @@
 //! What the operating system does with files and block devices.
 
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::fs::{File, FileType, TryLockError};
 use std::io;
@@ -84,6 +84,14 @@ pub fn clone_from(source: &File, target: &File, offset: u64) -> io::Result<bool>
         Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::XDEV | Errno::NOSYS) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The number of the mount through which a file was opened. From Linux 6.8 on no other mount gets it until the machine starts again.
+pub fn mount_id(file: &File) -> io::Result<u64> {
+    // STATX_MNT_ID_UNIQUE; older kernels ignore it, and give the number that `mountinfo` has.
+    let unique = StatxFlags::from_bits_retain(0x4000);
+    let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID | unique)?;
+    Ok(found.stx_mnt_id)
 }
 
 /// Makes the name of a file durable: syncs the directory that it is in.

@@ -7,6 +7,8 @@
 //!   whole, absent or torn; an erase that was not covered has happened or not, and where it has not, the block still holds what it held;
 //! * what is read was verified by its checksums.
 
+#[cfg(test)]
+mod campaign_tests;
 mod check;
 mod error;
 mod file;
@@ -19,6 +21,7 @@ mod medium;
 #[cfg(test)]
 mod power_tests;
 mod record;
+mod session;
 mod snapshot;
 mod start;
 mod state;

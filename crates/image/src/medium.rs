@@ -66,13 +66,6 @@ impl ImageMedium {
     }
 }
 
-impl Drop for ImageMedium {
-    fn drop(&mut self) {
-        // An error is told by the next start: the image is not marked as closed.
-        let _ = self.inner.close();
-    }
-}
-
 impl Medium for ImageMedium {
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()

@@ -6,13 +6,17 @@ use crate::flash::{Block, Flash};
 use crate::header::Header;
 use crate::layout::{CONFIG, CONFIG_BYTES, Layout, STATE};
 use crate::record::{BlockWord, Entry, Kind};
-use crate::state::{self, State, boot_id};
+use crate::session::session_of;
+use crate::state::{self, State};
 use crate::store::Store;
 use nandscape_core::{BlockId, Geometry, Lpn, Oob};
 use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How often a page is read that the file refuses to read, before it counts as unreadable.
+const READS: u32 = 3;
 
 /// Makes an image, synced.
 pub(crate) fn create(
@@ -27,8 +31,9 @@ pub(crate) fn create(
     let bad = bad.map_err(|error| ImageError::Unsuited { path: path.to_owned(), what: error.to_string() })?;
     let head = head(&header);
     let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
+    let session = session_of(&store.file);
     let flash =
-        format(store, header, boot_id(), &bad).and_then(|flash| os::sync_directory_of(path).map(|()| flash));
+        format(store, header, session, &bad).and_then(|flash| os::sync_directory_of(path).map(|()| flash));
     // Half an image would only be in the way of the next attempt.
     flash.map_err(|source| {
         drop(std::fs::remove_file(path));
@@ -62,7 +67,7 @@ pub(crate) fn format<S: Store>(
         flash.put_word(block);
     }
     flash.put_state();
-    flash.store.sync()?;
+    flash.sync_first()?;
     Ok(flash)
 }
 
@@ -95,7 +100,8 @@ pub(crate) fn open_aside(path: &Path) -> Result<Flash<FileStore>, ImageError> {
     let file = FileStore::open_to_read(path)?;
     let header = Header::read_from(&file, path)?;
     let store = FileStore::map_aside(file, Layout::new(&header.geometry).data, path)?;
-    load(store, header, boot_id(), path)
+    let session = session_of(&store.file);
+    load(store, header, session, path)
 }
 
 /// Opens an image in a file.
@@ -103,7 +109,8 @@ pub(crate) fn open(path: &Path) -> Result<Flash<FileStore>, ImageError> {
     let file = FileStore::open(path)?;
     let header = Header::read_from(&file, path)?;
     let store = FileStore::map(file, Layout::new(&header.geometry).data, path)?;
-    load(store, header, boot_id(), path)
+    let session = session_of(&store.file);
+    load(store, header, session, path)
 }
 
 /// Opens an image in a store, on a machine that was started as `boot` says.
@@ -132,10 +139,15 @@ pub(crate) fn load<S: Store>(
     if is_whole {
         flash.find_write_pointers();
     } else {
-        flash.scan(found.map(|state| state.epoch));
+        // No session: a sync failed, and what the system read from its cache may not be on the disk.
+        let rewrites = before.boot == [0; 16];
+        flash.scan(found.map(|state| state.epoch), rewrites);
+        if rewrites {
+            flash.store.rewrite_tables();
+        }
     }
     flash.put_state();
-    flash.store.sync().map_err(ImageError::io(path, "sync"))?;
+    flash.sync_first().map_err(ImageError::io(path, "sync"))?;
     flash.check_whole(path)?;
     Ok(flash)
 }
@@ -198,8 +210,8 @@ impl<S: Store> Flash<S> {
     }
 
     /// After a failure of the machine: looks at every record, and at the bytes of pages that no sync is known to have covered. Those whose
-    /// bytes did not arrive become torn, so that their OOB is not believed.
-    fn scan(&mut self, epoch: Option<u32>) {
+    /// bytes did not arrive become torn, so that their OOB is not believed. `rewrites`: the bytes of those that did are written again.
+    fn scan(&mut self, epoch: Option<u32>, rewrites: bool) {
         let pages = self.layout.geometry.pages_per_block;
         for block in (0..self.blocks.len() as u32).map(BlockId) {
             let write_pointer = self.last_programmed(block);
@@ -207,13 +219,13 @@ impl<S: Store> Flash<S> {
             state.write_pointer = write_pointer;
             state.is_open = write_pointer > 0;
             for index in 0..write_pointer.min(pages) {
-                self.distrust(block, index, epoch);
+                self.distrust((block, index), epoch, rewrites);
             }
             self.put_word(block);
         }
     }
 
-    fn distrust(&mut self, block: BlockId, index: u32, epoch: Option<u32>) {
+    fn distrust(&mut self, (block, index): (BlockId, u32), epoch: Option<u32>, rewrites: bool) {
         let page = self.layout.geometry.page(block, index);
         let Entry::Record(record) = self.entry(page, self.blocks[block.index()].erases) else { return };
         let is_covered = epoch.is_some_and(|epoch| record.epoch.wrapping_sub(epoch) > u32::MAX / 2);
@@ -221,9 +233,19 @@ impl<S: Store> Flash<S> {
             return;
         }
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
-        if !self.read_bytes(page, 0, &mut bytes) {
-            let torn = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
-            self.put_record(page, (block, index), torn, Kind::Torn);
+        for _ in 0..READS {
+            if self.read_bytes(page, 0, &mut bytes) {
+                if rewrites {
+                    self.rewrite(page, &bytes);
+                }
+                return;
+            }
+            if !self.was_refused() {
+                let torn = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
+                self.put_record(page, (block, index), torn, Kind::Torn);
+                return;
+            }
         }
+        // The bytes may be there: without them the page is an error, and never older data.
     }
 }

@@ -25,6 +25,9 @@ const FAILED: &str = "the image could not be written";
 /// What a lost page of the tables gives, for ever.
 const LOST: &str =
     "the image lost a part of its tables: its file was truncated, or its file system is full or failed";
+/// What the first program or erase gives after reads that the file refused and does not refuse any more. A layer that was about to give up
+/// what it could not read reads it again.
+const CAME_BACK: &str = "the image could not be read for a while";
 /// Flash in a store.
 #[derive(Debug)]
 pub(crate) struct Flash<S: Store> {
@@ -39,9 +42,13 @@ pub(crate) struct Flash<S: Store> {
     pub unsettled: Vec<BlockId>,
     /// Erased blocks whose space is still taken, and their erases then, first erased first.
     vacant: VecDeque<(BlockId, u32)>,
+    /// How many of these keep their space, for the blocks that are programmed next.
+    pub spare_blocks: usize,
     /// Something changed since the last sync.
     pub is_dirty: bool,
     failed: Option<&'static str>,
+    /// Pages that the file refused to read since the last program or erase.
+    refused: Vec<Ppn>,
     totals: OpCounts,
     pub health: MediumHealth,
     /// The last process closed the image.
@@ -88,8 +95,10 @@ impl<S: Store> Flash<S> {
             pages_per_block: Divider::new(geometry.pages_per_block),
             endurance: header.endurance.unwrap_or(u32::MAX).min(MOST_ERASES),
             vacant: VecDeque::new(),
+            spare_blocks: (SPARE_BYTES / geometry.block_bytes()).max(8) as usize,
             is_dirty: true,
             failed: None,
+            refused: Vec::new(),
             totals: OpCounts::default(),
             health: MediumHealth { bad_blocks, ..MediumHealth::default() },
             was_clean: true,
@@ -182,15 +191,13 @@ impl<S: Store> Medium for Flash<S> {
     }
 
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+        self.check_writable()?;
         let limit = self.blocks.len() as u64;
         let Some(state) = self.blocks.get_mut(block.index()) else {
             return Err(FlashError::OutOfRange { address: u64::from(block.0), limit });
         };
         if state.is_bad {
             return Err(FlashError::BadBlock { block });
-        }
-        if let Some(reason) = self.failed {
-            return Err(FlashError::ReadOnly { reason });
         }
         if state.erases >= self.endurance {
             return Err(FlashError::WornOut { block, endurance: self.endurance });
@@ -318,4 +325,11 @@ impl<S: Store> Medium for Flash<S> {
 pub(crate) fn is_zero(data: &[u8]) -> bool {
     let (head, rest) = data.split_at(data.len().min(64));
     head.iter().all(|byte| *byte == 0) && rest.chunks(64).all(|chunk| chunk.iter().all(|byte| *byte == 0))
+}
+
+impl<S: Store> Drop for Flash<S> {
+    fn drop(&mut self) {
+        // An error is told by the next start: the image is not marked as closed.
+        let _ = self.close();
+    }
 }

@@ -6,6 +6,9 @@ use crate::store::Store;
 use nandscape_core::{FlashError, Oob, Ppn};
 use nandscape_media::checksum::sum;
 
+/// Pages that are remembered after a refused read.
+const MOST_REFUSED: usize = 1024;
+
 impl<S: Store> Flash<S> {
     /// The OOB of a page and bytes of it.
     pub(super) fn read_any(
@@ -66,14 +69,23 @@ impl<S: Store> Flash<S> {
         let (first, end) = (units.start * self.layout.units.bytes, units.end * self.layout.units.bytes);
         let offset = self.layout.page(page) + u64::from(first);
         if first == start && (end - first) as usize == data.len() {
-            return self.store.read_at(offset, data).is_ok() && self.verify(page, units.start, data);
+            return self.read_store(page, offset, data) && self.verify(page, units.start, data);
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let whole = &mut buffer[..(end - first) as usize];
-        let is_good = self.store.read_at(offset, whole).is_ok() && self.verify(page, units.start, whole);
+        let is_good = self.read_store(page, offset, whole) && self.verify(page, units.start, whole);
         data.copy_from_slice(&whole[(start - first) as usize..][..data.len()]);
         self.buffer = buffer;
         is_good
+    }
+
+    #[inline]
+    fn read_store(&mut self, page: Ppn, offset: u64, data: &mut [u8]) -> bool {
+        let is_read = self.store.read_at(offset, data).is_ok();
+        if !is_read && self.refused.len() < MOST_REFUSED && self.refused.last() != Some(&page) {
+            self.refused.push(page);
+        }
+        is_read
     }
 
     pub(super) fn verify(&self, page: Ppn, first: u32, bytes: &[u8]) -> bool {

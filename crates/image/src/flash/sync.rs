@@ -1,9 +1,10 @@
 //! Syncs, and what can be given back after one.
 
-use super::{FAILED, Flash, LOST, SPARE_BYTES};
+use super::{CAME_BACK, FAILED, Flash, LOST};
 use crate::layout::STATE;
 use crate::store::Store;
 use nandscape_core::FlashError;
+use std::io::Error;
 
 impl<S: Store> Flash<S> {
     /// Makes everything safe, then the erases that waited for it.
@@ -30,12 +31,54 @@ impl<S: Store> Flash<S> {
         Ok(())
     }
 
+    /// Whether programs and erases are taken. A read that the file refused does not mean that the bytes are gone: a layer above may give them up
+    /// only if the file works, which a sync of something new shows, and still refuses them.
+    #[inline]
+    pub(super) fn check_writable(&mut self) -> Result<(), FlashError> {
+        if let Some(reason) = self.failed {
+            return Err(FlashError::ReadOnly { reason });
+        }
+        if self.refused.is_empty() { Ok(()) } else { self.check_refused() }
+    }
+
+    #[cold]
+    fn check_refused(&mut self) -> Result<(), FlashError> {
+        let refused = std::mem::take(&mut self.refused);
+        self.put_state();
+        self.sync_all()?;
+        let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
+        let came_back = refused.into_iter().any(|page| self.read_bytes(page, 0, &mut bytes));
+        self.refused.clear();
+        if came_back { Err(FlashError::ReadOnly { reason: CAME_BACK }) } else { Ok(()) }
+    }
+
+    /// Whether the file refused a read since this was last asked.
+    pub fn was_refused(&mut self) -> bool {
+        let was_refused = !self.refused.is_empty();
+        self.refused.clear();
+        was_refused
+    }
+
+    /// The sync that ends a start. One that fails is the last, so that the image is not closed as if nothing had been.
+    pub fn sync_first(&mut self) -> Result<(), Error> {
+        let synced = if self.failed.is_some() { Err(Error::other(FAILED)) } else { self.store.sync() };
+        synced.inspect_err(|_| self.distrust_cache())
+    }
+
     pub(super) fn sync_store(&mut self) -> Result<(), FlashError> {
         self.check_tables()?;
         self.store.sync().map_err(|_| {
-            self.failed = Some(FAILED);
+            self.distrust_cache();
             FlashError::ReadOnly { reason: FAILED }
         })
+    }
+
+    /// After a failed sync: no later sync covers what the system gave up, though it may read it from its cache. The next start finds the state
+    /// of no session, and writes everything again that no sync covered.
+    fn distrust_cache(&mut self) {
+        self.failed = Some(FAILED);
+        self.state.boot = [0; 16];
+        self.put_state();
     }
 
     /// Fails the image when a part of its tables was lost: what was written there since will not be found by the next start.
@@ -51,8 +94,7 @@ impl<S: Store> Flash<S> {
     /// Gives up the space of the blocks that were erased longest ago, but for those that will be programmed next.
     pub(super) fn vacate(&mut self) {
         let block_bytes = self.layout.geometry.block_bytes();
-        let spare = (SPARE_BYTES / block_bytes).max(8) as usize;
-        while self.vacant.len() > spare {
+        while self.vacant.len() > self.spare_blocks {
             let Some((block, erases)) = self.vacant.pop_front() else { break };
             let state = self.blocks[block.index()];
             if state.erases == erases && !state.is_open {

@@ -11,9 +11,7 @@ impl<S: Store> Flash<S> {
     /// Checks the rules, and makes the block ready for its first page.
     pub(super) fn begin_program(&mut self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
         let (block, index) = self.locate(page)?;
-        if let Some(reason) = self.failed {
-            return Err(FlashError::ReadOnly { reason });
-        }
+        self.check_writable()?;
         let state = self.blocks[block.index()];
         if index != state.write_pointer {
             let expected = state.write_pointer;
@@ -96,6 +94,13 @@ impl<S: Store> Flash<S> {
             *sum_of_unit = sum(unit);
         }
         self.store.write_at(self.layout.page(page), data).map_err(|error| self.write_failed(&error))
+    }
+
+    /// Writes the bytes of a programmed page again. An error fails the image.
+    pub fn rewrite(&mut self, page: Ppn, data: &[u8]) {
+        if self.store.write_at(self.layout.page(page), data).is_err() {
+            self.failed = Some(FAILED);
+        }
     }
 
     #[cold]

@@ -1,0 +1,184 @@
+//! Fail, go on, restart: every translation layer over a journal over an image, whose file fails at any of its operations. Store 0 is the file (reads,
+//! writes, holes, syncs), store 1 the mapped tables (a write for which the file system has no page).
+//!
+//! After an error of the file the image refuses programs, erases and syncs until it is opened again, but for a full file system, which may have
+//! room later; reads go on. What was flushed is there after the next start.
+
+mod store;
+mod subject;
+
+use crate::flash::Flash;
+use nandscape_core::{BlockId, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_media::Medium as _;
+use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Subject, campaign, finds};
+use store::{Disk, ModelStore, Sabotage};
+use subject::{ImageSubject, Stack};
+
+const COMMAND: &str = "cargo test -p nandscape-image --lib campaign -- --nocapture";
+
+/// Runs of single faults and of pairs, in all.
+const RUNS: (u64, u64) = (1000, 1000);
+
+fn stack(layer: &'static str, typed: &[(&str, &str)], page_bytes: u32) -> Stack {
+    let geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 14,
+        pages_per_block: 8,
+        page_bytes,
+        sector_bytes: 512,
+        oob_bytes: 16,
+    };
+    let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Stack { layer, typed, geometry: geometry.checked().unwrap(), sabotage: Sabotage::None }
+}
+
+fn case(name: &str, stack: Stack) -> Case<'static> {
+    let fresh = stack.fresh();
+    let mut probe = ImageSubject::new(&stack, &fresh, 0, &Faults::default());
+    probe.start().unwrap();
+    let units = probe.capacity();
+    let make = Box::new(move |faults: &_| -> Box<dyn Subject> {
+        Box::new(ImageSubject::new(&stack, &fresh, units, faults))
+    });
+    Case { name: name.to_owned(), make, steps: 60 }
+}
+
+fn cases() -> Vec<Case<'static>> {
+    vec![
+        case("page-map", stack("page-map", &[("op", "0.5")], 512)),
+        case("page-map sectors", stack("page-map", &[("op", "0.5"), ("background_gc", "true")], 2048)),
+        case("pm-gcl", stack("pm-gcl", &[], 512)),
+        case("pm-gcc", stack("pm-gcc", &[], 512)),
+        case("sbm-gcl", stack("sbm-gcl", &[], 512)),
+        case("hsbm-gcl", stack("hsbm-gcl", &[("logs", "2")], 512)),
+    ]
+}
+
+#[test]
+fn campaign_of_files_that_fail_loses_nothing_that_was_flushed() {
+    let tally = campaign("images", &cases(), RUNS, COMMAND);
+    assert!(tally.failed > 0 && tally.errors > 0, "{tally}");
+}
+
+#[test]
+fn campaign_finds_a_sync_that_does_nothing_and_one_that_hides_its_error() {
+    for sabotage in [Sabotage::NoSync, Sabotage::HiddenError] {
+        for (layer, typed) in [("page-map", &[("op", "0.5")][..]), ("pm-gcl", &[])] {
+            let stack = Stack { sabotage, ..stack(layer, typed, 512) };
+            let broken = finds(&case(layer, stack), 1, (500, 300));
+            assert!(broken.is_some(), "{layer}: {sabotage:?} was not noticed");
+        }
+    }
+}
+
+/// A flash whose file fails so, wholly erased; and what its file had done until it was open.
+struct Plant {
+    stack: Stack,
+    disk: Disk,
+    faults: Faults,
+}
+
+const BYTES: [u8; 512] = [0x5A; 512];
+const OOB: Oob = Oob { lpn: Lpn(3), stream: 0, seq: 77 };
+
+impl Plant {
+    /// Does `act` with a flash that was just opened, and gives the operations of its file before and after.
+    fn operations(act: impl Fn(&mut Flash<ModelStore>)) -> std::ops::Range<u64> {
+        let plant = Self::new(&[]);
+        let mut flash = plant.open(2).unwrap();
+        let count = || plant.faults.seen()[0].len() as u64;
+        let before = count();
+        act(&mut flash);
+        before..count()
+    }
+
+    fn new(faults: &[Fault]) -> Self {
+        let stack = stack("page-map", &[("op", "0.5")], 512);
+        let faults = Faults::new(faults);
+        let disk = Disk::new(stack.fresh(), &faults, Sabotage::None);
+        Self { stack, disk, faults }
+    }
+
+    fn open(&self, boot: u8) -> Result<Flash<ModelStore>, String> {
+        self.stack.open(&self.disk, boot)
+    }
+}
+
+/// Programs the first page of an erased block.
+fn program(flash: &mut Flash<ModelStore>) -> Ppn {
+    let block = (0..28).map(BlockId).find(|block| flash.write_pointer(*block) == 0).expect("an erased block");
+    let page = flash.layout.geometry.page(block, 0);
+    flash.program(page, OOB, Some(&BYTES)).unwrap();
+    page
+}
+
+#[test]
+fn what_a_failed_sync_lost_is_covered_by_the_first_sync_after_the_next_start() {
+    let done = Plant::operations(|flash| {
+        program(flash);
+        flash.sync().unwrap();
+    });
+    let plant = Plant::new(&[Fault { store: 0, at: done.end - 1, kind: Kind::IoOnce }]);
+    let mut flash = plant.open(2).unwrap();
+    let page = program(&mut flash);
+    assert!(flash.sync().is_err(), "{done:?}");
+    plant.disk.kill();
+    drop(flash);
+    // The system has given the page up, and reads it from its cache.
+    let mut flash = plant.open(2).unwrap();
+    assert_eq!(flash.read(page, Some(&mut [0; 512])), Ok(OOB));
+    flash.sync().unwrap();
+    plant.disk.kill();
+    drop(flash);
+    plant.disk.lose_power();
+    let mut flash = plant.open(3).unwrap();
+    let mut bytes = [0; 512];
+    assert_eq!((flash.read(page, Some(&mut bytes)), bytes), (Ok(OOB), BYTES));
+}
+
+#[test]
+fn pages_that_the_file_refuses_to_a_start_after_a_power_loss_are_not_given_up() {
+    let plant = Plant::new(&[]);
+    let mut flash = plant.open(2).unwrap();
+    let page = program(&mut flash);
+    flash.sync().unwrap();
+    plant.disk.kill();
+    drop(flash);
+    plant.disk.lose_power();
+    let medium = plant.disk.medium();
+    // Every operation of the start, until one is refused no more.
+    for at in 0.. {
+        let faults = Faults::new(&[Fault { store: 0, at, kind: Kind::IoWhile }]);
+        let disk = Disk::new(medium.clone(), &faults, Sabotage::None);
+        drop(plant.stack.open(&disk, 3));
+        disk.kill();
+        let is_over = faults.refused() == 0;
+        faults.mend();
+        let mut flash = plant.stack.open(&disk, 3).unwrap();
+        assert_eq!(flash.read(page, Some(&mut [0; 512])), Ok(OOB), "refused from operation {at} on");
+        if is_over {
+            assert!(at > 1, "nothing was refused");
+            break;
+        }
+    }
+}
+
+#[test]
+fn pages_that_the_file_refuses_for_a_while_are_not_erased() {
+    let done = Plant::operations(|flash| {
+        program(flash);
+    });
+    let plant = Plant::new(&[Fault { store: 0, at: done.end, kind: Kind::IoOnce }]);
+    let mut flash = plant.open(2).unwrap();
+    let page = program(&mut flash);
+    let block = flash.layout.geometry.block_of(page);
+    let mut bytes = [0; 512];
+    assert_eq!(flash.read(page, Some(&mut bytes)), Err(FlashError::Uncorrectable { page }));
+    // A layer that gave the page up would erase its block now.
+    let refused = flash.erase(block);
+    assert!(matches!(refused, Err(FlashError::ReadOnly { .. })), "{refused:?}");
+    assert_eq!((flash.read(page, Some(&mut bytes)), bytes), (Ok(OOB), BYTES));
+    assert_eq!(flash.erase(block), Ok(()));
+}
