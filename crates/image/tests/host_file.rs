@@ -328,6 +328,58 @@ fn a_snapshot_that_was_killed_does_not_pass_for_a_finished_one() {
     }
 }
 
+/// Every page of a snapshot for which there is no room, also of those that are copied since their block is about to be programmed again.
+#[test]
+fn a_snapshot_without_room_leaves_no_file_and_the_image_as_it_was() {
+    let mounted = match Mounted::tmpfs(8) {
+        Ok(mounted) => mounted,
+        Err(why) => return skip("no snapshot to a full file system", &why),
+    };
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let (path, target) = (dir.path().join("flash.img"), mounted.at().join("copy.img"));
+    let mut image = create(&path);
+    for page in 0..BLOCK_PAGES * 2 {
+        program(&mut image, page).unwrap();
+    }
+    mounted.fill();
+    let ballast = fs::File::options().write(true).open(mounted.at().join("ballast")).unwrap();
+    let (mut refused, mut length) = (0, ballast.metadata().unwrap().len());
+    loop {
+        image.sync().unwrap();
+        let taken = image.handle(&path).snapshot(&target).and_then(|snapshot| {
+            // The first block is erased and programmed before the snapshot has copied it.
+            image.erase(BlockId(0)).unwrap();
+            for page in 0..BLOCK_PAGES {
+                program(&mut image, page).unwrap();
+            }
+            snapshot.finish()
+        });
+        for page in 0..BLOCK_PAGES * 2 {
+            assert_eq!(
+                image.read(Ppn(page), Some(&mut vec![0; PAGE])),
+                Ok(oob(page)),
+                "after {refused} refused"
+            );
+        }
+        let files = fs::read_dir(mounted.at()).unwrap().count();
+        let Err(error) = taken else {
+            assert_eq!(files, 2, "ballast and snapshot");
+            break;
+        };
+        refused += 1;
+        assert!(error.to_string().ends_with("No space left on device (os error 28)"), "{error}");
+        assert_eq!(files, 1, "{error}: a file is left");
+        length = length.checked_sub(4096).expect("room for a snapshot in the end");
+        ballast.set_len(length).unwrap();
+    }
+    assert!(refused > BLOCK_PAGES * 2, "the data of the snapshot alone has more pages than {refused}");
+    // The holes in its tables need room to be opened for writing.
+    let mut copy = ImageMedium::open_aside(&target).unwrap();
+    for page in 0..BLOCK_PAGES * 2 {
+        assert_eq!(copy.read(Ppn(page), Some(&mut vec![0; PAGE])), Ok(oob(page)));
+    }
+}
+
 #[test]
 fn a_snapshot_replaces_no_file_of_somebody_else() {
     let dir = tempfile::tempdir().unwrap();
