@@ -129,6 +129,13 @@ pub enum FlashError {
         /// Which page.
         page: Ppn,
     },
+    /// The page was programmed, and whose data it holds is not known any more: its OOB is damaged, and neither a program nor an erase that
+    /// was cut short explains that.
+    #[error("the OOB of page {} is damaged", page.0)]
+    Damaged {
+        /// Which page.
+        page: Ppn,
+    },
     /// The program operation failed; the block should be retired. Whether the page now counts as programmed,
     /// [`FlashDevice::is_programmed`] says; nothing can be read from it.
     #[error("program of page {} failed", page.0)]

@@ -2,6 +2,7 @@
 
 use crate::error::ImageError;
 use crate::flash::Flash;
+use crate::flash::copies::Copies;
 use crate::layout::Layout;
 use crate::medium::ImageMedium;
 use crate::record::{Entry, Kind, Record};
@@ -50,10 +51,12 @@ pub struct Contents {
 /// Something that is wrong in an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Block.
-    pub block: u32,
-    /// Page of the device.
-    pub page: u32,
+    /// Block, where it is the problem of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
+    /// Page of the device, where it is the problem of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
     /// Byte of the file.
     pub offset: u64,
     /// What is wrong there.
@@ -118,11 +121,12 @@ impl<S: Store> Flash<S> {
             }
             contents.used_blocks += u64::from(state.write_pointer > 0);
             for page in (0..state.write_pointer).map(|index| geometry.page(block, index)) {
-                let entry = self.entry(page, state.erases);
-                let is_gap = entry == Entry::Empty;
-                if is_gap && self.header.capabilities.out_of_order_program {
-                    continue;
-                }
+                let entry = match self.entry(page, state.erases) {
+                    Entry::Empty if self.header.capabilities.out_of_order_program => continue,
+                    // Images of version 1 have gaps that a failure of the machine left.
+                    Entry::Empty if self.layout.has_copies() => Entry::Broken,
+                    entry => entry,
+                };
                 contents.programmed_pages += 1;
                 match entry {
                     Entry::Record(Record { kind: Kind::Data, .. }) => {
@@ -141,37 +145,55 @@ impl<S: Store> Flash<S> {
     pub fn verify_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Findings {
         let mut findings = Findings::default();
         let layout = self.layout;
+        if self.mended.is_state {
+            findings.add(None, layout.states()[0], "a copy of the state did not match its checksum");
+        }
+        for block in &self.mended.blocks {
+            let what = "a copy of the block's entry did not match its checksum";
+            findings.add(Some((*block, None)), layout.block(*block), what);
+        }
         let mut data = Vec::new();
         self.contents(&mut |block, page, entry| match entry {
             Entry::Record(Record { kind: Kind::Data, .. }) => data.push((block, page)),
             Entry::Broken => {
-                findings.add(
-                    block,
-                    page,
-                    layout.record(page),
-                    "the record of the page does not match its checksum",
-                );
+                let what = "the record of the page does not match its checksum";
+                findings.add(Some((block, Some(page))), layout.record(page), what);
             }
             _ => {}
         });
+        self.verify_copies(&layout, &mut findings);
         self.verify_unused(&layout, &mut findings);
         let mut bytes = vec![0; layout.geometry.page_bytes as usize];
         for (done, (block, page)) in (0..).zip(&data) {
             if done % 4096 == 0 {
                 progress(done, data.len() as u64);
             }
-            if self.read_bytes(*page, 0, &mut bytes) {
+            let found = self.find(*page, self.blocks[block.index()].erases);
+            if found.is_ok_and(|found| self.read_bytes(*page, found.at, 0, &mut bytes)) {
                 findings.verified_pages += 1;
             } else {
-                findings.add(
-                    *block,
-                    *page,
-                    layout.page(*page),
-                    "the bytes of the page do not match their checksum",
-                );
+                let what = "the bytes of the page do not match their checksum";
+                findings.add(Some((*block, Some(*page))), layout.page(*page), what);
             }
         }
         findings
+    }
+
+    /// Records of which one copy is damaged.
+    fn verify_copies(&self, layout: &Layout, findings: &mut Findings) {
+        for (block, state) in (0..).map(BlockId).zip(&self.blocks) {
+            for index in 0..layout.geometry.pages_per_block {
+                let page = layout.geometry.page(block, index);
+                let is_second = match self.copies(page, state.erases) {
+                    Copies::Same(_) => continue,
+                    Copies::First(_) | Copies::HalfBroken { is_first: false } => true,
+                    Copies::Second(_) | Copies::HalfBroken { is_first: true } => false,
+                };
+                let offset = layout.record(page) + u64::from(is_second) * layout.to_second_record;
+                let what = "one copy of the record of the page is damaged";
+                findings.add(Some((block, Some(page))), offset, what);
+            }
+        }
     }
 
     /// Records where nothing is programmed: there must be none of this generation or a later one.
@@ -184,17 +206,19 @@ impl<S: Store> Flash<S> {
                     Entry::Record(_) => "the page is programmed although its block is marked as erased",
                     Entry::Broken => "the record of an erased page is neither empty nor an old one",
                 };
-                findings.add(block, page, layout.record(page), what);
+                findings.add(Some((block, Some(page))), layout.record(page), what);
             }
         }
     }
 }
 
 impl Findings {
-    fn add(&mut self, block: BlockId, page: Ppn, offset: u64, what: &'static str) {
+    fn add(&mut self, place: Option<(BlockId, Option<Ppn>)>, offset: u64, what: &'static str) {
         self.problem_count += 1;
         if self.problems.len() < MOST_LISTED {
-            self.problems.push(Problem { block: block.0, page: page.0, offset, what });
+            let block = place.map(|(block, _)| block.0);
+            let page = place.and_then(|(_, page)| page).map(|page| page.0);
+            self.problems.push(Problem { block, page, offset, what });
         }
     }
 }

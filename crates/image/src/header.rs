@@ -13,7 +13,7 @@ pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
 /// Where the magic stands in a snapshot that is not finished.
 pub(crate) const UNFINISHED: [u8; 16] = *b"nandscape copy.\n";
 /// The version that this program writes, and the newest that it reads.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of the page that the header fills.
 const BYTES: usize = 4096;
 const CRC_AT: usize = 20;
@@ -21,6 +21,8 @@ const CRC_AT: usize = 20;
 /// What an image is: shape and rules of the flash, and the configuration of the stack that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Format version.
+    pub version: u32,
     /// Tells images apart.
     pub uuid: [u8; 16],
     /// Shape.
@@ -80,7 +82,7 @@ impl Header {
             ));
         }
         let header = fields.header(file)?;
-        let layout = Layout::new(&header.geometry);
+        let layout = Layout::of(&header);
         fields.check_layout(&layout)?;
         if length != layout.file_bytes {
             return Err(ImageError::corrupt(path, length, "end of the file", length, layout.file_bytes));
@@ -90,11 +92,11 @@ impl Header {
 
     /// The page that the header fills.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let layout = Layout::new(&self.geometry);
+        let layout = Layout::of(self);
         let mut page = vec![0; BYTES];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
-        put(16, &VERSION.to_le_bytes());
+        put(16, &self.version.to_le_bytes());
         put(24, &self.uuid);
         for (index, field) in fields_of(&self.geometry).into_iter().enumerate() {
             put(40 + 4 * index, &field.to_le_bytes());
@@ -114,7 +116,15 @@ impl Header {
         for (index, word) in words.into_iter().enumerate() {
             put(72 + 4 * index, &word.to_le_bytes());
         }
-        let offsets = [layout.block_table, layout.page_table, layout.data, layout.file_bytes, self.created_s];
+        let offsets = [
+            layout.block_table,
+            layout.page_table,
+            layout.data,
+            layout.file_bytes,
+            self.created_s,
+            layout.to_second_block,
+            layout.to_second_record,
+        ];
         for (index, offset) in offsets.into_iter().enumerate() {
             put(104 + 8 * index, &offset.to_le_bytes());
         }
@@ -188,6 +198,7 @@ impl Fields<'_> {
             return Err(ImageError::corrupt(self.path, 80, "pages of a program unit", 0, "1 or more"));
         }
         Ok(Header {
+            version: self.u32(16),
             uuid: self.page[24..40].try_into().expect("16 bytes"),
             geometry,
             endurance: (endurance != u32::MAX).then_some(endurance),
@@ -234,6 +245,8 @@ impl Fields<'_> {
             (112, "offset of the page table", self.u64(112), layout.page_table),
             (120, "offset of the data", self.u64(120), layout.data),
             (128, "length of the file", self.u64(128), layout.file_bytes),
+            (144, "bytes from the block table to its second copy", self.u64(144), layout.to_second_block),
+            (152, "bytes from the page table to its second copy", self.u64(152), layout.to_second_record),
         ];
         match fields.into_iter().find(|(_, _, found, expected)| found != expected) {
             None => Ok(()),

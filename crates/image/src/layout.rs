@@ -1,10 +1,16 @@
-//! Where things are in the file. Everything follows from the geometry.
+//! Where things are in the file. Everything follows from the geometry and the format version.
+//!
+//! Since version 2 the state, the block table and the page table are there twice. The copies of an entry are never in one sector, and an entry
+//! never lies in two sectors, so that a failure of the machine leaves each copy whole or not there.
 
+use crate::header::Header;
 use nandscape_core::{BlockId, Geometry, Ppn};
 use nandscape_media::checksum::Units;
 
 /// The header fills the first of these pages of the file, the state the second, the configuration the rest up to [`TABLES`].
 pub(crate) const STATE: u64 = 4096;
+/// The second copy of the state.
+const SECOND_STATE: u64 = STATE + 2048;
 /// The configuration text.
 pub(crate) const CONFIG: u64 = 8192;
 /// Where the tables begin.
@@ -16,7 +22,7 @@ pub(crate) const BLOCK_BYTES: u64 = 16;
 /// Bytes of a page record before the checksums of its units.
 pub(crate) const RECORD_HEAD: usize = 28;
 /// Bytes of the longest page record.
-pub(crate) const RECORD_MOST: usize = RECORD_HEAD + 64 * 4 + 4;
+pub(crate) const RECORD_MOST: usize = 512;
 
 /// Offsets in the file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +32,54 @@ pub(crate) struct Layout {
     pub record_bytes: u32,
     pub block_table: u64,
     pub page_table: u64,
+    /// From a block's entry to its second copy; 0 where there is none.
+    pub to_second_block: u64,
+    /// From a page's record to its second copy; 0 where there is none.
+    pub to_second_record: u64,
     pub data: u64,
     pub file_bytes: u64,
 }
 
 impl Layout {
-    /// The layout of an image of this shape.
-    pub fn new(geometry: &Geometry) -> Self {
+    /// The layout of an image with this header.
+    pub fn of(header: &Header) -> Self {
+        Self::new(&header.geometry, header.version)
+    }
+
+    /// The layout of an image of this shape and format version.
+    pub fn new(geometry: &Geometry, version: u32) -> Self {
         let units = Units::new(geometry);
-        let record_bytes = (RECORD_HEAD as u32 + 4 * units.count).next_multiple_of(8);
+        let has_copies = version >= 2;
+        let least = RECORD_HEAD as u32 + 4 * units.count;
+        let record_bytes = if has_copies { least.next_power_of_two() } else { least.next_multiple_of(8) };
         let block_table = TABLES;
-        let page_table = (block_table + u64::from(geometry.blocks()) * BLOCK_BYTES).next_multiple_of(4096);
-        let data =
-            (page_table + u64::from(geometry.pages()) * u64::from(record_bytes)).next_multiple_of(1 << 20);
+        let block_bytes = (u64::from(geometry.blocks()) * BLOCK_BYTES).next_multiple_of(4096);
+        let page_bytes = (u64::from(geometry.pages()) * u64::from(record_bytes)).next_multiple_of(4096);
+        let (to_second_block, to_second_record) = if has_copies { (block_bytes, page_bytes) } else { (0, 0) };
+        let page_table = block_table + block_bytes + to_second_block;
+        let data = (page_table + page_bytes + to_second_record).next_multiple_of(1 << 20);
         let file_bytes = data + geometry.capacity_bytes();
-        Self { geometry: *geometry, units, record_bytes, block_table, page_table, data, file_bytes }
+        Self {
+            geometry: *geometry,
+            units,
+            record_bytes,
+            block_table,
+            page_table,
+            to_second_block,
+            to_second_record,
+            data,
+            file_bytes,
+        }
+    }
+
+    /// Whether there are two copies of state and tables.
+    pub const fn has_copies(&self) -> bool {
+        self.to_second_record != 0
+    }
+
+    /// Both places of the state; twice the same where there is one.
+    pub const fn states(&self) -> [u64; 2] {
+        [STATE, if self.has_copies() { SECOND_STATE } else { STATE }]
     }
 
     /// The entry of a block.
@@ -49,6 +88,7 @@ impl Layout {
     }
 
     /// The record of a page.
+    #[inline]
     pub fn record(&self, page: Ppn) -> u64 {
         self.page_table + u64::from(page.0) * u64::from(self.record_bytes)
     }

@@ -7,9 +7,12 @@
 //!   whole, absent or torn; an erase that was not covered has happened or not, and where it has not, the block still holds what it held;
 //! * what is read was verified by its checksums.
 
+mod blocks;
 #[cfg(test)]
 mod campaign_tests;
 mod check;
+#[cfg(test)]
+mod damage_tests;
 mod error;
 mod file;
 mod flash;
@@ -18,6 +21,8 @@ mod hold;
 mod layout;
 mod mapping;
 mod medium;
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod power_tests;
 mod record;

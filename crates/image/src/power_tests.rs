@@ -1,82 +1,15 @@
 //! Failures of the machine, on a store in memory: whatever was not synced is there or not, sector by sector, in any order.
 
 use crate::flash::Flash;
-use crate::header::Header;
+use crate::header::{Header, VERSION};
 use crate::layout::Layout;
+use crate::model::Disk;
 use crate::start::{format, head, load};
-use crate::store::Store;
-use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_media::Medium;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
-
-const SECTOR: usize = 512;
-
-/// What the machine sees, and what is on disk.
-#[derive(Clone, Debug)]
-struct Disk {
-    now: Vec<u8>,
-    durable: Vec<u8>,
-    tables: usize,
-    rng: Xoshiro256PlusPlus,
-    /// Syncs that still work.
-    syncs_left: u32,
-}
-
-impl Disk {
-    /// The system writes some of what has changed back.
-    fn write_back(&mut self, one_in: u64) {
-        for at in (0..self.now.len()).step_by(SECTOR) {
-            let sector = at..at + SECTOR;
-            if self.now[sector.clone()] != self.durable[sector.clone()] && below(&mut self.rng, one_in) == 0 {
-                self.durable[sector.clone()].copy_from_slice(&self.now[sector]);
-            }
-        }
-    }
-
-    fn fail(mut self) -> Self {
-        self.write_back(2);
-        self.now.clone_from(&self.durable);
-        self.syncs_left = u32::MAX;
-        self
-    }
-}
-
-impl Store for Disk {
-    fn tables(&self) -> &[u8] {
-        &self.now[..self.tables]
-    }
-
-    fn tables_mut(&mut self) -> &mut [u8] {
-        &mut self.now[..self.tables]
-    }
-
-    fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
-        data.copy_from_slice(&self.now[offset as usize..][..data.len()]);
-        Ok(())
-    }
-
-    fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.now[offset as usize..][..data.len()].copy_from_slice(data);
-        Ok(())
-    }
-
-    fn punch(&mut self, offset: u64, len: u64) -> io::Result<()> {
-        self.now[offset as usize..][..len as usize].fill(0);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        if self.syncs_left == 0 {
-            return Err(io::Error::other("no power"));
-        }
-        self.syncs_left -= 1;
-        self.durable.clone_from(&self.now);
-        Ok(())
-    }
-}
 
 fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
     let geometry = Geometry {
@@ -90,6 +23,7 @@ fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
         oob_bytes: 16,
     };
     let header = Header {
+        version: VERSION,
         uuid: [7; 16],
         geometry: geometry.checked().unwrap(),
         endurance: None,
@@ -97,17 +31,11 @@ fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
         created_s: 0,
         config: "x = 1\n".into(),
     };
-    let layout = Layout::new(&header.geometry);
+    let layout = Layout::of(&header);
     let mut now = vec![0; layout.file_bytes as usize];
     let head = head(&header);
     now[..head.len()].copy_from_slice(&head);
-    let disk = Disk {
-        durable: now.clone(),
-        now,
-        tables: layout.data as usize,
-        rng: seeded(seed ^ 0x5eed),
-        syncs_left: u32::MAX,
-    };
+    let disk = Disk::new(now, layout.data, seed ^ 0x5eed);
     format(disk, header, [1; 16], &[]).unwrap()
 }
 
@@ -270,4 +198,63 @@ fn the_space_of_erased_blocks_is_given_up_once_there_is_enough_of_it() {
     };
     // As many bytes as the spare ones are worth are more than this device has.
     assert!((0..12).all(is_held));
+}
+
+/// A block with three pages after a kill, with the copies of the record of the last one changed.
+fn killed_in_a_record(change: impl FnOnce(&mut [u8], usize, usize)) -> Flash<Disk> {
+    let mut flash = new_flash(1, 512);
+    for page in 0..3 {
+        flash.program(Ppn(page), oob(u64::from(page)), Some(&bytes(u64::from(page), 512))).unwrap();
+    }
+    let first = flash.layout.record(Ppn(2)) as usize;
+    let second = first + flash.layout.to_second_record as usize;
+    change(&mut flash.store.now, first, second);
+    load(flash.store.clone(), flash.header.clone(), [1; 16], Path::new("disk")).unwrap()
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_record_is_a_torn_page_and_no_damage() {
+    let mut torn = killed_in_a_record(|image, first, second| {
+        image[first + 16..first + 32].fill(0);
+        image[second..second + 32].fill(0);
+    });
+    assert_eq!(torn.read(Ppn(2), None), Err(FlashError::Uncorrectable { page: Ppn(2) }));
+    assert_eq!(torn.write_pointer(BlockId(0)), 3);
+    for second_half in [0, 16] {
+        let mut whole =
+            killed_in_a_record(|image, _, second| image[second + second_half..second + 32].fill(0));
+        assert_eq!(whole.read(Ppn(2), None), Ok(oob(2)));
+        assert_eq!(whole.verify_all(&mut |_, _| {}).problem_count, 0, "the second copy is written again");
+    }
+    // No kill leaves this: the first copy is complete before the second is begun.
+    let mut damaged = killed_in_a_record(|image, first, second| {
+        image[first] ^= 1;
+        image[second] ^= 2;
+    });
+    assert_eq!(damaged.read(Ppn(2), None), Err(FlashError::Damaged { page: Ppn(2) }));
+}
+
+#[test]
+fn after_a_failure_of_the_machine_damage_of_what_an_earlier_sync_covered_is_no_torn_page() {
+    let mut flash = new_flash(1, 512);
+    for page in 0..3 {
+        flash.program(Ppn(page), oob(u64::from(page)), Some(&bytes(u64::from(page), 512))).unwrap();
+        flash.sync().unwrap();
+    }
+    let mut disk = flash.store.clone();
+    disk.now.clone_from(&flash.store.durable);
+    let (data, record) = (flash.layout.page(Ppn(0)) as usize, flash.layout.record(Ppn(1)) as usize);
+    disk.now[data] ^= 1;
+    for copy in [record, record + flash.layout.to_second_record as usize] {
+        disk.now[copy] ^= 1;
+    }
+    let mut flash = load(disk, flash.header.clone(), [2; 16], Path::new("disk")).unwrap();
+    assert_eq!(
+        flash.read(Ppn(0), None),
+        Ok(oob(0)),
+        "the page is still known to be the newest of its logical page"
+    );
+    assert_eq!(flash.read(Ppn(0), Some(&mut [0; 512])), Err(FlashError::Uncorrectable { page: Ppn(0) }));
+    assert_eq!(flash.read(Ppn(1), None), Err(FlashError::Damaged { page: Ppn(1) }));
+    assert!(flash.read(Ppn(2), Some(&mut [0; 512])).is_ok());
 }

@@ -7,6 +7,9 @@ use nandscape_media::checksum::sum;
 /// The most erases an image can count for a block.
 pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
 
+/// Records of pages of up to 36 KiB have at most so many bytes.
+const SHORT: usize = 64;
+
 /// What a word of the block table says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockWord {
@@ -28,6 +31,11 @@ impl BlockWord {
         word[..4].copy_from_slice(&value.to_le_bytes());
         word[4..].copy_from_slice(&word_sum(block, which, value).to_le_bytes());
         word
+    }
+
+    /// Grows with every change of a word between two erases, and with every erase.
+    pub const fn age(self) -> (u32, bool, bool, bool) {
+        (self.erases, self.is_bad, self.is_full, self.is_open)
     }
 
     /// `None` where the checksum is wrong.
@@ -88,7 +96,17 @@ pub(crate) enum Entry {
 impl Record {
     /// Writes the record over `place`, `sums` behind it.
     pub fn encode(&self, page: Ppn, sums: &[u32], place: &mut [u8]) {
-        let mut bytes = [0; RECORD_MOST];
+        if place.len() <= SHORT {
+            self.encode_in(&mut [0; SHORT], page, sums, place);
+        } else {
+            self.encode_in(&mut [0; RECORD_MOST], page, sums, place);
+        }
+    }
+
+    /// As [`Self::encode`], with room to lay the record out.
+    #[inline]
+    fn encode_in(&self, room: &mut [u8], page: Ppn, sums: &[u32], place: &mut [u8]) {
+        let bytes = &mut room[..place.len()];
         bytes[..4].copy_from_slice(&self.oob.lpn.0.to_le_bytes());
         bytes[4..6].copy_from_slice(&self.oob.stream.to_le_bytes());
         bytes[6] = self.kind as u8;
@@ -98,9 +116,11 @@ impl Record {
         for (index, sum) in sums.iter().enumerate() {
             bytes[RECORD_HEAD + 4 * index..][..4].copy_from_slice(&sum.to_le_bytes());
         }
-        let crc = record_sum(&bytes[..place.len()], page);
+        // The checksum is over the page's number in its own place.
+        bytes[24..28].copy_from_slice(&page.0.to_le_bytes());
+        let crc = sum(bytes);
         bytes[24..28].copy_from_slice(&crc.to_le_bytes());
-        place.copy_from_slice(&bytes[..place.len()]);
+        place.copy_from_slice(bytes);
     }
 
     /// What stands in a place.
@@ -135,9 +155,15 @@ impl Record {
 
 /// Over the page's number and the record but its checksum.
 fn record_sum(bytes: &[u8], page: Ppn) -> u32 {
-    let mut all = [0; RECORD_MOST + 4];
-    all[..24].copy_from_slice(&bytes[..24]);
+    let (mut short, mut long);
+    let all = if bytes.len() <= SHORT {
+        short = [0; SHORT];
+        &mut short[..bytes.len()]
+    } else {
+        long = [0; RECORD_MOST];
+        &mut long[..bytes.len()]
+    };
+    all.copy_from_slice(bytes);
     all[24..28].copy_from_slice(&page.0.to_le_bytes());
-    all[28..bytes.len()].copy_from_slice(&bytes[28..]);
-    sum(&all[..bytes.len()])
+    sum(all)
 }

@@ -67,7 +67,7 @@ impl ImageHandle {
 
     /// Copies the tables, or shares everything where the file system can.
     fn begin(&self, source: &File, target: &Unfinished) -> io::Result<(Vec<BlockId>, bool)> {
-        let layout = Layout::new(&self.header.geometry);
+        let layout = Layout::of(&self.header);
         // All but the header, so that the copy is at no moment an image.
         let is_shared = os::clone_from(source, target.file(), STATE)?;
         let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, target.file(), &layout)? };
@@ -87,6 +87,7 @@ impl ImageHandle {
         let mut table = vec![0; self.header.geometry.blocks() as usize * BLOCK_BYTES as usize];
         source.read_exact_at(&mut table, layout.block_table)?;
         target.write_all_at(&table, layout.block_table)?;
+        copy_range(source, target, layout.block_table + layout.to_second_block, table.len() as u64)?;
         let records = u64::from(self.header.geometry.pages_per_block) * u64::from(layout.record_bytes);
         let mut blocks = Vec::new();
         for (block, entry) in (0..).map(BlockId).zip(table.chunks_exact(BLOCK_BYTES as usize)) {
@@ -94,6 +95,7 @@ impl ImageHandle {
             if BlockWord::decode(&entry[8..], block, 1).is_none_or(|word| word.is_open) {
                 let first = layout.record(self.header.geometry.page(block, 0));
                 copy_range(source, target, first, records)?;
+                copy_range(source, target, first + layout.to_second_record, records)?;
                 blocks.push(block);
             }
         }
@@ -105,7 +107,7 @@ impl Snapshot {
     /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is an image like any other, cleanly
     /// closed.
     pub fn finish(mut self) -> Result<(), ImageError> {
-        let layout = Layout::new(&self.handle.header.geometry);
+        let layout = Layout::of(&self.handle.header);
         for block in &self.blocks {
             if !self.handle.hold.copy(&self.source, &layout, *block) {
                 break;
@@ -117,7 +119,7 @@ impl Snapshot {
             return Err(ImageError::io(self.target.path(), "copy")(error));
         }
         drop(copy.target);
-        self.target.finish()?;
+        self.target.finish(&layout)?;
         if self.is_shared {
             // A write to a table that both files have needs room of its own; without it the image fails at that write and not here.
             let _ = reserve(&self.source, layout.data);

@@ -1,22 +1,19 @@
 //! Making an image, and finding out what an image holds.
 
+use crate::blocks::{End, Words, lost_words};
 use crate::error::ImageError;
 use crate::file::FileStore;
-use crate::flash::{Block, Flash};
-use crate::header::Header;
-use crate::layout::{CONFIG, CONFIG_BYTES, Layout, STATE};
-use crate::record::{BlockWord, Entry, Kind};
+use crate::flash::{Block, Flash, Mended};
+use crate::header::{Header, VERSION};
+use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
 use crate::session::session_of;
 use crate::state::{self, State};
 use crate::store::Store;
-use nandscape_core::{BlockId, Geometry, Lpn, Oob};
+use nandscape_core::{BlockId, Geometry};
 use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// How often a page is read that the file refuses to read, before it counts as unreadable.
-const READS: u32 = 3;
 
 /// Makes an image, synced.
 pub(crate) fn create(
@@ -26,7 +23,7 @@ pub(crate) fn create(
     config: &str,
 ) -> Result<Flash<FileStore>, ImageError> {
     let header = header(path, geometry, options, config)?;
-    let layout = Layout::new(geometry);
+    let layout = Layout::of(&header);
     let bad = options.bad_blocks.of(geometry.blocks());
     let bad = bad.map_err(|error| ImageError::Unsuited { path: path.to_owned(), what: error.to_string() })?;
     let head = head(&header);
@@ -86,6 +83,7 @@ fn header(
     let mut capabilities = options.capabilities;
     capabilities.stores_data = true;
     Ok(Header {
+        version: VERSION,
         uuid,
         geometry: *geometry,
         endurance: options.endurance,
@@ -99,7 +97,7 @@ fn header(
 pub(crate) fn open_aside(path: &Path) -> Result<Flash<FileStore>, ImageError> {
     let file = FileStore::open_to_read(path)?;
     let header = Header::read_from(&file, path)?;
-    let store = FileStore::map_aside(file, Layout::new(&header.geometry).data, path)?;
+    let store = FileStore::map_aside(file, Layout::of(&header).data, path)?;
     let session = session_of(&store.file);
     load(store, header, session, path)
 }
@@ -108,144 +106,61 @@ pub(crate) fn open_aside(path: &Path) -> Result<Flash<FileStore>, ImageError> {
 pub(crate) fn open(path: &Path) -> Result<Flash<FileStore>, ImageError> {
     let file = FileStore::open(path)?;
     let header = Header::read_from(&file, path)?;
-    let store = FileStore::map(file, Layout::new(&header.geometry).data, path)?;
+    let store = FileStore::map(file, Layout::of(&header).data, path)?;
     let session = session_of(&store.file);
     load(store, header, session, path)
 }
 
 /// Opens an image in a store, on a machine that was started as `boot` says.
 pub(crate) fn load<S: Store>(
-    store: S,
+    mut store: S,
     header: Header,
     boot: [u8; 16],
     path: &Path,
 ) -> Result<Flash<S>, ImageError> {
-    let found = State::decode(&store.tables()[STATE as usize..][..state::BYTES]);
-    // Whatever was stored is there, unless the machine failed.
-    let is_whole = found.is_some_and(|state| state.is_clean || state.boot == boot && boot != [0; 16]);
+    let layout = Layout::of(&header);
+    let copies = layout.states().map(|at| State::decode(&store.tables()[at as usize..][..state::BYTES]));
+    let found = State::latest(copies);
+    let end = match found {
+        Some(state) if state.is_clean => End::Closed,
+        // Whatever was stored is there, unless the machine failed.
+        Some(state) if state.boot == boot && boot != [0; 16] => End::Killed,
+        _ => End::Failed,
+    };
+    let mut mended = Mended { is_state: copies.contains(&None), blocks: Vec::new() };
     let mut blocks = Vec::with_capacity(header.geometry.blocks() as usize);
+    let mut rebuilt = Vec::new();
     for block in (0..header.geometry.blocks()).map(BlockId) {
-        let words = words(&store, &header.geometry, block, path)?;
-        blocks.push(if is_whole {
-            as_left(words, header.geometry.pages_per_block)
-        } else {
-            as_settled(words)
-        });
+        let words = Words::read(&mut store, &layout, block);
+        let state = words.block(end, header.geometry.pages_per_block);
+        blocks.push(state.ok_or_else(|| lost_words(&store, &layout, block, path))?);
+        if words.is_mended || words.lacks_last() {
+            mended.blocks.push(block);
+        }
+        if words.lacks_last() {
+            rebuilt.push(block);
+        }
     }
     let before = found.unwrap_or(State { is_clean: false, epoch: 0, opens: 0, boot });
     let state = State { is_clean: false, boot, opens: before.opens.wrapping_add(1), epoch: before.epoch };
     let mut flash = Flash::new(store, header, state, blocks);
     flash.was_clean = before.is_clean;
-    if is_whole {
-        flash.find_write_pointers();
-    } else {
+    flash.mended = mended;
+    if end == End::Failed {
         // No session: a sync failed, and what the system read from its cache may not be on the disk.
         let rewrites = before.boot == [0; 16];
         flash.scan(found.map(|state| state.epoch), rewrites);
         if rewrites {
             flash.store.rewrite_tables();
         }
+    } else {
+        flash.find_write_pointers(end);
+        for block in rebuilt {
+            flash.rebuild_word(block);
+        }
     }
     flash.put_state();
     flash.sync_first().map_err(ImageError::io(path, "sync"))?;
     flash.check_whole(path)?;
     Ok(flash)
-}
-
-/// Both words of a block: what is true after a failure of the machine, and what was true last.
-fn words<S: Store>(
-    store: &S,
-    geometry: &Geometry,
-    block: BlockId,
-    path: &Path,
-) -> Result<[BlockWord; 2], ImageError> {
-    let offset = Layout::new(geometry).block(block);
-    let word = |which: u32| {
-        let offset = offset + u64::from(which) * 8;
-        let bytes = &store.tables()[offset as usize..][..8];
-        BlockWord::decode(bytes, block, which).ok_or_else(|| {
-            let found = format!("{:#018x}", u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
-            let what = format!("block table entry of block {}", block.0);
-            ImageError::corrupt(path, offset, what, found, "a word with its checksum")
-        })
-    };
-    Ok([word(0)?, word(1)?])
-}
-
-/// A block as the last process left it; the write pointer is known where it needs no look at the records.
-fn as_left([settled, last]: [BlockWord; 2], pages_per_block: u32) -> Block {
-    Block {
-        erases: last.erases,
-        write_pointer: if last.is_full { pages_per_block } else { 0 },
-        is_bad: last.is_bad,
-        is_open: last.is_open,
-        is_unsettled: settled.erases != last.erases || settled.is_bad != last.is_bad,
-    }
-}
-
-/// A block after a failure of the machine.
-fn as_settled([settled, _]: [BlockWord; 2]) -> Block {
-    Block { erases: settled.erases, is_bad: settled.is_bad, ..Block::default() }
-}
-
-impl<S: Store> Flash<S> {
-    /// Finds the write pointers of blocks that were open.
-    fn find_write_pointers(&mut self) {
-        let pages = self.layout.geometry.pages_per_block;
-        for block in (0..self.blocks.len() as u32).map(BlockId) {
-            let state = self.blocks[block.index()];
-            if state.is_open && state.write_pointer < pages {
-                self.blocks[block.index()].write_pointer = self.last_programmed(block);
-            }
-        }
-    }
-
-    /// One past the highest page of a block that is not empty.
-    fn last_programmed(&self, block: BlockId) -> u32 {
-        let generation = self.blocks[block.index()].erases;
-        (0..self.layout.geometry.pages_per_block)
-            .rev()
-            .find(|index| self.entry(self.layout.geometry.page(block, *index), generation) != Entry::Empty)
-            .map_or(0, |index| index + 1)
-    }
-
-    /// After a failure of the machine: looks at every record, and at the bytes of pages that no sync is known to have covered. Those whose
-    /// bytes did not arrive become torn, so that their OOB is not believed. `rewrites`: the bytes of those that did are written again.
-    fn scan(&mut self, epoch: Option<u32>, rewrites: bool) {
-        let pages = self.layout.geometry.pages_per_block;
-        for block in (0..self.blocks.len() as u32).map(BlockId) {
-            let write_pointer = self.last_programmed(block);
-            let state = &mut self.blocks[block.index()];
-            state.write_pointer = write_pointer;
-            state.is_open = write_pointer > 0;
-            for index in 0..write_pointer.min(pages) {
-                self.distrust((block, index), epoch, rewrites);
-            }
-            self.put_word(block);
-        }
-    }
-
-    fn distrust(&mut self, (block, index): (BlockId, u32), epoch: Option<u32>, rewrites: bool) {
-        let page = self.layout.geometry.page(block, index);
-        let Entry::Record(record) = self.entry(page, self.blocks[block.index()].erases) else { return };
-        let is_covered = epoch.is_some_and(|epoch| record.epoch.wrapping_sub(epoch) > u32::MAX / 2);
-        if is_covered || record.kind != Kind::Data {
-            return;
-        }
-        let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
-        for _ in 0..READS {
-            if self.read_bytes(page, 0, &mut bytes) {
-                if rewrites {
-                    self.rewrite(page, &bytes);
-                }
-                return;
-            }
-            if !self.was_refused() {
-                let torn = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
-                self.put_record(page, (block, index), torn, Kind::Torn);
-                return;
-            }
-        }
-        // The bytes may be there: without them the page is an error, and never older data.
-    }
 }

@@ -30,6 +30,16 @@ impl State {
         bytes
     }
 
+    /// The later one of the copies whose checksum is right. A copy that a failure of the machine kept from being written is an earlier one.
+    pub fn latest(copies: [Option<Self>; 2]) -> Option<Self> {
+        let [Some(first), Some(second)] = copies else { return copies[0].or(copies[1]) };
+        let age = |state: &Self| {
+            let since = (state.opens.wrapping_sub(first.opens), state.epoch.wrapping_sub(first.epoch));
+            (since.0.cast_signed(), since.1.cast_signed(), state.is_clean)
+        };
+        Some(if age(&second) > age(&first) { second } else { first })
+    }
+
     /// `None` where the checksum is wrong.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

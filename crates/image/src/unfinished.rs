@@ -4,7 +4,7 @@
 use crate::error::ImageError;
 use crate::file::{self, LockedFile, open_regular};
 use crate::header::{Header, UNFINISHED};
-use crate::layout::STATE;
+use crate::layout::Layout;
 use crate::start::head;
 use crate::state::{State, boot_id};
 use nandscape_files::os;
@@ -60,16 +60,18 @@ impl Unfinished {
     }
 
     /// Makes everything durable, then the file an image, cleanly closed, then gives it its name. An error leaves no file.
-    pub fn finish(&mut self) -> Result<(), ImageError> {
-        self.seal().map_err(ImageError::io(&self.path, "copy"))?;
+    pub fn finish(&mut self, layout: &Layout) -> Result<(), ImageError> {
+        self.seal(layout).map_err(ImageError::io(&self.path, "copy"))?;
         rename_new(&self.partial, &self.path).map_err(ImageError::io(&self.path, "rename"))?;
         self.is_finished = true;
         os::sync_directory_of(&self.path).map_err(ImageError::io(&self.path, "sync the directory"))
     }
 
-    fn seal(&self) -> io::Result<()> {
+    fn seal(&self, layout: &Layout) -> io::Result<()> {
         let state = State { is_clean: true, epoch: 1, opens: 0, boot: boot_id() };
-        self.file.write_all_at(&state.encode(), STATE)?;
+        for at in layout.states() {
+            self.file.write_all_at(&state.encode(), at)?;
+        }
         self.file.sync_all()?;
         self.file.write_all_at(&crate::header::MAGIC, 0)?;
         self.file.sync_all()

@@ -110,7 +110,7 @@ fn an_image_truncated_into_its_tables_gives_errors_and_no_signal() {
     fs::File::options().write(true).open(&path).unwrap().set_len(64 << 10).unwrap();
     for page in 0..BLOCK_PAGES {
         let read = image.read(Ppn(page), Some(&mut vec![0; PAGE]));
-        assert_eq!(read, Err(FlashError::Uncorrectable { page: Ppn(page) }));
+        assert_eq!(read, Err(FlashError::Damaged { page: Ppn(page) }));
     }
     let program = program(&mut image, BLOCK_PAGES);
     assert!(matches!(program, Err(FlashError::ReadOnly { .. })), "{program:?}");

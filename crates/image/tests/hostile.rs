@@ -1,7 +1,7 @@
 //! Images that somebody or something has changed: an error that names file and offset, or pages that say they cannot be read; never a
-//! panic, never wrong bytes. And the golden image of format version 1.
+//! panic, never wrong bytes. And the golden images of each format version.
 
-use nandscape_core::{BlockId, Capabilities, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
 use nandscape_media::{BadBlocks, Medium, NandOptions};
 use std::fs;
@@ -81,41 +81,75 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&byte, at).unwrap();
 }
 
-/// Bytes of the small image that are not holes for certain.
-fn table_bytes(path: &Path) -> u64 {
-    // One entry of 16 bytes a block and one of 32 a page, the page table at the next 4 KiB.
-    assert_eq!(Header::read(path).unwrap().geometry, geometry());
-    (64 << 10) + 4096 + 12 * 32
-}
+/// First byte and length of every table of the small image: both copies of the state, of three block entries and of twelve records.
+const TABLES: [(u64, u64); 6] =
+    [(4096, 48), (6144, 48), (64 << 10, 48), (68 << 10, 48), (72 << 10, 384), (76 << 10, 384)];
 
 #[test]
-fn every_flipped_byte_of_header_and_tables_is_an_error_or_an_unreadable_page() {
+fn every_flipped_byte_of_header_is_refused_and_of_tables_is_mended() {
     let dir = scratch();
     let path = dir.path().join("flash.img");
     fill(&path);
-    let mut refused = 0;
-    let mut unreadable = 0;
-    let config_bytes = Header::read(&path).unwrap().config.len() as u64;
-    let config = 8192 + config_bytes;
-    let interesting =
-        (0..4096).chain(4096..4096 + 48).chain(8192..config).chain(64 << 10..table_bytes(&path));
-    for at in interesting {
+    let header = Header::read(&path).unwrap();
+    assert_eq!((header.geometry, header.version), (geometry(), 2));
+    let config = 8192..8192 + header.config.len() as u64;
+    for at in (0..4096).chain(config) {
         flip(&path, at);
-        let label = format!("byte {at}");
-        match ImageMedium::open_aside(&path) {
-            Err(error) => {
-                let message = error.to_string();
-                assert!(message.contains("flash.img: offset "), "{label}: {message}");
-                refused += 1;
-            }
-            Ok(mut image) => unreadable += look(&mut image, &label),
-        }
+        let message = ImageMedium::open_aside(&path).unwrap_err().to_string();
+        assert!(message.contains("flash.img: offset "), "byte {at}: {message}");
         flip(&path, at);
     }
-    // The header, the configuration, the three entries of the block table.
-    assert_eq!(refused, 4096 + config_bytes + 3 * 16);
-    // Every byte of the records of six pages.
-    assert_eq!(unreadable, 6 * 32);
+    for at in TABLES.into_iter().flat_map(|(first, len)| first..first + len) {
+        flip(&path, at);
+        let label = format!("byte {at}");
+        let mut image = ImageMedium::open_aside(&path).unwrap_or_else(|error| panic!("{label}: {error}"));
+        assert_eq!(look(&mut image, &label), 0, "{label}");
+        let findings = ImageMedium::open_aside(&path).unwrap().check(&path, &mut |_, _| {}).unwrap();
+        assert!(findings.problem_count > 0, "{label}: not found by the check");
+        flip(&path, at);
+    }
+    let findings = ImageMedium::open_aside(&path).unwrap().check(&path, &mut |_, _| {}).unwrap();
+    assert_eq!(findings.problem_count, 0);
+}
+
+#[test]
+fn a_record_with_both_copies_damaged_is_an_error_that_is_not_a_torn_page() {
+    let dir = scratch();
+    let path = dir.path().join("flash.img");
+    fill(&path);
+    let page = 1;
+    for copy in [72 << 10, 76 << 10] {
+        flip(&path, copy + page * 32);
+    }
+    let mut image = ImageMedium::open_aside(&path).unwrap();
+    let page = Ppn(page as u32);
+    assert_eq!(image.read(page, None), Err(FlashError::Damaged { page }));
+    assert_eq!(look(&mut image, "both copies"), 1);
+    let findings = ImageMedium::open_aside(&path).unwrap().check(&path, &mut |_, _| {}).unwrap();
+    assert_eq!(findings.problem_count, 1);
+}
+
+#[test]
+fn a_block_whose_last_word_is_lost_is_known_from_the_settled_one_and_one_without_either_is_refused_by_name() {
+    let dir = scratch();
+    let path = dir.path().join("flash.img");
+    fill(&path);
+    // Block 1 was erased once and is half full.
+    for copy in [64 << 10, 68 << 10] {
+        flip(&path, copy + 16 + 8);
+    }
+    let mut image = ImageMedium::open(&path).unwrap();
+    assert_eq!(look(&mut image, "last word"), 0);
+    assert_eq!((image.erase_count(BlockId(1)), image.write_pointer(BlockId(1))), (1, 2));
+    drop(image);
+    assert_eq!(look(&mut ImageMedium::open_aside(&path).unwrap(), "written again"), 0);
+    for copy in [64 << 10, 68 << 10] {
+        flip(&path, copy + 16);
+        flip(&path, copy + 16 + 8);
+    }
+    let message = ImageMedium::open_aside(&path).unwrap_err().to_string();
+    assert!(message.contains("flash.img: offset 65552: block table entry of block 1 is "), "{message}");
+    assert!(message.ends_with("expected a word with its checksum, here or in the second copy"), "{message}");
 }
 
 #[test]
@@ -135,7 +169,7 @@ fn every_flipped_byte_of_data_is_found_by_reads_and_by_the_check() {
         let page = (at - data) / PAGE;
         assert_eq!(
             (findings.problems[0].page, findings.problems[0].offset),
-            (page as u32, (data + page * PAGE) as u64)
+            (Some(page as u32), (data + page * PAGE) as u64)
         );
         assert_eq!(findings.verified_pages, 4);
         flip(&path, at as u64);
@@ -169,14 +203,15 @@ fn a_newer_version_is_refused_by_name() {
     let path = dir.path().join("flash.img");
     fill(&path);
     let mut bytes = fs::read(&path).unwrap();
-    bytes[16] = 2;
+    bytes[16] = 3;
     fs::write(&path, &bytes).unwrap();
     let message = ImageMedium::open(&path).unwrap_err().to_string();
-    assert!(message.contains("offset 16: the image has format version 2: expected version 1"), "{message}");
+    assert!(message.contains("offset 16: the image has format version 3: expected version 2"), "{message}");
 }
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/image/version-1.img.txt")
+fn golden(version: u32) -> PathBuf {
+    let file = format!("../../tests/golden/image/version-{version}.img.txt");
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
 /// The golden file without the holes: a line `offset length` and the bytes, for each run.
@@ -207,27 +242,38 @@ fn unpack(packed: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_golden_image_of_version_1_opens() {
+fn the_golden_image_of_every_version_opens() {
     let dir = scratch();
     let path = dir.path().join("golden.img");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fill(&path);
-        fs::create_dir_all(golden().parent().unwrap()).unwrap();
-        fs::write(golden(), pack(&fs::read(&path).unwrap())).unwrap();
+        let version = Header::read(&path).unwrap().version;
+        fs::create_dir_all(golden(version).parent().unwrap()).unwrap();
+        fs::write(golden(version), pack(&fs::read(&path).unwrap())).unwrap();
     }
-    let packed = fs::read_to_string(golden()).unwrap();
-    fs::write(&path, unpack(&packed)).unwrap();
-    let header = Header::read(&path).unwrap();
-    assert_eq!((header.geometry, header.endurance), (geometry(), Some(3000)));
-    assert_eq!(header.config, "[device]\npage = \"512\"\n");
-    let mut image = ImageMedium::open(&path).unwrap();
-    assert_eq!(look(&mut image, "golden"), 0);
-    assert_eq!((image.erase_count(BlockId(1)), image.write_pointer(BlockId(1))), (1, 2));
-    assert!(image.is_bad(BlockId(2)));
-    let findings = image.check(&path, &mut |_, _| {}).unwrap();
-    assert_eq!((findings.problem_count, findings.verified_pages), (0, 5));
-    let contents = findings.contents;
-    assert!(contents.is_clean);
-    assert_eq!((contents.programmed_pages, contents.blank_pages, contents.torn_pages), (6, 1, 0));
-    assert_eq!((contents.bad_blocks, contents.erases_min, contents.erases_max), (vec![2], 0, 1));
+    for version in [1, 2] {
+        let packed = fs::read_to_string(golden(version)).unwrap();
+        fs::write(&path, unpack(&packed)).unwrap();
+        let header = Header::read(&path).unwrap();
+        assert_eq!((header.version, header.geometry, header.endurance), (version, geometry(), Some(3000)));
+        assert_eq!(header.config, "[device]\npage = \"512\"\n");
+        let mut image = ImageMedium::open(&path).unwrap();
+        assert_eq!(look(&mut image, "golden"), 0);
+        assert_eq!((image.erase_count(BlockId(1)), image.write_pointer(BlockId(1))), (1, 2));
+        assert!(image.is_bad(BlockId(2)));
+        let findings = image.check(&path, &mut |_, _| {}).unwrap();
+        assert_eq!((findings.problem_count, findings.verified_pages), (0, 5));
+        let contents = findings.contents;
+        assert!(contents.is_clean);
+        assert_eq!((contents.programmed_pages, contents.blank_pages, contents.torn_pages), (6, 1, 0));
+        assert_eq!((contents.bad_blocks, contents.erases_min, contents.erases_max), (vec![2], 0, 1));
+        // It is written in its own version.
+        image.program(Ppn(6), oob(6), Some(&content(6))).unwrap();
+        drop(image);
+        assert_eq!(Header::read(&path).unwrap().version, version);
+        let mut image = ImageMedium::open_aside(&path).unwrap();
+        let mut data = vec![0; PAGE];
+        assert_eq!(image.read(Ppn(6), Some(&mut data)), Ok(oob(6)));
+        assert_eq!(data, content(6));
+    }
 }

@@ -179,9 +179,9 @@ impl Nand {
         payload.read(page, start, data).map_err(|decay| {
             match decay {
                 Decay::Torn => self.health.torn_pages += 1,
-                Decay::Checksum => self.health.checksum_errors += 1,
+                Decay::Checksum | Decay::Oob => self.health.checksum_errors += 1,
             }
-            refusal(page)
+            refusal(page, decay)
         })
     }
 
@@ -465,11 +465,10 @@ mod tests {
             nand.program(Ppn(0), Oob { lpn: Lpn(u32::MAX - 9), stream: 0, seq: 0 }, Some(&data)).unwrap();
             assert!(nand.rot(Ppn(0), bit));
             let mut buffer = [0; 512];
-            assert_eq!(
-                nand.read(Ppn(0), Some(&mut buffer)),
-                Err(FlashError::Uncorrectable { page: Ppn(0) }),
-                "{bit}"
-            );
+            let page = Ppn(0);
+            let expected =
+                if bit < 512 * 8 { FlashError::Uncorrectable { page } } else { FlashError::Damaged { page } };
+            assert_eq!(nand.read(page, Some(&mut buffer)), Err(expected), "{bit}");
             assert_eq!(nand.health().checksum_errors, 1, "{bit}");
             // What does not touch the data does not know of its decay.
             assert_eq!(nand.read(Ppn(0), None).is_ok(), bit < 512 * 8, "{bit}");

@@ -19,8 +19,10 @@ const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 pub(crate) enum Decay {
     /// Program or erase cut short.
     Torn,
-    /// A checksum does not match.
+    /// A checksum of the data does not match.
     Checksum,
+    /// The checksum of the OOB does not match.
+    Oob,
 }
 
 /// Bytes, OOB and checksums of every page. A chunk is taken with the first program into it and given back when its block is erased.
@@ -102,7 +104,7 @@ impl Payload {
             return Err(Decay::Torn);
         }
         if kept.oob_sum != checksum::oob_sum(page, kept.oob) {
-            return Err(Decay::Checksum);
+            return Err(Decay::Oob);
         }
         let Some(data) = data else { return Ok(kept.oob) };
         let (chunk, at) = self.place(page);
@@ -188,6 +190,9 @@ fn oob_of(bytes: [u8; OOB_BYTES]) -> Oob {
 }
 
 /// The error of a page that decayed.
-pub(crate) const fn refusal(page: Ppn) -> FlashError {
-    FlashError::Uncorrectable { page }
+pub(crate) const fn refusal(page: Ppn, decay: Decay) -> FlashError {
+    match decay {
+        Decay::Torn | Decay::Checksum => FlashError::Uncorrectable { page },
+        Decay::Oob => FlashError::Damaged { page },
+    }
 }

@@ -113,7 +113,7 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         }
         let row = self.causes.row(issue.cause);
         let op = match error {
-            FlashError::Uncorrectable { page } => {
+            FlashError::Uncorrectable { page } | FlashError::Damaged { page } => {
                 row.reads += 1;
                 TimedOp::Read { page, transfer: self.page_bytes }
             }

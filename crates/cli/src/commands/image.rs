@@ -72,13 +72,11 @@ fn report(file: &Path, checked: &Checked) -> String {
     let findings = &checked.findings;
     let mut text = String::new();
     for problem in findings.problems.iter().take(MOST_PRINTED) {
-        let (block, page, offset) = (problem.block, problem.page, problem.offset);
-        let _ = writeln!(
-            text,
-            "{}: offset {offset}: block {block}, page {page}: {}",
-            file.display(),
-            problem.what
-        );
+        let block = problem.block.map_or_else(String::new, |block| format!(" block {block},"));
+        let page = problem.page.map_or_else(String::new, |page| format!(" page {page},"));
+        let place = format!("offset {}:{block}{page}", problem.offset);
+        let _ =
+            writeln!(text, "{}: {}: {}", file.display(), place.trim_end_matches([',', ':']), problem.what);
     }
     if findings.problem_count > MOST_PRINTED as u64 {
         let _ = writeln!(text, "... and {} more", findings.problem_count - MOST_PRINTED as u64);

@@ -27,7 +27,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         data: Option<&mut [u8]>,
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
-        self.device.read(page, transfer, data, issue)
+        self.device.read(page, transfer, data, issue).map_err(unreadable)
     }
 
     #[inline]
@@ -38,7 +38,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         data: &mut [u8],
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
-        self.device.read_part(page, start, data, issue)
+        self.device.read_part(page, start, data, issue).map_err(unreadable)
     }
 
     #[inline]
@@ -262,5 +262,14 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
 
     fn program_counts(&self) -> Option<&[u32]> {
         self.device.program_counts()
+    }
+}
+
+/// A page that the map names, and whose OOB is damaged or gone, is for a layer one like any other that cannot be read.
+#[cold]
+const fn unreadable(error: FlashError) -> FlashError {
+    match error {
+        FlashError::Damaged { page } | FlashError::Erased { page } => FlashError::Uncorrectable { page },
+        error => error,
     }
 }

@@ -47,6 +47,17 @@ pub enum JournalError {
         /// What was found.
         found: &'static str,
     },
+    /// A page that no checkpoint tells of has lost its OOB.
+    #[error(
+        "page {page} was programmed after checkpoint {generation} and its OOB is damaged: expected a record of it, without which the newest \
+         data of no logical page is certain"
+    )]
+    Unknown {
+        /// The checkpoint that the start begins with; 0 for none.
+        generation: u64,
+        /// Which page of the device.
+        page: u32,
+    },
     /// The device refused an operation.
     #[error(transparent)]
     Flash(#[from] FlashError),

@@ -36,6 +36,8 @@ pub(super) struct Loaded {
     pub table: Table,
     pub newest: Newest,
     pub map_entries: u64,
+    /// Pages of the map that the device does not have.
+    pub missing: BTreeMap<Ppn, Lpn>,
     /// In the order in which they are to be applied.
     pub records: Vec<Record>,
     /// How many of them are records of drops that the journal wrote.
@@ -62,6 +64,7 @@ struct Base {
     table: Table,
     newest: Newest,
     map_entries: u64,
+    missing: BTreeMap<Ppn, Lpn>,
 }
 
 /// The pages of records of one generation, by number.
@@ -174,6 +177,7 @@ impl<D: FlashDevice> Opening<D> {
             table: base.table,
             newest: base.newest,
             map_entries: base.map_entries,
+            missing: base.missing,
             records,
             region: pages.region(newest, own.parts, pool, &self.geometry),
             used,
@@ -328,7 +332,14 @@ impl<D: FlashDevice> Opening<D> {
         for _ in 0..self.geometry.blocks() {
             table.push(0, 0, false, |_| false);
         }
-        Base { generation: 0, start_seq: 0, table, newest: Newest::new(&self.geometry), map_entries: 0 }
+        Base {
+            generation: 0,
+            start_seq: 0,
+            table,
+            newest: Newest::new(&self.geometry),
+            map_entries: 0,
+            missing: BTreeMap::new(),
+        }
     }
 
     /// Header, table and map of a generation.
@@ -355,6 +366,7 @@ impl<D: FlashDevice> Opening<D> {
             table,
             newest: Newest::new(&self.geometry),
             map_entries: 0,
+            missing: BTreeMap::new(),
         };
         for (slice, payload) in &maps.payloads {
             self.add_slice(&mut base, *slice, payload)
@@ -379,6 +391,9 @@ impl<D: FlashDevice> Opening<D> {
                 && record.is_programmed(self.geometry.page_in_block(page))
             {
                 base.newest.set(Lpn(lpn as u32), page);
+                if !self.device.is_programmed(page) {
+                    base.missing.insert(page, Lpn(lpn as u32));
+                }
             }
         }
         Some(())

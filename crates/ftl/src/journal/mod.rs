@@ -26,6 +26,7 @@ mod format;
 mod held;
 mod layout;
 mod load;
+mod missing;
 mod newest;
 mod open;
 mod pool;

@@ -13,7 +13,7 @@ use nandscape_core::{BlockId, FlashDevice, FlashError, SimTime, Token};
 impl<D: FlashDevice> Journal<D> {
     /// Takes over what was loaded, and what was written since.
     pub(super) fn take_over(&mut self, loaded: Loaded) -> Result<(), JournalError> {
-        let Loaded { table, region, used, records, seq, start_seq, single, is_thin, .. } = loaded;
+        let Loaded { table, region, used, records, seq, start_seq, single, is_thin, missing, .. } = loaded;
         self.report.checkpoint = loaded.checkpoint;
         self.report.map_entries = loaded.map_entries;
         self.report.drop_records = loaded.drop_records;
@@ -45,10 +45,15 @@ impl<D: FlashDevice> Journal<D> {
             }
             scan.add_record(record);
         }
+        let generation = self.report.checkpoint;
+        let unknown = |error| match error {
+            FlashError::Damaged { page } => JournalError::Unknown { generation, page: page.0 },
+            error => error.into(),
+        };
         if self.options.sabotage != Sabotage::IgnoreScan {
-            scan.read_blocks(&mut self.device, &table, &self.flags, &mut self.report)?;
+            scan.read_blocks(&mut self.device, &table, &self.flags, &mut self.report).map_err(unknown)?;
         }
-        scan.read_places(&mut self.device, &self.flags, &mut self.report)?;
+        scan.read_places(&mut self.device, &self.flags, &mut self.report).map_err(unknown)?;
         let last = scan.apply(&mut self.device, &mut self.newest)?;
         self.seq = (seq.max(start_seq).max(last) | (SEQ_STEP - 1)) + 1;
         self.report.live_pages = self.newest.live();
@@ -63,7 +68,17 @@ impl<D: FlashDevice> Journal<D> {
             }
         }
         // From here on the map is right; if the journal cannot be written, it can be read at least.
-        if let Err(error) = self.mend(is_newest && !is_thin, single) {
+        if !missing.is_empty() {
+            let count = missing.len();
+            let gone = || format!("{count} pages of the map are gone, and reading them is an error");
+            self.report.damage.get_or_insert_with(gone);
+            self.report.was_clean = false;
+            self.is_touched = true;
+        }
+        let marked = self.mark_missing(&missing, &table);
+        if let Err(error) =
+            marked.and_then(|()| self.mend(is_newest && !is_thin && missing.is_empty(), single))
+        {
             self.stop(error);
         }
         Ok(())

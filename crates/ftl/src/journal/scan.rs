@@ -8,8 +8,21 @@ use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
 use std::collections::BTreeMap;
 
-/// What a page read during a start gives: its OOB, or `None` if it is torn.
+/// What a page read during a start gives: its OOB, or `None` if that cannot be had.
 pub(super) fn read_oob<D: FlashDevice>(
+    device: &mut D,
+    page: Ppn,
+    data: Option<&mut [u8]>,
+) -> Result<Option<Oob>, FlashError> {
+    match read_known(device, page, data) {
+        Err(FlashError::Damaged { .. }) => Ok(None),
+        read => read,
+    }
+}
+
+/// As [`read_oob`], but [`FlashError::Damaged`] is an error: whatever the page holds may be the newest data of any logical page. `None` is a page
+/// whose program or erase was cut short.
+fn read_known<D: FlashDevice>(
     device: &mut D,
     page: Ppn,
     data: Option<&mut [u8]>,
@@ -17,7 +30,9 @@ pub(super) fn read_oob<D: FlashDevice>(
     let transfer = data.as_ref().map_or(0, |data| data.len() as u32);
     match device.read(page, transfer, data, Issue::new(SimTime::ZERO, Cause::Meta)) {
         Ok(read) => Ok(Some(read.oob)),
-        Err(FlashError::Uncorrectable { .. } | FlashError::BadBlock { .. }) => Ok(None),
+        Err(FlashError::Uncorrectable { .. } | FlashError::BadBlock { .. } | FlashError::Erased { .. }) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -74,7 +89,7 @@ impl Scan {
         report: &mut RecoveryReport,
     ) -> Result<(), FlashError> {
         report.scanned_pages += 1;
-        let Some(oob) = read_oob(device, page, None)? else {
+        let Some(oob) = read_known(device, page, None)? else {
             report.torn_pages += 1;
             return Ok(());
         };
@@ -159,7 +174,11 @@ impl Scan {
 /// Whether the checkpoint's map knows a newer version than this copy, which was programmed after the checkpoint began but of older data.
 fn is_older<D: FlashDevice>(device: &mut D, copy: &Version, newest: &Newest) -> Result<bool, FlashError> {
     let Some(known) = newest.get(copy.lpn) else { return Ok(false) };
-    let oob = read_oob(device, known, None)?;
+    let oob = match read_known(device, known, None) {
+        // It cannot be told from the copy, so it stays, and reading it is an error.
+        Err(FlashError::Damaged { .. }) => return Ok(true),
+        oob => oob?,
+    };
     Ok(oob.is_some_and(|oob| oob.lpn == copy.lpn && oob.seq > copy.seq))
 }
 

@@ -5,6 +5,7 @@
 
 mod damage;
 mod journal;
+mod lost_oob;
 mod setups;
 
 use nandscape_core::recovery::RecoverySource;

@@ -150,7 +150,7 @@ impl State {
     fn judge(&mut self, page: Ppn, result: Result<Oob, FlashError>) -> Result<Oob, FlashError> {
         self.note();
         match (self.sabotage, &result) {
-            (Sabotage::HandOutRot, Err(FlashError::Uncorrectable { .. })) => {
+            (Sabotage::HandOutRot, Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. })) => {
                 return self.medium.read(page, None);
             }
             (Sabotage::BlameGood, Ok(_)) if page.0 % 16 == 7 => {
@@ -158,7 +158,9 @@ impl State {
             }
             _ => {}
         }
-        if matches!(result, Err(FlashError::Uncorrectable { .. })) && self.owner(page).is_some() {
+        if matches!(result, Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }))
+            && self.owner(page).is_some()
+        {
             if !self.bad.contains(&page) {
                 self.groundless.push(page);
             }

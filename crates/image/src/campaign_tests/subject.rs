@@ -2,7 +2,7 @@
 
 use super::store::{Disk, ModelStore, Sabotage};
 use crate::flash::Flash;
-use crate::header::Header;
+use crate::header::{Header, VERSION};
 use crate::layout::Layout;
 use crate::start::{format, head, load};
 use nandscape_core::{AnyDevice, Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
@@ -36,6 +36,7 @@ pub struct Stack {
 impl Stack {
     fn header(&self) -> Header {
         Header {
+            version: VERSION,
             uuid: [7; 16],
             geometry: self.geometry,
             endurance: None,
@@ -50,13 +51,15 @@ impl Stack {
     }
 
     fn used(&self) -> usize {
-        let layout = Layout::new(&self.geometry);
-        (layout.page_table + u64::from(self.geometry.pages()) * u64::from(layout.record_bytes)) as usize
+        let layout = Layout::new(&self.geometry, VERSION);
+        (layout.page_table
+            + layout.to_second_record
+            + u64::from(self.geometry.pages()) * u64::from(layout.record_bytes)) as usize
     }
 
     /// The flash on a disk, as a process that is started opens it.
     pub fn open(&self, disk: &Disk, boot: u8) -> Result<Flash<ModelStore>, String> {
-        let store = disk.open(Layout::new(&self.geometry).data as usize, self.used());
+        let store = disk.open(Layout::new(&self.geometry, VERSION).data as usize, self.used());
         load(store, self.header(), [boot; 16], Path::new("model")).map_err(|error| error.to_string())
     }
 
@@ -74,7 +77,7 @@ impl Stack {
 
     /// A file with a layer in which every unit holds version 1, durably and cleanly closed.
     pub fn fresh(&self) -> Medium {
-        let layout = Layout::new(&self.geometry);
+        let layout = Layout::new(&self.geometry, VERSION);
         let (mut medium, header) = (Medium::new(layout.file_bytes), self.header());
         medium.poke(0, &head(&header));
         // The tables take space from the beginning.

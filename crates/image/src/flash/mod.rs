@@ -1,12 +1,13 @@
 //! The medium: rules as in [`nandscape_media::Nand`], state and bytes in a [`Store`].
 
+pub(crate) mod copies;
 mod read;
 mod sync;
 mod write;
 
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, Record};
+use crate::record::{BlockWord, Entry, Kind, MOST_ERASES};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
@@ -53,9 +54,19 @@ pub(crate) struct Flash<S: Store> {
     pub health: MediumHealth,
     /// The last process closed the image.
     pub was_clean: bool,
+    pub mended: Mended,
     pub program_counts: Option<Vec<u32>>,
     sums: Vec<u32>,
     buffer: Vec<u8>,
+}
+
+/// What the start found damaged and took from the other copy.
+#[derive(Debug, Default)]
+pub(crate) struct Mended {
+    /// A copy of the state.
+    pub is_state: bool,
+    /// Blocks with a word.
+    pub blocks: Vec<BlockId>,
 }
 
 /// The state of a block.
@@ -86,7 +97,7 @@ impl<S: Store> Flash<S> {
     /// A medium over a store that holds `header`, with the state of each block.
     pub fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
         let geometry = header.geometry;
-        let layout = Layout::new(&geometry);
+        let layout = Layout::of(&header);
         let bad_blocks = blocks.iter().filter(|block| block.is_bad).count() as u64;
         let unsettled = (0..geometry.blocks()).map(BlockId);
         Self {
@@ -102,6 +113,7 @@ impl<S: Store> Flash<S> {
             totals: OpCounts::default(),
             health: MediumHealth { bad_blocks, ..MediumHealth::default() },
             was_clean: true,
+            mended: Mended::default(),
             program_counts: None,
             sums: vec![0; layout.units.count as usize],
             buffer: vec![0; geometry.page_bytes as usize],
@@ -127,21 +139,10 @@ impl<S: Store> Flash<S> {
         }
     }
 
-    /// The bytes of a page's record.
-    #[inline]
-    pub fn record(&self, page: Ppn) -> &[u8] {
-        let at = self.layout.record(page) as usize;
-        &self.store.tables()[at..at + self.layout.record_bytes as usize]
-    }
-
-    /// What a page holds, as its record says.
-    pub fn entry(&self, page: Ppn, generation: u32) -> Entry {
-        match Record::decode(self.record(page), page) {
-            // What was programmed before the last erase.
-            Entry::Record(record) if record.generation < generation => Entry::Empty,
-            Entry::Record(record) if record.generation > generation => Entry::Broken,
-            entry => entry,
-        }
+    /// The places of an entry and its second copy.
+    fn places(first: u64, to_second: u64) -> impl Iterator<Item = usize> {
+        let second = (to_second != 0).then_some(first + to_second);
+        std::iter::once(first).chain(second).map(|at| at as usize)
     }
 }
 
@@ -276,8 +277,11 @@ impl<S: Store> Medium for Flash<S> {
             byte @ 6..14 => byte + 2,
             _ => return false,
         };
-        let offset = self.layout.record(page) + at;
-        self.store.tables_mut()[offset as usize] ^= mask;
+        let first = self.layout.record(page) + at;
+        self.store.tables_mut()[first as usize] ^= mask;
+        if self.layout.has_copies() {
+            self.store.tables_mut()[(first + self.layout.to_second_record) as usize] ^= mask;
+        }
         true
     }
 

@@ -1,6 +1,7 @@
 //! Pages as they are read and verified.
 
 use super::Flash;
+use super::copies::Found;
 use crate::record::{Entry, Kind, Record};
 use crate::store::Store;
 use nandscape_core::{FlashError, Oob, Ppn};
@@ -22,16 +23,20 @@ impl<S: Store> Flash<S> {
         if index >= state.write_pointer {
             return Err(FlashError::Erased { page });
         }
-        let record = match self.entry(page, state.erases) {
-            Entry::Record(record) => record,
-            Entry::Empty if self.header.capabilities.out_of_order_program => {
+        let Found { record, at } = match self.find(page, state.erases) {
+            Ok(found) => found,
+            Err(Entry::Empty) if self.header.capabilities.out_of_order_program => {
                 return Err(FlashError::Erased { page });
             }
-            Entry::Empty => return Err(self.refuse_torn(page)),
-            Entry::Broken => return Err(self.refuse(page)),
+            // Images of version 1 have gaps that a failure of the machine left.
+            Err(Entry::Empty) if !self.layout.has_copies() => return Err(self.refuse_torn(page)),
+            Err(_) => return Err(self.refuse(page)),
         };
         if record.kind == Kind::Torn {
             return Err(self.refuse_torn(page));
+        }
+        if at as u64 != self.layout.record(page) {
+            self.mend_record(page, true);
         }
         self.totals.reads += 1;
         let is_good = match data {
@@ -40,7 +45,7 @@ impl<S: Store> Flash<S> {
                 data.fill(0);
                 true
             }
-            Some(data) => self.read_bytes(page, start, data),
+            Some(data) => self.read_bytes(page, at, start, data),
         };
         if !is_good {
             self.health.checksum_errors += 1;
@@ -53,7 +58,7 @@ impl<S: Store> Flash<S> {
     pub(super) fn refuse(&mut self, page: Ppn) -> FlashError {
         self.totals.reads += 1;
         self.health.checksum_errors += 1;
-        FlashError::Uncorrectable { page }
+        FlashError::Damaged { page }
     }
 
     #[cold]
@@ -63,17 +68,17 @@ impl<S: Store> Flash<S> {
         FlashError::Uncorrectable { page }
     }
 
-    /// Reads bytes of a page and verifies the units that they lie in; `false` where one is wrong or cannot be read.
-    pub fn read_bytes(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> bool {
+    /// Reads bytes of a page, whose record is at `at`, and verifies the units that they lie in; `false` where one is wrong or cannot be read.
+    pub fn read_bytes(&mut self, page: Ppn, at: usize, start: u32, data: &mut [u8]) -> bool {
         let units = self.layout.units.covering(start, data.len() as u32);
         let (first, end) = (units.start * self.layout.units.bytes, units.end * self.layout.units.bytes);
         let offset = self.layout.page(page) + u64::from(first);
         if first == start && (end - first) as usize == data.len() {
-            return self.read_store(page, offset, data) && self.verify(page, units.start, data);
+            return self.read_store(page, offset, data) && self.verify(at, units.start, data);
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let whole = &mut buffer[..(end - first) as usize];
-        let is_good = self.read_store(page, offset, whole) && self.verify(page, units.start, whole);
+        let is_good = self.read_store(page, offset, whole) && self.verify(at, units.start, whole);
         data.copy_from_slice(&whole[(start - first) as usize..][..data.len()]);
         self.buffer = buffer;
         is_good
@@ -88,8 +93,8 @@ impl<S: Store> Flash<S> {
         is_read
     }
 
-    pub(super) fn verify(&self, page: Ppn, first: u32, bytes: &[u8]) -> bool {
-        let record = self.record(page);
+    fn verify(&self, at: usize, first: u32, bytes: &[u8]) -> bool {
+        let record = self.record_at(at);
         bytes
             .chunks_exact(self.layout.units.bytes as usize)
             .zip(first..)

@@ -1,7 +1,6 @@
 //! Syncs, and what can be given back after one.
 
 use super::{CAME_BACK, FAILED, Flash, LOST};
-use crate::layout::STATE;
 use crate::store::Store;
 use nandscape_core::FlashError;
 use std::io::Error;
@@ -18,8 +17,7 @@ impl<S: Store> Flash<S> {
         self.sync_store()?;
         self.is_dirty = false;
         self.state.epoch = self.state.epoch.wrapping_add(1);
-        let state = self.state.encode();
-        self.store.tables_mut()[STATE as usize..][..state.len()].copy_from_slice(&state);
+        self.write_state();
         if !self.unsettled.is_empty() {
             for block in std::mem::take(&mut self.unsettled) {
                 self.settle(block);
@@ -47,7 +45,10 @@ impl<S: Store> Flash<S> {
         self.put_state();
         self.sync_all()?;
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
-        let came_back = refused.into_iter().any(|page| self.read_bytes(page, 0, &mut bytes));
+        let came_back = refused.into_iter().any(|page| {
+            let erases = self.blocks[self.layout.geometry.block_of(page).index()].erases;
+            self.find(page, erases).is_ok_and(|found| self.read_bytes(page, found.at, 0, &mut bytes))
+        });
         self.refused.clear();
         if came_back { Err(FlashError::ReadOnly { reason: CAME_BACK }) } else { Ok(()) }
     }

@@ -1,11 +1,11 @@
 //! Programs, words of blocks and records of pages as they are written.
 
 use super::{FAILED, FULL, Flash};
-use crate::layout::STATE;
 use crate::record::{BlockWord, Entry, Kind, Record};
 use crate::store::Store;
 use nandscape_core::{BlockId, FlashError, Oob, Ppn};
 use nandscape_media::checksum::sum;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 impl<S: Store> Flash<S> {
     /// Checks the rules, and makes the block ready for its first page.
@@ -42,7 +42,9 @@ impl<S: Store> Flash<S> {
         let pages = self.layout.geometry.pages_per_block;
         let first = self.layout.record(self.layout.geometry.page(block, 0)) as usize;
         let len = pages as usize * self.layout.record_bytes as usize;
-        self.store.tables_mut()[first..first + len].fill(0);
+        for first in Self::places(first as u64, self.layout.to_second_record) {
+            self.store.tables_mut()[first..first + len].fill(0);
+        }
         self.blocks[block.index()].is_open = true;
         self.put_word(block);
         self.check_tables()
@@ -51,7 +53,7 @@ impl<S: Store> Flash<S> {
     /// Writes the word that holds what is true now.
     pub fn put_word(&mut self, block: BlockId) {
         let word = self.blocks[block.index()].word(self.layout.geometry.pages_per_block);
-        self.put(self.layout.block(block) + 8, &word.encode(block, 1));
+        self.put_twice(self.layout.block(block) + 8, word.encode(block, 1));
     }
 
     /// Writes the word that holds what is true after a failure of the machine.
@@ -59,17 +61,28 @@ impl<S: Store> Flash<S> {
         let state = &mut self.blocks[block.index()];
         state.is_unsettled = false;
         let word = BlockWord { erases: state.erases, is_bad: state.is_bad, ..BlockWord::default() };
-        self.put(self.layout.block(block), &word.encode(block, 0));
+        self.put_twice(self.layout.block(block), word.encode(block, 0));
     }
 
     pub fn put_state(&mut self) {
-        let state = self.state.encode();
-        self.put(STATE, &state);
+        self.is_dirty = true;
+        self.write_state();
     }
 
-    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
+    /// As [`Self::put_state`], of which no sync need be the reason.
+    pub(super) fn write_state(&mut self) {
+        let state = self.state.encode();
+        for at in self.layout.states() {
+            self.store.tables_mut()[at as usize..][..state.len()].copy_from_slice(&state);
+        }
+    }
+
+    /// Writes a word of a block's entry and its second copy.
+    fn put_twice(&mut self, offset: u64, word: [u8; 8]) {
         self.is_dirty = true;
-        self.store.tables_mut()[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        for at in Self::places(offset, self.layout.to_second_block) {
+            self.store.tables_mut()[at..at + 8].copy_from_slice(&word);
+        }
     }
 
     /// The record, after its bytes, and with it the page is programmed.
@@ -81,6 +94,11 @@ impl<S: Store> Flash<S> {
         let at = self.layout.record(page) as usize;
         let place = &mut self.store.tables_mut()[at..at + self.layout.record_bytes as usize];
         record.encode(page, if kind == Kind::Data { &self.sums } else { &[] }, place);
+        if self.layout.has_copies() {
+            // A kill leaves at most one copy cut short: the second is not begun before the first is complete.
+            compiler_fence(Ordering::SeqCst);
+            self.mend_record(page, false);
+        }
         self.is_dirty = true;
         if is_last {
             self.put_word(block);

@@ -127,6 +127,7 @@ fn channels_of_grid(whole: &Geometry, units: &[UnitId]) -> Option<u32> {
 fn local(error: FlashError, page: Ppn, block: BlockId) -> FlashError {
     match error {
         FlashError::Uncorrectable { .. } => FlashError::Uncorrectable { page },
+        FlashError::Damaged { .. } => FlashError::Damaged { page },
         FlashError::ProgramFailed { .. } => FlashError::ProgramFailed { page },
         FlashError::EraseFailed { .. } => FlashError::EraseFailed { block },
         FlashError::WornOut { endurance, .. } => FlashError::WornOut { block, endurance },

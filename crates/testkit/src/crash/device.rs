@@ -170,7 +170,7 @@ impl FlashDevice for CrashDevice {
     ) -> Result<PageRead, FlashError> {
         let mut core = lock(&self.core);
         let read = core.medium.read(page, data);
-        if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. })) {
+        if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. })) {
             self.causes.row(issue.cause).reads += 1;
         }
         let oob = read?;

@@ -50,7 +50,7 @@ impl<D: FlashDevice> Log<D> {
         let mut data = vec![0; self.device.geometry().page_bytes as usize];
         let oob = match self.device.read(page, 0, Some(&mut data), Issue::new(SimTime::ZERO, Cause::Meta)) {
             Ok(read) => read.oob,
-            Err(FlashError::Uncorrectable { .. }) => return Ok(()),
+            Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
         self.seq = self.seq.max(oob.seq + 1);
