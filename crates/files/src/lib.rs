@@ -12,4 +12,4 @@ pub mod os;
 mod store;
 
 pub use error::FileError;
-pub use store::{FileOptions, FileStore};
+pub use store::{Condition, FileOptions, FileStore};

@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a sector: the least that a disk writes whole.
@@ -24,12 +24,14 @@ pub struct FileOptions {
     pub is_read_only: bool,
     /// The size that it must have, in bytes.
     pub expected_bytes: Option<u64>,
+    /// Space is reserved for all of a file that is created, and trims of a file that has all its space do not give it back: what they trim keeps its content.
+    pub keeps_space: bool,
 }
 
 /// A file or block device with its bytes. It takes no virtual time: a command completes when it is started, and how long it really takes is for
 /// whoever runs it to see. The bytes are read and written when a command is applied.
 ///
-/// A trimmed range reads as zeroes, except on a block device that can discard only: what is read there is unknown.
+/// A trimmed range reads as zeroes, except on a block device that can discard only, where what is read is unknown, and in a file that keeps its space.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -42,17 +44,40 @@ pub struct FileStore {
     counts: HostCounts,
     /// What the system said when a flush failed.
     lost: Option<String>,
+    /// Why it is used no more, or no longer written to.
+    failed: Option<StoreError>,
+    /// Links of a file when it was opened.
+    links: u64,
+    /// Something was written since its size was looked at: if the file had been cut short before, that would have left a hole.
+    is_unchecked: bool,
     latest: SimTime,
 }
 
+/// What has become of a file that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It is as it was.
+    Whole,
+    /// It has only so many bytes.
+    Shorter(u64),
+    /// It has no name any more: what it holds is gone when it is closed.
+    Deleted,
+}
+
 impl FileStore {
-    /// Makes a sparse file of so many bytes. A file that is there is refused.
+    /// Makes a file of so many bytes, sparse unless it is to keep its space, for its owner alone. A file that is there is refused.
     pub fn create(path: &Path, bytes: u64, options: FileOptions) -> Result<Self, FileError> {
         let options = FileOptions { is_read_only: false, ..options };
-        let file =
-            flags(options, false).create_new(true).open(path).map_err(FileError::io(path, "create"))?;
+        let file = flags(options, false)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(FileError::io(path, "create"))?;
         let fill = || {
             file.set_len(bytes).map_err(FileError::io(path, "make the file as long as asked for"))?;
+            if options.keeps_space {
+                os::allocate(&file, 0, bytes).map_err(FileError::io(path, "reserve space for all of it"))?;
+            }
             Self::new(file, path, options, false)
         };
         fill().inspect_err(|_| drop(std::fs::remove_file(path)))
@@ -104,6 +129,10 @@ impl FileStore {
         if let Some(expected) = options.expected_bytes.filter(|expected| *expected != capacity_bytes) {
             return Err(wrong(format!("{expected} bytes")));
         }
+        let found = file.metadata().map_err(FileError::io(path, "ask for its space"))?;
+        let has_space = !is_block_device && found.blocks().saturating_mul(512) >= capacity_bytes;
+        let options = FileOptions { keeps_space: options.keeps_space && has_space, ..options };
+        let links = found.nlink();
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -114,8 +143,76 @@ impl FileStore {
             bounce: Aligned::default(),
             counts: HostCounts::default(),
             lost: None,
+            failed: None,
+            links,
+            is_unchecked: false,
             latest: SimTime::ZERO,
         })
+    }
+
+    /// What has become of the file; a block device is always whole.
+    pub fn condition(&self) -> io::Result<Condition> {
+        if self.is_block_device {
+            return Ok(Condition::Whole);
+        }
+        let found = rustix::fs::fstat(&self.file)?;
+        Ok(match found.st_size.cast_unsigned() {
+            bytes if bytes < self.capacity_bytes => Condition::Shorter(bytes),
+            _ if found.st_nlink == 0 && self.links != 0 => Condition::Deleted,
+            _ => Condition::Whole,
+        })
+    }
+
+    /// From now on commands fail with this error; after [`StoreError::ReadOnly`] reads go on. What failed first stays.
+    pub fn fail(&mut self, error: StoreError) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Why commands fail, if it was said that they do, or the file was found to be shorter than it was.
+    pub const fn failed(&self) -> Option<&StoreError> {
+        self.failed.as_ref()
+    }
+
+    /// A file that has become shorter is gone: what was cut off would read as zeroes once something is written behind it.
+    #[cold]
+    fn cut_short(&mut self, bytes: u64) -> StoreError {
+        let detail = format!(
+            "{}: the file has {bytes} bytes, expected {} as when it was opened",
+            self.path.display(),
+            self.capacity_bytes
+        );
+        self.failed.get_or_insert(StoreError::Gone { detail }).clone()
+    }
+
+    /// Refuses what cannot be done any more.
+    fn check_use(&self, op: Op) -> Result<(), StoreError> {
+        match &self.failed {
+            None => Ok(()),
+            Some(StoreError::ReadOnly { .. }) if op == Op::Read => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    /// Looks at the size. To look before each write would cost a system call for each, so a write is looked at with the next read or flush; but a write that reaches the end
+    /// would make the file as long as it was.
+    fn check_size(&mut self) -> Result<(), StoreError> {
+        self.is_unchecked = false;
+        match self.condition() {
+            Ok(Condition::Shorter(bytes)) => Err(self.cut_short(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_before(&mut self, command: Command) -> Result<(), StoreError> {
+        self.check_use(command.op)?;
+        match command.op {
+            Op::Read => Ok(()),
+            Op::Write | Op::Trim | Op::WriteZeroes if command.extent.end() < self.capacity_bytes => {
+                self.is_unchecked = !self.is_block_device;
+                Ok(())
+            }
+            _ => self.check_size(),
+        }
     }
 
     /// Where it is.
@@ -181,6 +278,9 @@ impl FileStore {
     }
 
     fn trim(&mut self, op: Op, extent: Extent) -> io::Result<()> {
+        if self.options.keeps_space {
+            return if op == Op::Trim { Ok(()) } else { self.write_zeroes(extent) };
+        }
         if extent.len == 0 || os::punch(&self.file, extent.offset, extent.len)? == Punched::Zeroed {
             return Ok(());
         }
@@ -203,11 +303,12 @@ impl FileStore {
     }
 
     /// What an error of the system means.
-    fn failure(&self, command: Command, error: &io::Error) -> StoreError {
+    fn failure(&mut self, command: Command, error: &io::Error) -> StoreError {
+        if command.op == Op::Read && error.kind() == io::ErrorKind::UnexpectedEof {
+            let bytes = self.file.metadata().map_or(0, |found| found.len());
+            return self.cut_short(bytes);
+        }
         let what = match command.op {
-            Op::Read if error.kind() == io::ErrorKind::UnexpectedEof => {
-                "read: the file has become shorter than it was when it was opened"
-            }
             Op::Read => "read",
             Op::Write => "write",
             Op::Trim => "trim",
@@ -253,6 +354,7 @@ impl Store for FileStore {
     /// A write without a payload writes zeroes.
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.counts.count(command, self.block_bytes);
+        self.check_before(command)?;
         if command.op != Op::Flush {
             self.check(command)?;
         }
@@ -272,7 +374,12 @@ impl Store for FileStore {
             (Op::Flush, _) => self.sync(),
         };
         match outcome {
-            Ok(()) => Ok(Applied::default()),
+            Ok(()) => {
+                if command.op == Op::Read && self.is_unchecked {
+                    self.check_size()?;
+                }
+                Ok(Applied::default())
+            }
             Err(error) => Err(self.failure(command, &error)),
         }
     }
@@ -320,6 +427,7 @@ impl Store for FileStore {
         let flush =
             Command { op: Op::Flush, extent: Extent::new(0, 0), hint: nandscape_core::Hint::default() };
         if !self.options.is_read_only {
+            self.check_before(flush)?;
             self.sync().map_err(|error| self.failure(flush, &error))?;
         }
         self.latest = self.latest.max(at);

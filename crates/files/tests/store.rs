@@ -5,7 +5,7 @@
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Allocation, Command, Extent, Hint, Op, SimTime, Store, StoreError};
-use nandscape_files::{FileError, FileOptions, FileStore};
+use nandscape_files::{Condition, FileError, FileOptions, FileStore};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command as Process;
@@ -181,8 +181,8 @@ fn errors_of_commands_name_path_and_offset() {
         .submit(command(Op::Read, 0, 8192), Payload::Read(&mut data), SimTime(0))
         .unwrap_err()
         .to_string();
-    assert!(error.starts_with("input/output error at offset 0, 8192 bytes"), "{error}");
-    assert!(error.contains(&*path.to_string_lossy()) && error.contains("has become shorter"), "{error}");
+    assert!(error.starts_with("the device is gone") && error.contains("4096 bytes, expected"), "{error}");
+    assert!(error.contains(&*path.to_string_lossy()), "{error}");
     drop(store);
     let options = FileOptions { is_read_only: true, ..FileOptions::default() };
     let mut store = FileStore::open(&path, options).unwrap();
@@ -275,4 +275,80 @@ fn a_block_device_is_a_store_too() {
         nandscape_files::os::discard(&std::fs::File::options().write(true).open(path).unwrap(), 0, 4096)
             .unwrap()
     );
+}
+
+/// What a store said, without its path.
+fn is_gone(outcome: Result<(), StoreError>) -> bool {
+    matches!(outcome, Err(StoreError::Gone { .. }))
+}
+
+#[test]
+fn what_was_cut_off_a_file_in_use_is_an_error_and_never_zeroes() {
+    for first in [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::WriteZeroes] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        let mut store = FileStore::create(&path, SIZE, FileOptions::default()).unwrap();
+        write(&mut store, 0, &vec![7; SIZE as usize]).unwrap();
+        assert_eq!(store.condition().unwrap(), Condition::Whole);
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(4096).unwrap();
+        assert_eq!(store.condition().unwrap(), Condition::Shorter(4096));
+        let mut data = vec![0; 4096];
+        let payload = match first {
+            Op::Read => Payload::Read(&mut data),
+            Op::Write => Payload::Write(&[1; 4096]),
+            _ => Payload::None,
+        };
+        // Behind the hole that a write would leave.
+        let done = store.submit(command(first, SIZE - 4096, 4096), payload, SimTime(0)).map(drop);
+        assert!(is_gone(done.clone()), "{first:?}: {done:?}");
+        // It stays so, whatever becomes of the file.
+        file.set_len(SIZE).unwrap();
+        for op in [Op::Read, Op::Write, Op::Flush] {
+            let mut data = vec![0; 512];
+            let payload = match op {
+                Op::Read => Payload::Read(&mut data),
+                Op::Write => Payload::Write(&[1; 512]),
+                _ => Payload::None,
+            };
+            let done = store.submit(command(op, 8192, 512), payload, SimTime(0)).map(drop);
+            assert!(is_gone(done.clone()), "{first:?}, then {op:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hole_that_a_write_left_behind_is_an_error_for_the_next_read_and_flush() {
+    for second in [Op::Read, Op::Flush] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        let mut store = FileStore::create(&path, SIZE, FileOptions::default()).unwrap();
+        write(&mut store, 0, &vec![7; SIZE as usize]).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        let _ = write(&mut store, SIZE / 2, &[1; 4096]);
+        let mut data = vec![0; 4096];
+        let payload = if second == Op::Read { Payload::Read(&mut data) } else { Payload::None };
+        let done = store.submit(command(second, SIZE / 4, 4096), payload, SimTime(0)).map(drop);
+        assert!(is_gone(done.clone()), "{second:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_file_that_keeps_its_space_has_all_of_it_and_is_for_its_owner_alone() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fast");
+    let options = FileOptions { keeps_space: true, ..FileOptions::default() };
+    let mut store = FileStore::create(&path, SIZE, options).unwrap();
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!((found.mode() & 0o777, found.blocks() * 512 >= SIZE), (0o600, true));
+    write(&mut store, 0, &[7; 8192]).unwrap();
+    simple(&mut store, Op::Trim, 0, 8192).unwrap();
+    simple(&mut store, Op::WriteZeroes, 4096, 4096).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= SIZE, "a trim gave space back");
+    let bytes = read(&mut store, 0, 8192);
+    assert!(bytes[4096..].iter().all(|byte| *byte == 0), "zeroes that were asked for");
+    assert_eq!(store.condition().unwrap(), Condition::Whole);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(store.condition().unwrap(), Condition::Deleted);
 }
