@@ -37,6 +37,7 @@ crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --test crash -- --nocapture
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 $(CARGO) test --release --locked --package nandscape-image --lib campaign -- --nocapture
 	DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-image --lib damage_at_rest -- --nocapture
+	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man

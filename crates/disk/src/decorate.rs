@@ -2,6 +2,7 @@
 
 mod cut;
 mod failing;
+mod overlay;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod told;
 
 pub use cut::{Cut, Fate};
 pub use failing::{Failing, Fault, When};
+pub use overlay::Overlay;
 pub use shared::Shared;
 pub use told::{Tell, Told};
 

@@ -9,6 +9,7 @@
 //! Nothing of this is seen by a caller except for what was lost: reading that is an error until it is written anew or discarded, and the next flush of its
 //! volume fails once, as after an error of a disk that was found in the background.
 
+use super::given_up::GivenUp;
 use super::lost::LostExtents;
 use super::side::Bytes;
 use super::slots::{Bits, Pins};
@@ -32,6 +33,8 @@ pub struct Health {
     pub failing_disks: Vec<u16>,
     /// Bytes that were lost and not written anew ([`Cache::lost`]).
     pub lost_bytes: u64,
+    /// Volumes of which it is not durable that the fast store is given up: they take no writes.
+    pub unrecorded: Vec<u16>,
 }
 
 /// Failures so far.
@@ -42,6 +45,7 @@ pub(super) struct Failures {
     retired: Option<Bits>,
     pub(super) withdrawn: u32,
     pub(super) lost: LostExtents,
+    pub(super) given_up: GivenUp,
     /// Volumes that lost something of which no flush has told yet.
     untold: Vec<u16>,
     tries: u32,
@@ -60,6 +64,14 @@ impl Failures {
         }
     }
 
+    /// These bytes were written anew.
+    pub(super) fn find_again(&mut self, volume: u16, extent: Extent) {
+        if self.lost.first_in(volume, extent).is_some() {
+            self.lost.remove(volume, extent);
+            self.given_up.note_change(volume);
+        }
+    }
+
     fn lose(&mut self, volume: u16, extent: Extent) {
         self.lost.insert(volume, extent);
         if !self.untold.contains(&volume) {
@@ -72,11 +84,14 @@ impl<E> Cache<E> {
     /// What failures have left.
     pub fn health(&self) -> Health {
         let failing = (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_failing);
+        let failures = &self.failures;
+        let is_missing = |volume: &u16| failures.bypassed.is_some() && failures.given_up.is_missing(*volume);
         Health {
             bypassed: self.failures.bypassed.clone(),
             retired_slots: self.failures.withdrawn,
             failing_disks: failing.map(|(number, _)| number).collect(),
             lost_bytes: self.lost().map(|(_, extent)| extent.len).sum(),
+            unrecorded: (0..self.volumes.len() as u16).filter(is_missing).collect(),
         }
     }
 
@@ -203,12 +218,16 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The fast store is used no more.
-    fn abandon(&mut self, error: StoreError) {
-        let is_readable = !matches!(error, StoreError::Gone { .. });
+    pub(super) fn abandon(&mut self, error: StoreError) {
+        let is_there = !matches!(error, StoreError::Gone { .. });
+        let volumes = 0..self.volumes.len() as u16;
+        let may_write: Vec<bool> =
+            volumes.map(|volume| self.failures.given_up.begin(volume, &error)).collect();
         let mut used: Vec<u32> =
             (0..self.slots.count()).filter(|slot| self.slots.valid(*slot) != 0).collect();
         used.sort_unstable_by_key(|slot| self.slots.key(*slot));
         for slot in used {
+            let is_readable = is_there && may_write[usize::from(self.slots.key(slot).volume())];
             self.salvage(slot, is_readable, Moment::PAST);
             self.meter.of(self.slots.key(slot).volume()).error_invalidates += 1;
             self.take_out(slot);
@@ -233,6 +252,7 @@ impl<E: Eviction> Cache<E> {
         }
         (self.must_commit, self.must_commit_free) = (false, false);
         self.failures.bypassed = Some(error);
+        self.record_all();
     }
 
     /// A slot is free, if it may be used.

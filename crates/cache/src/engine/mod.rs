@@ -24,6 +24,7 @@ mod counting;
 mod degrade;
 mod error;
 mod failure;
+mod given_up;
 mod hole;
 mod index;
 mod judging;
@@ -50,6 +51,7 @@ mod write;
 
 pub use degrade::Health;
 pub use error::CacheError;
+pub use given_up::GiveUp;
 pub use memory::Memory;
 pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
@@ -455,6 +457,10 @@ impl<E: Eviction> Cache<E> {
         if command.op == Op::Read && !self.failures.lost.is_empty() {
             self.failures.check(volume, command.extent)?;
         }
+        let is_change = !matches!(command.op, Op::Read | Op::Flush);
+        if is_change && self.failures.bypassed.is_some() {
+            self.ensure_recorded(volume)?;
+        }
         match (command.op, payload) {
             (Op::Read, Payload::Read(bytes)) => self.read(volume, command, Some(bytes)),
             (Op::Read, _) => self.read(volume, command, None),
@@ -463,6 +469,9 @@ impl<E: Eviction> Cache<E> {
             (Op::Trim | Op::WriteZeroes, _) => self.trim(volume, command),
             (Op::Flush, _) => self.flush(volume),
         }?;
+        if is_change && !self.failures.lost.is_empty() {
+            self.failures.find_again(volume, command.extent);
+        }
         if is_durable {
             self.persist(volume)?;
         }
@@ -471,9 +480,6 @@ impl<E: Eviction> Cache<E> {
             self.wait(committed);
         } else if self.fresh.len() as u32 >= self.commit_after {
             self.commit()?;
-        }
-        if !matches!(command.op, Op::Read | Op::Flush) && !self.failures.lost.is_empty() {
-            self.failures.lost.remove(volume, command.extent);
         }
         Ok(self.steps.answer(&mut self.answer))
     }
@@ -563,7 +569,7 @@ impl<E: Eviction> Cache<E> {
         self.flush_fast_with(committed)?;
         self.take_failure(volume)?;
         self.wait(disk?);
-        Ok(())
+        self.record_given_up(volume)
     }
 
     /// The answer waits for a flush of the fast store with a commit in it, which has one of its own in designs that flush for commits.
@@ -587,7 +593,7 @@ impl<E: Eviction> Cache<E> {
             let disk = self.flush_disk(volume)?;
             self.wait(disk);
         }
-        Ok(())
+        self.record_given_up(volume)
     }
 
     /// The mode. What is in force is [`Mode::PassThrough`] once the fast store is used no more ([`Cache::health`]).

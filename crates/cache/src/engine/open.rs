@@ -143,12 +143,36 @@ impl<E: Eviction> Cache<E> {
     /// If the fast store is used no more, nothing is written there.
     pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
         self.arrive(at)?;
-        self.commit_open()?;
-        self.steps.drain();
-        self.settle_fills()?;
+        self.begin_tries();
+        self.persevere(|cache| {
+            cache.commit_open()?;
+            cache.steps.drain();
+            cache.settle_fills()
+        })?;
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
+        let done = self.persevere(Self::close_stores)?;
+        if self.steps.has_errors() {
+            self.note_late_errors();
+        }
+        self.take_late_error().map_or(Ok(done), Err)
+    }
+
+    /// Tries again after an error of the fast store, as a command of a host does.
+    fn persevere<R>(
+        &mut self,
+        mut act: impl FnMut(&mut Self) -> Result<R, CacheError>,
+    ) -> Result<R, CacheError> {
+        loop {
+            match act(self) {
+                Err(CacheError::Fast(error)) if self.failures.bypassed.is_none() => self.degrade(error)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn close_stores(&mut self) -> Result<SimTime, CacheError> {
         self.commit()?;
         let mut before = Gather::default();
         self.steps.gather(&mut before, self.last_commit);
@@ -158,6 +182,9 @@ impl<E: Eviction> Cache<E> {
             self.steps.gather(&mut before, flushed);
         }
         let flushed = self.steps.close(&mut before);
+        for volume in 0..self.volumes.len() as u16 {
+            self.record_given_up(volume)?;
+        }
         self.settle_rest(flushed)?;
         self.steps.gather(&mut before, self.last_commit);
         let flushed = self.flush_fast(Moment::PAST)?;
@@ -181,10 +208,7 @@ impl<E: Eviction> Cache<E> {
                 Err(error) => return Err(CacheError::of_side(number as u16, error)),
             }
         }
-        if self.steps.has_errors() {
-            self.note_late_errors();
-        }
-        self.take_late_error().map_or(Ok(done), Err)
+        Ok(done)
     }
 }
 

@@ -59,7 +59,7 @@ impl<E: Eviction> Cache<E> {
             return Err(error);
         }
         self.pin_dirty(volume, extent, true);
-        let done = self.give_up(volume, extent, op != Op::Write);
+        let done = self.drop_cached(volume, extent, op != Op::Write);
         self.pin_dirty(volume, extent, false);
         done
     }
@@ -283,7 +283,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Drops what the cache has of an extent that the disk got anew.
-    fn give_up(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<(), CacheError> {
+    fn drop_cached(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<(), CacheError> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {

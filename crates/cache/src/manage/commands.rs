@@ -4,8 +4,8 @@ use super::copying::{copy_out, copy_tail};
 use super::fingerprint::first_byte;
 use super::held::rewrite;
 use super::stamp::{Stamp, judge};
-use super::{Beside, Change, Disk, DiskState, Held, ManageError, Mark, Progress, Verdict};
-use super::{change_root, fingerprint, look, watch};
+use super::{Beside, Change, Counts, Disk, DiskState, GivenUp, Held, ManageError, Mark, Progress, Verdict};
+use super::{change_root, fingerprint, given_up, look, watch};
 use crate::metadata::{self, Area, Entry, Lost, MetadataError, Superblock, VOLUMES_MAX, Volume};
 use nandscape_core::StoreError;
 
@@ -77,7 +77,8 @@ pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result
         forget(fast, with.id)?;
     }
     let state = state(disk, &with.uuid).map_err(slow)?;
-    let mark = Mark { cache: superblock.uuid, volume: with.uuid, session: 1, closed: Some(state) };
+    let mark =
+        Mark { cache: superblock.uuid, volume: with.uuid, session: 1, closed: Some(state), given_up: None };
     // The root may have no room, which should be known before the mark is there.
     let stamp = Stamp { session: 1, digest: state.digest() }.encode();
     let volume = Volume { id: with.id, uuid: with.uuid, bytes: state.bytes, stamp };
@@ -100,8 +101,7 @@ pub fn detach(
     settings: &str,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?;
-    judged(&held, disk, id)?;
+    let (held, _) = settled(fast, disk, id, false)?;
     copy_to_disks(&held, fast, &mut [(id, &mut *disk)], progress)?;
     remove(fast, id, settings)?;
     disk.put_mark(None).map_err(|source| ManageError::Disk { volume: id, source })
@@ -109,7 +109,7 @@ pub fn detach(
 
 /// Takes a volume off without its disk: what is dirty is lost.
 pub fn remove(fast: &mut dyn Area, id: u16, settings: &str) -> Result<(), ManageError> {
-    volume_of(&look(fast)?.superblock, id)?;
+    look(fast)?.volume(id)?;
     forget(fast, id)?;
     change_root(fast, |superblock| {
         superblock.volumes.retain(|volume| volume.id != id);
@@ -124,11 +124,15 @@ pub fn set(fast: &mut dyn Area, settings: &str) -> Result<(), ManageError> {
 
 /// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it; what is cached beyond is dropped.
 pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64), ManageError> {
-    let held = look(fast)?;
-    let volume = volume_of(&held.superblock, id)?.clone();
+    let mut held = look(fast)?;
+    if let Some(change @ Change::GivenUp(_)) = changed(&held, disk, id)? {
+        refuse_lost(id, &change)?;
+        drop_stale(fast, id, &change)?;
+        held = look(fast)?;
+    }
+    let volume = held.volume(id)?.clone();
     let slow = |source| ManageError::Disk { volume: id, source };
     let (old, bytes) = (volume.bytes, disk.capacity_bytes());
-    changed(&held, disk, id)?;
     if old == bytes {
         return Ok((old, bytes));
     }
@@ -151,8 +155,13 @@ pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64,
     let state = state(disk, &volume.uuid).map_err(slow)?;
     // Changing the size of a disk changes the time of its last change as well, so there is nothing to compare with.
     let session = Stamp::decode(&volume.stamp).session;
-    let mark =
-        Mark { cache: held.superblock.uuid, volume: volume.uuid, session: session + 1, closed: Some(state) };
+    let mark = Mark {
+        cache: held.superblock.uuid,
+        volume: volume.uuid,
+        session: session + 1,
+        closed: Some(state),
+        given_up: None,
+    };
     disk.put_mark(Some(&mark)).map_err(slow)?;
     change_root(fast, |superblock| {
         for volume in superblock.volumes.iter_mut().filter(|volume| volume.id == id) {
@@ -169,10 +178,10 @@ pub fn clean(
     disks: &mut [(u16, &mut dyn Disk)],
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?;
     for (id, disk) in disks.iter_mut() {
-        judged(&held, *disk, *id)?;
+        settled(fast, *disk, *id, false)?;
     }
+    let held = look(fast)?;
     copy_to_disks(&held, fast, disks, progress)?;
     let ids: Vec<u16> = disks.iter().map(|(id, _)| *id).collect();
     let is_of_them = |entry: &Entry| ids.contains(&entry.key.volume());
@@ -204,8 +213,14 @@ pub fn salvage(
     id: u16,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?.certain_only();
-    changed(&held, disk, id)?;
+    let mut held = look(fast)?.certain_only();
+    match changed(&held, disk, id)? {
+        Some(Change::GivenUp(GivenUp { counts: Counts::Unknown, .. })) if held.certain_bytes(id) != 0 => {
+            return Err(ManageError::Unrecorded(id));
+        }
+        Some(Change::GivenUp(GivenUp { counts, .. })) => held.count_only(id, &counts),
+        _ => {}
+    }
     // No session: until its blocks have left the cache, the disk has to count as one that was used without it.
     copy_out(&held, fast, id, disk, false, progress)?;
     forget(fast, id)?;
@@ -213,15 +228,20 @@ pub fn salvage(
     end(fast, disk, id)
 }
 
-/// Copies the dirty blocks of a volume to the same offsets of something else. Nothing changes in the cache.
+/// Copies the dirty blocks of a volume to the same offsets of something else: those that count, if the cache was given up ([`given_up::given_up`]). Nothing changes in
+/// the cache.
 pub fn copy_dirty(
     fast: &mut dyn Area,
     target: &mut dyn Disk,
     id: u16,
+    given_up: Option<&GivenUp>,
     progress: Progress<'_>,
 ) -> Result<(), ManageError> {
-    let held = look(fast)?.certain_only();
-    volume_of(&held.superblock, id)?;
+    let mut held = look(fast)?.certain_only();
+    held.volume(id)?;
+    if let Some(given_up) = given_up {
+        held.count_only(id, &given_up.counts);
+    }
     copy_out(&held, fast, id, target, false, progress)
 }
 
@@ -232,13 +252,24 @@ pub fn forget(fast: &mut dyn Area, id: u16) -> Result<(), ManageError> {
 
 /// Whether a disk is as the cache left it.
 pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, ManageError> {
-    let volume = volume_of(&held.superblock, id)?;
+    let volume = held.volume(id)?;
     let slow = |source| ManageError::Disk { volume: id, source };
-    let state = state(disk, &volume.uuid).map_err(slow)?;
     let (beside, alive) = (disk.beside().map_err(slow)?, disk.alive_ns().map_err(slow)?);
+    let given_up = given_up::found(&held.superblock, &held.watched, volume, &beside);
+    let given_up = match given_up {
+        Some(given_up) if given_up.counts != Counts::Dirty => {
+            return Ok(Verdict::Changed(Change::GivenUp(given_up)));
+        }
+        given_up => given_up.map(|given_up| Verdict::Changed(Change::GivenUp(given_up))),
+    };
+    let state = state(disk, &volume.uuid).map_err(slow)?;
     let session = Stamp::decode(&volume.stamp).session;
     let watched = watch::is_same(held, disk, volume, session).map_err(slow)?;
-    Ok(judge(&held.superblock.uuid, volume, beside, &state, alive, watched))
+    Ok(match (judge(&held.superblock.uuid, volume, &beside, &state, alive, watched), given_up) {
+        // As after a kill: what is dirty counts only if the disk was not used otherwise.
+        (Verdict::Same | Verdict::Unknown, Some(given_up)) => given_up,
+        (verdict, _) => verdict,
+    })
 }
 
 /// The disk of another volume, or of another cache, is an error. If not, gives how the disk has changed.
@@ -255,48 +286,94 @@ fn changed(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, 
 /// A changed disk is an error if there is anything that it does not have.
 fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
     let Some(change) = changed(held, disk, id)? else { return Ok(None) };
+    refuse_lost(id, &change)?;
+    if matches!(change, Change::GivenUp(_)) {
+        return Ok(Some(change));
+    }
     match held.certain_bytes(id) {
         0 => Ok(Some(change)),
         dirty_bytes => Err(ManageError::Changed { volume: id, change, dirty_bytes }),
     }
 }
 
-/// Before a cache is opened over its disk: compares both, and begins a session. If the disk was used without its cache, what is cached of it is dropped, and the
-/// reason is given; where something would be lost, that is an error. `trust`: it was not, whatever it looks like.
+/// A cache that was given up with dirty data that the disk does not have is an error.
+fn refuse_lost(id: u16, change: &Change) -> Result<(), ManageError> {
+    match change {
+        Change::GivenUp(given_up) if given_up.counts != Counts::Dirty && !given_up.counts.is_nothing() => {
+            Err(ManageError::GivenUp { volume: id, given_up: given_up.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Drops what is cached of a volume whose disk has changed, as far as it does not count.
+fn drop_stale(fast: &mut dyn Area, id: u16, change: &Change) -> Result<(), ManageError> {
+    let Change::GivenUp(GivenUp { counts: Counts::Dirty, .. }) = change else { return forget(fast, id) };
+    rewrite(fast, |entry| {
+        let is_of_it = entry.key.volume() == id;
+        Some(if is_of_it { Entry { valid: entry.dirty, ..entry } } else { entry })
+    })
+}
+
+/// What the cache holds once a volume whose disk has changed is dropped from it as far as it does not count, and why that was.
+fn settled(
+    fast: &mut dyn Area,
+    disk: &mut dyn Disk,
+    id: u16,
+    trust: bool,
+) -> Result<(Held, Option<Change>), ManageError> {
+    let held = look(fast)?;
+    let change = match changed(&held, disk, id)? {
+        // However much the disk is trusted: what the cache has is older.
+        Some(Change::GivenUp(_)) => judged(&held, disk, id)?,
+        _ if trust => None,
+        _ => judged(&held, disk, id)?,
+    };
+    match &change {
+        Some(change) if held.usage(Some(id)).blocks != 0 => drop_stale(fast, id, change)?,
+        _ => return Ok((held, change)),
+    }
+    Ok((look(fast)?, change))
+}
+
+/// Before a cache is opened over its disk: compares both, and begins a session. If the disk was used without its cache, or the cache was given up, what is cached of it
+/// is dropped as far as it does not count, and the reason is given; where something would be lost, that is an error. `trust`: the disk was not used, whatever it looks like.
 pub fn take_up(
     fast: &mut dyn Area,
     disk: &mut dyn Disk,
     id: u16,
     trust: bool,
 ) -> Result<Option<Change>, ManageError> {
-    let held = look(fast)?;
-    let change = if trust { changed(&held, disk, id).map(|_| None) } else { judged(&held, disk, id) }?;
-    if change.is_some() && held.usage(Some(id)).blocks != 0 {
-        forget(fast, id)?;
-    }
+    let (_, change) = settled(fast, disk, id, trust)?;
     begin(fast, disk, id, &[])?;
     Ok(change)
 }
 
-/// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of.
+/// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of. After [`ManageError::Stamp`] it may not, and nothing has changed.
 pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost]) -> Result<(), ManageError> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
     let session = Stamp::decode(&volume.stamp).session + 1;
-    let mark = Mark { cache: superblock.uuid, volume: volume.uuid, session, closed: None };
-    disk.put_mark(Some(&mark)).map_err(|source| ManageError::Disk { volume: id, source })?;
+    let (cache, volume_uuid) = (superblock.uuid, volume.uuid);
+    let mark = Mark { cache, volume: volume_uuid, session, closed: None, given_up: None };
+    disk.put_mark(Some(&mark)).map_err(|source| ManageError::Stamp { volume: id, source })?;
     watch::begin(fast, &superblock, disk, volume, session, writes).map_err(ManageError::Fast)?;
     stamp(fast, id, Stamp { session, digest: 0 })
 }
 
-/// The cache has written to the disk for the last time, and nothing else may have since it began.
+/// The cache has written to the disk for the last time, and nothing else may have since it began. Of no effect if the cache was given up: the next start has to know.
 pub fn end(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(), ManageError> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
     let slow = |source| ManageError::Disk { volume: id, source };
+    let watched = watch::read(fast, &superblock).map_err(ManageError::Fast)?;
+    if given_up::found(&superblock, &watched, volume, &disk.beside().map_err(slow)?).is_some() {
+        return Ok(());
+    }
     disk.flush().map_err(slow)?;
     let (session, state) = (Stamp::decode(&volume.stamp).session, state(disk, &volume.uuid).map_err(slow)?);
-    let mark = Mark { cache: superblock.uuid, volume: volume.uuid, session, closed: Some(state) };
+    let (cache, volume_uuid) = (superblock.uuid, volume.uuid);
+    let mark = Mark { cache, volume: volume_uuid, session, closed: Some(state), given_up: None };
     disk.put_mark(Some(&mark)).map_err(slow)?;
     stamp(fast, id, Stamp { session, digest: state.digest() })
 }

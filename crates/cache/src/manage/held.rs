@@ -1,10 +1,13 @@
 //! What a cache holds, read and changed without its engine.
 
+use super::given_up::Counts;
 use super::{ManageError, watch};
 use crate::metadata::{
-    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Write, apply, dirty_of, sub_bytes,
+    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Volume, Write, apply, dirty_of,
+    sub_bytes,
 };
-use std::collections::BTreeSet;
+use nandscape_core::Extent;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is on the fast store. Nothing was written to find it out.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Held {
     pub doubted: BTreeSet<u32>,
     /// What is known of the disks of sessions that were cut short.
     pub(super) watched: Vec<watch::Record>,
+    /// Ranges of volumes outside of which nothing dirty of them counts, in order.
+    only: BTreeMap<u16, Vec<Extent>>,
 }
 
 /// How much of a cache a volume has.
@@ -38,18 +43,38 @@ pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
     let superblock = superblock.ok_or(metadata::MetadataError::Absent)?;
     let doubted = found.doubted.into_iter().collect();
     let watched = watch::read(fast, &superblock).map_err(ManageError::Fast)?;
-    Ok(Held { superblock, report: found.report, entries: found.entries, doubted, watched })
+    Ok(Held {
+        superblock,
+        report: found.report,
+        entries: found.entries,
+        doubted,
+        watched,
+        only: BTreeMap::new(),
+    })
 }
 
 impl Held {
+    /// A volume of the cache.
+    pub(super) fn volume(&self, id: u16) -> Result<&Volume, ManageError> {
+        self.superblock.volumes.iter().find(|volume| volume.id == id).ok_or(ManageError::NoVolume(id))
+    }
+
+    /// Without the dirty blocks of a volume that do not count, since the cache was given up.
+    pub fn count_only(&mut self, volume: u16, counts: &Counts) {
+        if let Counts::Within(ranges) = counts {
+            self.only.insert(volume, ranges.clone());
+        }
+    }
+
     /// What the volume has; of all volumes for `None`.
     pub fn usage(&self, volume: Option<u16>) -> Usage {
         let mut usage = Usage::default();
         let of_it = |entry: &&Entry| volume.is_none_or(|volume| entry.key.volume() == volume);
         for entry in self.entries.iter().map(|(_, entry)| entry).filter(of_it) {
+            let dirty_bytes = self.ranges(entry).map(|range| range.len).sum::<u64>();
             usage.blocks += 1;
-            usage.dirty_blocks += u64::from(entry.dirty != 0);
-            usage.dirty_bytes += self.ranges(entry).map(|range| range.len).sum::<u64>();
+            usage.dirty_blocks += u64::from(dirty_bytes != 0);
+            usage.dirty_bytes += dirty_bytes;
         }
         usage
     }
@@ -94,13 +119,27 @@ impl Held {
     }
 
     /// Dirty ranges of an entry, no further than its volume.
-    pub(super) fn ranges(&self, entry: &Entry) -> impl Iterator<Item = Lost> + use<> {
+    pub(super) fn ranges(&self, entry: &Entry) -> impl Iterator<Item = Lost> + '_ {
         let volume = self.superblock.volumes.iter().find(|volume| volume.id == entry.key.volume());
         let end = volume.map_or(0, |volume| volume.bytes);
         let ranges = dirty_of(entry, self.superblock.shape.block_bytes);
         let inside = ranges.filter(move |range| range.offset < end);
-        inside.map(move |range| Lost { len: range.len.min(end - range.offset), ..range })
+        let inside = inside.map(move |range| Lost { len: range.len.min(end - range.offset), ..range });
+        let only = self.only.get(&entry.key.volume()).map_or(EVERYTHING, |ranges| ranges);
+        inside.flat_map(move |range| common(only, range))
     }
+}
+
+const EVERYTHING: &[Extent] = &[Extent { offset: 0, len: u64::MAX }];
+
+/// The parts of a range that are within these, which are in order.
+fn common(within: &[Extent], range: Lost) -> impl Iterator<Item = Lost> + '_ {
+    let end = range.offset + range.len;
+    let first = within.partition_point(|other| other.end() <= range.offset);
+    within[first..].iter().take_while(move |other| other.offset < end).map(move |other| {
+        let offset = other.offset.max(range.offset);
+        Lost { volume: range.volume, offset, len: other.end().min(end) - offset }
+    })
 }
 
 /// Changes volumes or settings by one write. A cut leaves the one or the other.

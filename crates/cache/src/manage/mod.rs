@@ -9,6 +9,7 @@
 mod commands;
 mod copying;
 mod fingerprint;
+mod given_up;
 mod held;
 pub mod stamp;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use commands::{
     salvage, set, take_up,
 };
 pub use fingerprint::fingerprint;
+pub use given_up::{Counts, GivenUp, Recorder, given_up};
 pub use held::{Held, Usage, change_root, look};
 pub use stamp::{Beside, Change, DiskState, Mark, Verdict};
 pub use watch::Watch;
@@ -55,6 +57,15 @@ pub enum ManageError {
         volumes: usize,
         /// Dirty bytes.
         dirty_bytes: u64,
+    },
+    /// The mark beside a disk cannot be written, before anything else is.
+    #[error("the stamp of volume {volume}: {source}")]
+    Stamp {
+        /// The volume.
+        volume: u16,
+        /// Why not.
+        #[source]
+        source: StoreError,
     },
     /// Something else is there.
     #[error(
@@ -101,6 +112,19 @@ pub enum ManageError {
         /// Dirty bytes.
         dirty_bytes: u64,
     },
+    /// The cache was given up, and some of what it has did not reach the disk.
+    #[error("the disk of volume {volume}: {given_up}")]
+    GivenUp {
+        /// The volume.
+        volume: u16,
+        /// What counts.
+        given_up: GivenUp,
+    },
+    /// The cache was given up, and nobody knows what of its dirty data the disk has newer.
+    #[error(
+        "the disk of volume {0} may have newer data than the cache that was given up, and which was not recorded: expected the data to go to a file"
+    )]
+    Unrecorded(u16),
     /// Not with this kind of metadata.
     #[error(
         "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{kind}' would lose them in a loss of power; clean them first"
@@ -130,9 +154,12 @@ impl ManageError {
     pub const fn volume(&self) -> Option<u16> {
         match self {
             Self::Disk { volume, .. }
+            | Self::Stamp { volume, .. }
             | Self::WrongDisk { volume, .. }
             | Self::Changed { volume, .. }
             | Self::TooSmall { volume, .. }
+            | Self::GivenUp { volume, .. }
+            | Self::Unrecorded(volume)
             | Self::NoVolume(volume) => Some(*volume),
             _ => None,
         }

@@ -6,6 +6,7 @@
 //! * begin: mark (session + 1, open), then stamp (session + 1, open), then the first write to the disk;
 //! * end: the disk is flushed, mark (session, state), then stamp (session, state).
 
+use super::given_up::GivenUp;
 use crate::metadata::Volume;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,7 +64,7 @@ impl Stamp {
 }
 
 /// What lies beside a disk that has a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Of the cache.
     pub cache: [u8; 16],
@@ -73,13 +74,15 @@ pub struct Mark {
     pub session: u64,
     /// What the cache left at its end; `None` while it is open.
     pub closed: Option<DiskState>,
+    /// That the cache was given up in this session.
+    pub given_up: Option<GivenUp>,
 }
 
 const HEAD: &str = "# This disk has a cache (nandscape), which may hold newer data than the disk. Before the disk is used alone, the\n\
                     # cache has to be taken off: nandscape cache detach\n";
 
 impl Mark {
-    /// As text, less than 512 bytes, with a checksum in its last line.
+    /// As text, with a checksum in its last line: less than 512 bytes, and 100 KiB if many ranges were lost when the cache was given up.
     pub fn to_text(&self) -> String {
         let mut text = HEAD.to_owned();
         let mut line = |name: &str, value: String| text.push_str(&[name, " = ", &value, "\n"].concat());
@@ -90,6 +93,9 @@ impl Mark {
             line("bytes", state.bytes.to_string());
             line("changed_ns", state.changed_ns.to_string());
             line("fingerprint", state.fingerprint.to_string());
+        }
+        if let Some(given_up) = &self.given_up {
+            line("given_up", given_up.to_text());
         }
         let sum = xxh3_64(text.as_bytes()).to_string();
         [&text, "sum = ", &sum, "\n"].concat()
@@ -116,6 +122,9 @@ impl Mark {
             volume: unhex(value("volume")?)?,
             session: number("session")?,
             closed: state(),
+            given_up: value("given_up")
+                .map(GivenUp::parse)
+                .map_or(Some(None), |given_up| given_up.map(Some))?,
         })
     }
 }
@@ -137,7 +146,7 @@ fn unhex(text: &str) -> Option<[u8; 16]> {
 }
 
 /// What was found beside a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// A mark.
     Mark(Mark),
@@ -186,6 +195,8 @@ pub enum Change {
     NoMark,
     /// The mark is damaged.
     DamagedMark,
+    /// The cache was given up in its last session.
+    GivenUp(GivenUp),
 }
 
 impl fmt::Display for Change {
@@ -208,6 +219,7 @@ impl fmt::Display for Change {
             Self::Content => f.write_str("its content is not what its cache left"),
             Self::NoMark => f.write_str("its stamp file is missing"),
             Self::DamagedMark => f.write_str("its stamp file is damaged"),
+            Self::GivenUp(given_up) => given_up.fmt(f),
         }
     }
 }
@@ -230,7 +242,7 @@ pub enum Verdict {
 pub fn judge(
     cache: &[u8; 16],
     volume: &Volume,
-    beside: Beside,
+    beside: &Beside,
     state: &DiskState,
     alive_ns: Option<u64>,
     watched: Option<bool>,
@@ -259,18 +271,18 @@ pub fn judge(
             same_as(stamp.digest, mark.closed, state)
         }
         // An end that was cut short, after everything was written.
-        Some(Mark { session, closed: Some(closed), .. }) if session == stamp.session => {
-            same_as(closed.digest(), Some(closed), state)
+        Some(Mark { session, closed: Some(closed), .. }) if *session == stamp.session => {
+            same_as(closed.digest(), Some(*closed), state)
         }
         // A session that was cut short, or one begun after that.
         Some(Mark { session, closed: None, .. })
-            if session == stamp.session || session == stamp.session + 1 =>
+            if *session == stamp.session || *session == stamp.session + 1 =>
         {
             still_open(state, alive_ns, watched)
         }
         Some(mark) => Verdict::Changed(Change::Session { disk: mark.session, cache: stamp.session }),
         None if is_closed => same_as(stamp.digest, None, state),
-        None if beside == Beside::NoPlace => still_open(state, None, watched),
+        None if *beside == Beside::NoPlace => still_open(state, None, watched),
         None => Verdict::Changed(Change::NoMark),
     }
 }
@@ -301,6 +313,7 @@ fn still_open(state: &DiskState, alive_ns: Option<u64>, watched: Option<bool>) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::Counts;
     use super::*;
 
     const CACHE: [u8; 16] = [7; 16];
@@ -313,15 +326,16 @@ mod tests {
     }
 
     fn mark(session: u64, closed: Option<DiskState>) -> Mark {
-        Mark { cache: CACHE, volume: [9; 16], session, closed }
+        Mark { cache: CACHE, volume: [9; 16], session, closed, given_up: None }
     }
 
     #[test]
     fn a_mark_is_read_as_it_was_written_and_never_when_a_byte_of_it_is_another() {
-        for mark in [mark(3, None), mark(u64::MAX, Some(LEFT))] {
+        let given_up = Some(GivenUp { number: u32::MAX, counts: Counts::Within(Vec::new()) });
+        for mark in [mark(3, None), mark(u64::MAX, Some(LEFT)), Mark { given_up, ..mark(u64::MAX, None) }] {
             let text = mark.to_text();
             assert!(text.len() < 512, "{} bytes", text.len());
-            assert_eq!(Mark::parse(&text), Some(mark));
+            assert_eq!(Mark::parse(&text), Some(mark.clone()));
             assert_eq!(
                 Mark::parse(&(text.clone() + "\0\0")),
                 Some(mark),
@@ -353,29 +367,31 @@ mod tests {
             (mark(4, Some(later)), volume(4, Some(later)), later),
         ];
         for (at, (mark, volume, state)) in steps.into_iter().enumerate() {
-            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &state, Some(9_000_000_000), None);
+            let verdict =
+                judge(&CACHE, &volume, &Beside::Mark(mark.clone()), &state, Some(9_000_000_000), None);
             assert_eq!(verdict, Verdict::Same, "step {at}");
             // The same with a strange write afterwards, which shows in the time or, where there is none, in the content.
             let strange = DiskState { changed_ns: 60_000_000_000, fingerprint: 79, ..state };
-            let verdict = judge(&CACHE, &volume, Beside::Mark(mark), &strange, Some(9_000_000_000), None);
+            let verdict = judge(&CACHE, &volume, &Beside::Mark(mark), &strange, Some(9_000_000_000), None);
             assert!(matches!(verdict, Verdict::Changed(_)), "step {at}: {verdict:?}");
         }
     }
 
     #[test]
     fn copies_of_either_side_from_an_earlier_time_are_told() {
-        let earlier = judge(&CACHE, &volume(4, None), Beside::Mark(mark(3, Some(LEFT))), &LEFT, None, None);
+        let earlier = judge(&CACHE, &volume(4, None), &Beside::Mark(mark(3, Some(LEFT))), &LEFT, None, None);
         assert_eq!(earlier, Verdict::Changed(Change::Session { disk: 3, cache: 4 }), "the disk");
         let later = DiskState { changed_ns: 9_000_000_000, ..LEFT };
-        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(4, None)), &later, None, None);
+        let old = judge(&CACHE, &volume(3, Some(LEFT)), &Beside::Mark(mark(4, None)), &later, None, None);
         assert!(matches!(old, Verdict::Changed(_)), "the cache: {old:?}");
-        let old = judge(&CACHE, &volume(3, Some(LEFT)), Beside::Mark(mark(7, Some(LEFT))), &LEFT, None, None);
+        let old =
+            judge(&CACHE, &volume(3, Some(LEFT)), &Beside::Mark(mark(7, Some(LEFT))), &LEFT, None, None);
         assert_eq!(old, Verdict::Changed(Change::Session { disk: 7, cache: 3 }));
     }
 
     #[test]
     fn what_cannot_be_told_is_not_called_the_same() {
-        let judged = |volume: &Volume, beside| judge(&CACHE, volume, beside, &LEFT, None, None);
+        let judged = |volume: &Volume, beside| judge(&CACHE, volume, &beside, &LEFT, None, None);
         assert_eq!(judged(&volume(4, None), Beside::NoPlace), Verdict::Unknown);
         assert_eq!(judged(&volume(4, Some(LEFT)), Beside::NoPlace), Verdict::Same);
         assert_eq!(judged(&volume(4, None), Beside::Nothing), Verdict::Changed(Change::NoMark));
@@ -390,12 +406,12 @@ mod tests {
             let beside = Beside::Mark(mark(session, None));
             let alive = Some(LEFT.changed_ns);
             assert_eq!(
-                judge(&CACHE, &volume(4, None), beside, &LEFT, alive, None),
+                judge(&CACHE, &volume(4, None), &beside, &LEFT, alive, None),
                 Verdict::Same,
                 "{session}"
             );
             assert_eq!(
-                judge(&CACHE, &volume(4, None), beside, &LEFT, None, None),
+                judge(&CACHE, &volume(4, None), &beside, &LEFT, None, None),
                 Verdict::Unknown,
                 "{session}"
             );

@@ -7,6 +7,7 @@
 //! The records are written to two blocks in turn. If one of them is damaged, the other may not know of a place that was struck off, and nothing is told.
 
 use super::fingerprint::{PLACES_MAX, places, sum};
+use super::given_up::GivenUp;
 use super::stamp::Stamp;
 use super::{Disk, Held};
 use crate::metadata::{Area, Lost, Superblock, Volume, Write};
@@ -30,6 +31,28 @@ pub(super) struct Record {
     written: u128,
     /// Of what the others hold.
     digest: u64,
+    /// Code and number of what was given up ([`GivenUp::to_code`]); 0 if the cache was not.
+    given_up: (u8, u32),
+}
+
+impl Record {
+    pub(super) const fn is_of(&self, volume: u16) -> bool {
+        self.volume == volume
+    }
+
+    pub(super) const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// What is known of a cache that was given up in that session.
+    pub(super) const fn given_up(&self) -> Option<GivenUp> {
+        GivenUp::from_code(self.given_up.0, self.given_up.1)
+    }
+}
+
+/// Whether places are looked at: of a cache that was not given up, or is about to be.
+const fn counts_places((code, _): (u8, u32)) -> bool {
+    code <= 1
 }
 
 fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -44,6 +67,8 @@ fn encode(tag: u64, number: u64, records: &[Record]) -> Vec<u8> {
     b[24..32].copy_from_slice(&tag.to_le_bytes());
     for (record, item) in records.iter().zip(b[HEADER..].chunks_exact_mut(ITEM)) {
         item[..2].copy_from_slice(&record.volume.to_le_bytes());
+        item[2] = record.given_up.0;
+        item[4..8].copy_from_slice(&record.given_up.1.to_le_bytes());
         item[8..16].copy_from_slice(&record.session.to_le_bytes());
         item[16..32].copy_from_slice(&record.written.to_le_bytes());
         item[32..40].copy_from_slice(&record.digest.to_le_bytes());
@@ -67,6 +92,7 @@ fn decode(b: &[u8], tag: u64) -> Result<Option<(u64, Vec<Record>)>, ()> {
         session: u64::from_le_bytes(bytes_at(item, 8)),
         written: u128::from_le_bytes(bytes_at(item, 16)),
         digest: u64::from_le_bytes(bytes_at(item, 32)),
+        given_up: (item[2], u32::from_le_bytes(bytes_at(item, 4))),
     };
     let records = b[HEADER..].chunks_exact(ITEM).take(count).map(record).collect();
     Ok(Some((u64::from_le_bytes(bytes_at(b, 16)), records)))
@@ -85,7 +111,8 @@ fn newest(fast: &mut dyn Area, superblock: &Superblock) -> Result<(u64, Vec<Reco
         }
     }
     if is_damaged {
-        newest.1.clear();
+        // Of places nothing is known; a cache that was given up stays so.
+        newest.1.retain(|record| record.given_up.0 != 0);
     }
     Ok(newest)
 }
@@ -126,7 +153,8 @@ pub(super) fn is_same(
     let is_of_it = |record: &&Record| {
         record.volume == volume.id && (record.session == session || record.session == session + 1)
     };
-    let Some(record) = held.watched.iter().find(is_of_it) else { return Ok(None) };
+    let record = held.watched.iter().find(is_of_it).filter(|record| counts_places(record.given_up));
+    let Some(record) = record else { return Ok(None) };
     let places = places(disk.capacity_bytes(), &volume.uuid);
     let mut sums = Vec::with_capacity(places.len());
     for (at, place) in places.iter().enumerate() {
@@ -170,6 +198,7 @@ struct Live {
     written: u128,
     /// Of these, places with a write that no flush covers.
     volatile: u128,
+    given_up: (u8, u32),
 }
 
 impl Live {
@@ -184,12 +213,13 @@ impl Live {
             });
             sums.push(sum);
         }
-        Self { volume: volume.id, session, places, sums, written, volatile: 0 }
+        Self { volume: volume.id, session, places, sums, written, volatile: 0, given_up: (0, 0) }
     }
 
     fn record(&self) -> Record {
         let digest = digest(self.sums.iter().copied(), self.written);
-        Record { volume: self.volume, session: self.session, written: self.written, digest }
+        let given_up = self.given_up;
+        Record { volume: self.volume, session: self.session, written: self.written, digest, given_up }
     }
 }
 
@@ -226,7 +256,8 @@ impl Watch {
 
     /// Called before each write to a disk, trims too. Places that it touches for the first time are struck off, durably.
     pub fn before_write(&mut self, volume: u16, extent: Extent) {
-        let Some(live) = self.live(volume) else { return };
+        // Nobody looks at places once nothing that is dirty counts for sure.
+        let Some(live) = self.live(volume).filter(|live| counts_places(live.given_up)) else { return };
         let bits = touched(&live.places, extent);
         live.volatile |= bits;
         if bits & !live.written != 0 {
@@ -254,7 +285,7 @@ impl Watch {
 
     /// Takes down what the disk has at the places that were written to and flushed, which count again from now on.
     pub fn renew(&mut self, volume: u16, disk: &mut dyn Area) {
-        let Some(live) = self.live(volume) else { return };
+        let Some(live) = self.live(volume).filter(|live| counts_places(live.given_up)) else { return };
         let settled = live.written & !live.volatile;
         for at in (0..live.places.len()).filter(|at| settled >> at & 1 == 1) {
             if let Ok(sum) = sum(disk, live.places[at]) {
@@ -264,6 +295,20 @@ impl Watch {
         }
         // Were it lost, less would be told.
         self.write(false);
+    }
+
+    /// Takes down that the cache is given up, in both blocks, so that neither of them says anything else.
+    pub(super) fn give_up(&mut self, volume: u16, given_up: &GivenUp) -> Result<(), StoreError> {
+        let nowhere = || StoreError::ReadOnly { detail: "no records are kept of this volume".to_owned() };
+        self.live(volume).ok_or_else(nowhere)?.given_up = given_up.to_code();
+        for _ in 0..2 {
+            self.number += 1;
+            let records: Vec<Record> = self.volumes.iter().map(Live::record).collect();
+            let write = write(self.superblock.tag(), self.superblock.watch, self.number, &records);
+            self.fast.write(write.offset, &write.bytes)?;
+            self.fast.flush()?;
+        }
+        Ok(())
     }
 
     /// If the fast store takes no more writes, the places differ from what is kept, and the next start finds the disk used without it, as it was.

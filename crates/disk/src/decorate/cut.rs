@@ -51,6 +51,11 @@ impl Cut {
         Self { store, operations, lost_at, volatile, flushes, counts: HostCounts::default() }
     }
 
+    /// The power goes at the operation `lost_at` instead.
+    pub const fn set_lost_at(&mut self, lost_at: u64) {
+        self.lost_at = lost_at;
+    }
+
     /// Whether the power is gone.
     pub fn is_cut(&self) -> bool {
         self.operations.count() > self.lost_at

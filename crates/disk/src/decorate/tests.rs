@@ -143,3 +143,17 @@ fn faults_come_where_and_when_they_were_asked_for() {
     let gone = store.submit(command(Op::Flush, 0, 0), Payload::None, SimTime(0));
     assert!(matches!(gone, Err(StoreError::Gone { .. })), "for good");
 }
+
+#[test]
+fn an_overlay_reads_as_what_was_written_and_leaves_the_store_below_as_it_was() {
+    let below = Shared::new(*ram());
+    write(&mut below.clone(), 0, 6, 1, 0).unwrap();
+    let mut overlay = Overlay::new(Box::new(below.clone()));
+    write(&mut overlay, 2, 2, 2, 0).unwrap();
+    overlay.submit(command(Op::Trim, 4, 1), Payload::None, SimTime(0)).unwrap();
+    overlay.submit(command(Op::Flush, 0, 0), Payload::None, SimTime(0)).unwrap();
+    assert_eq!(blocks(&mut overlay, 6), [1, 1, 2, 2, 0, 1]);
+    assert_eq!(blocks(&mut below.clone(), 6), [1; 6]);
+    let past = overlay.submit(command(Op::Write, 1 << 20, 1), Payload::None, SimTime(0));
+    assert!(matches!(past, Err(StoreError::OutOfRange { .. })), "{past:?}");
+}
