@@ -68,8 +68,14 @@ impl From<CacheFileError> for Failure {
                 source: ManageError::Exists { .. } | ManageError::NotBlank { .. } | ManageError::Taken { .. },
                 ..
             } => Self::run(format!("{error}; --force goes ahead all the same")),
-            CacheFileError::Manage { source: ManageError::Changed { .. }, .. } => Self::run(format!(
+            CacheFileError::Manage {
+                source: ManageError::Changed { .. } | ManageError::GivenUp { .. },
+                ..
+            } => Self::run(format!(
                 "{error}; 'nandscape cache salvage' lists them, and writes them to a file or onto the disk"
+            )),
+            CacheFileError::Manage { source: ManageError::Unrecorded(_), .. } => Self::run(format!(
+                "{error}; 'nandscape cache salvage --to FILE' does that, and 'nandscape cache detach --discard' takes the volume off"
             )),
             error => Self::run(error),
         }

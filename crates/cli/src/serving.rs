@@ -87,6 +87,7 @@ impl Session {
         console.note(&format!("opened in {:.2} s", begin.elapsed().as_secs_f64()));
         let engine = Arc::new(Engine::new(serving.subsystem, clock(args)));
         let handle = Arc::new(serving.handle);
+        handle.tell(move |text| console.note(text));
         let source: StatSource = {
             let (engine, handle) = (Arc::clone(&engine), Arc::clone(&handle));
             Arc::new(move || {
@@ -124,6 +125,11 @@ impl Session {
         self.cache.as_deref().map(Handle::at_start)
     }
 
+    /// Whether nothing can be written, since the cache cannot be changed.
+    pub fn is_read_only(&self) -> bool {
+        self.cache().is_some_and(|cache| cache.read_only.is_some())
+    }
+
     /// What runs the commands.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
@@ -152,17 +158,20 @@ impl Session {
         if let Some(cache) = &self.cache {
             cache.close_next();
         }
+        let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
+        // What it did at its end is part of it.
         let cached = self.cache.as_ref().map(|cache| {
             let report = self.engine.look(|subsystem| subsystem.cache()).unwrap_or_default();
             cache.stat(&report)
         });
-        let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
-        for line in summary(&self.engine.stat(), recording.as_ref(), cached.as_ref()) {
+        for line in summary(&self.engine.stat(), recording.as_ref(), cached.as_ref(), shut.is_ok()) {
             self.console.note(&line);
         }
+        let lost = cached.as_ref().map_or(0, |cache| cache.lost.iter().map(|range| range.len).sum::<u64>());
         shut.map_err(|error| Failure::run(format!("shutdown: {error}")))?;
         match recording.and_then(|recording| Some((recording.path, recording.error?))) {
             Some((path, error)) => Err(Failure::run(format!("{path}: the recording is not whole: {error}"))),
+            None if lost > 0 => Err(Failure::run(format!("{lost} bytes that were written are lost"))),
             None => Ok(()),
         }
     }
@@ -244,8 +253,16 @@ fn stat_source(engine: &Arc<Engine>, config: &StackConfig) -> StatSource {
     Arc::new(move || Stat { config: config.clone(), ..engine.stat() })
 }
 
+/// Lost ranges that are named at the end.
+const LOST_MAX: usize = 50;
+
 /// The end of the story, for people.
-fn summary(stat: &Stat, recording: Option<&RecordingStat>, cached: Option<&CacheStat>) -> Vec<String> {
+fn summary(
+    stat: &Stat,
+    recording: Option<&RecordingStat>,
+    cached: Option<&CacheStat>,
+    is_shut: bool,
+) -> Vec<String> {
     let (host, waf) =
         (&stat.host, |waf: Option<f64>| waf.map_or("none".to_owned(), |waf| format!("{waf:.3}")));
     let amplification = match cached {
@@ -266,12 +283,21 @@ fn summary(stat: &Stat, recording: Option<&RecordingStat>, cached: Option<&Cache
             ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0))
         };
         let dirty = match cache.gauges.dirty {
+            _ if !is_shut => "the cache is not closed".to_owned(),
+            0 if !cache.lost.is_empty() => "the disks have everything but what is lost".to_owned(),
             0 => "the disks have everything".to_owned(),
             dirty => format!("{dirty} blocks are dirty and stay in the cache"),
         };
         let [reads, writes] = [cache.read_hit_ratio, cache.write_hit_ratio].map(share);
         lines.push(format!("{reads} of the reads and {writes} of the writes were hits; {dirty}"));
         lines.extend(cache.trouble.clone());
+        let ranges = cache.lost.iter().take(LOST_MAX);
+        lines.extend(
+            ranges.map(|lost| format!("lost: {}, {} bytes at offset {}", lost.volume, lost.len, lost.offset)),
+        );
+        if cache.lost.len() > LOST_MAX {
+            lines.push(format!("lost: {} more ranges", cache.lost.len() - LOST_MAX));
+        }
     }
     if let Some(pace) = stat.pace {
         lines.push(format!(

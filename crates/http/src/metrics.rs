@@ -242,6 +242,19 @@ fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         ("cache_degraded", "1 if the cache device is used no more, or something is lost"),
         None,
         [(vec![], f64::from(u8::from(is_degraded)))],
+    )?;
+    let is_given_up = cache["given_up"].is_string();
+    out.gauges(
+        ("cache_given_up", "1 if the cache device is given up: everything goes to the disks"),
+        None,
+        [(vec![], f64::from(u8::from(is_given_up)))],
+    )?;
+    let lost = cache["lost"].as_array().into_iter().flatten();
+    let lost = lost.filter_map(|range| range["len"].as_f64()).sum();
+    out.gauges(
+        ("cache_lost", "Bytes that were lost with the cache device and not written anew"),
+        Some(&Unit::Bytes),
+        [(vec![], lost)],
     )
 }
 

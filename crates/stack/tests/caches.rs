@@ -5,7 +5,7 @@ use nandscape_cache::manage::{Change, Verdict};
 use nandscape_cache::status::Value;
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};
-use nandscape_stack::caches::{CacheFile, CacheFileError, Serving, mark_of, open_cache};
+use nandscape_stack::caches::{CacheFile, CacheFileError, Making, Serving, mark_of, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Place {
     /// A cache of 4 MiB and two disks of 1 MiB with different bytes.
     fn new() -> Self {
         let this = Self { dir: TempDir::new().unwrap() };
-        CacheFile::create(&this.fast(), Some(4 << 20), &design(&[]), false).unwrap();
+        CacheFile::create(&this.fast(), Some(4 << 20), &design(&[]), Making::default()).unwrap();
         for name in ["a", "b"] {
             fs::write(this.disk(name), vec![name.as_bytes()[0]; 1 << 20]).unwrap();
         }
@@ -104,7 +104,7 @@ fn a_file_is_taken_by_one_cache_only_and_names_are_checked() {
     let again = refused(place.cache().attach(&place.disk("a"), "twice", None, false));
     assert!(again.contains("the disk of volume data: expected a disk of its own"), "{again}");
     let second = place.dir.path().join("second");
-    let (mut other, _) = CacheFile::create(&second, Some(4 << 20), &design(&[]), false).unwrap();
+    let (mut other, _) = CacheFile::create(&second, Some(4 << 20), &design(&[]), Making::default()).unwrap();
     let taken = refused(other.attach(&place.disk("a"), "data", None, false));
     assert!(taken.contains("the disk has a cache already"), "{taken}");
     assert_eq!(other.look().unwrap().0.superblock.volumes, [], "nothing has changed");
@@ -120,14 +120,21 @@ fn a_file_is_taken_by_one_cache_only_and_names_are_checked() {
 #[test]
 fn a_cache_is_made_once_and_not_half() {
     let place = Place::new();
-    let error = CacheFile::create(&place.fast(), None, &design(&[]), false).unwrap_err().to_string();
+    let error =
+        CacheFile::create(&place.fast(), None, &design(&[]), Making::default()).unwrap_err().to_string();
     assert!(error.contains("a cache is there already"), "{error}");
-    CacheFile::create(&place.fast(), None, &design(&[("block", "64KiB")]), true).unwrap();
+    CacheFile::create(
+        &place.fast(),
+        None,
+        &design(&[("block", "64KiB")]),
+        Making { replace: true, ..Making::default() },
+    )
+    .unwrap();
     assert_eq!(place.cache().look().unwrap().0.superblock.shape.block_bytes, 65536);
     let new = place.dir.path().join("new");
     for (keys, bytes) in [(&[][..], 8192), (&[("metadata", "none"), ("mode", "write-through")][..], 1 << 20)]
     {
-        CacheFile::create(&new, Some(bytes), &design(keys), false).unwrap_err();
+        CacheFile::create(&new, Some(bytes), &design(keys), Making::default()).unwrap_err();
         assert!(!new.exists(), "what cannot be made leaves no file");
     }
 }
@@ -230,7 +237,8 @@ fn what_is_told_of_a_cache_at_rest_is_what_a_server_makes_of_it() {
         (&[("preset", "enhanceio"), ("ways", "100000")], 0),
     ] {
         let place = Place::new();
-        CacheFile::create(&place.fast(), None, &design(keys), true).unwrap();
+        CacheFile::create(&place.fast(), None, &design(keys), Making { replace: true, ..Making::default() })
+            .unwrap();
         place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
         let at_rest = place.cache().stat().unwrap();
         let serving = open_cache(&place.fast(), &[], false).unwrap();

@@ -27,6 +27,9 @@ pub struct CacheCreateArgs {
     /// Replace a cache that is there, with all that only it has.
     #[arg(long)]
     pub force: bool,
+    /// Do not reserve space for a file that is made. When its file system is full, the cache is then given up.
+    #[arg(long)]
+    pub sparse: bool,
 }
 
 /// Arguments of `cache attach`.
@@ -134,7 +137,7 @@ pub struct CacheSalvageArgs {
     #[arg(long, conflicts_with = "to")]
     pub onto_disk: bool,
     /// Where its disk is, if not where it was.
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "onto_disk")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub disk: Option<PathBuf>,
     /// Print JSON: the ranges.
     #[arg(long)]

@@ -12,7 +12,7 @@ pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
 use nandscape_cache::compose::{ComposeError, Design, Typed};
-use nandscape_cache::manage::{self, Attach, Held, ManageError, Progress, Verdict};
+use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
 use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock, WATCH_BYTES};
 use nandscape_core::ParamError;
 pub use nandscape_files::FileError;
@@ -90,6 +90,12 @@ pub enum CacheFileError {
         /// The mode.
         mode: &'static str,
     },
+    /// It is served without a change to anything.
+    #[error("served read-only: {detail}")]
+    ReadOnly {
+        /// Why.
+        detail: String,
+    },
     /// What is to be a cache is the disk of one.
     #[error("{}: expected no disk of a cache, and beside it is the stamp file {}", path.display(), mark_of(path).display())]
     IsDisk {
@@ -126,6 +132,15 @@ pub enum CacheFileError {
     },
 }
 
+/// How a cache is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Making {
+    /// A cache that is there is replaced.
+    pub replace: bool,
+    /// A file that is made has space only for what is written to it.
+    pub is_sparse: bool,
+}
+
 /// A cache that is not served, over its fast file or device.
 #[derive(Debug)]
 pub struct CacheFile {
@@ -155,14 +170,18 @@ impl CacheFile {
         path: &Path,
         bytes: Option<u64>,
         design: &Design,
-        replace: bool,
+        with: Making,
     ) -> Result<(Self, Superblock), CacheFileError> {
+        let Making { replace, is_sparse } = with;
         let is_new = !path.try_exists().unwrap_or(true);
         if !replace && mark_of(path).exists() {
             return Err(CacheFileError::IsDisk { path: path.to_owned() });
         }
         let store = match bytes {
-            Some(bytes) if is_new => FileStore::create(path, bytes, FileOptions::default())?,
+            Some(bytes) if is_new => {
+                let options = FileOptions { keeps_space: !is_sparse, ..FileOptions::default() };
+                FileStore::create(path, bytes, options)?
+            }
             _ => FileStore::open(path, FileOptions::default())?,
         };
         let mut cache = Self { fast: Place::new(store, path) };
@@ -209,7 +228,7 @@ impl CacheFile {
 
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self, CacheFileError> {
-        let options = FileOptions { is_read_only, ..FileOptions::default() };
+        let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
         Ok(Self { fast: Place::open(path, options)? })
     }
 
@@ -379,10 +398,33 @@ impl CacheFile {
         manage::check(&held, &mut place, id).map_err(|source| self.failed(source))
     }
 
-    /// What the disk of a volume does not have.
-    pub fn dirty(&mut self, name: &str) -> Result<Vec<Lost>, CacheFileError> {
-        let (held, settings) = self.look()?;
-        Ok(held.dirty(settings.id(name)?))
+    /// What the disk of a volume does not have, and how the cache was given up if it was. The disk need not be there.
+    pub fn dirty(
+        &mut self,
+        name: &str,
+        disk: Option<&Path>,
+    ) -> Result<(Vec<Lost>, Option<GivenUp>), CacheFileError> {
+        let (mut held, settings) = self.look()?;
+        let id = settings.id(name)?;
+        let given_up = self.given_up(&held, &settings, id, disk)?;
+        if let Some(given_up) = &given_up {
+            held.count_only(id, &given_up.counts);
+        }
+        Ok((held.dirty(id), given_up))
+    }
+
+    fn given_up(
+        &self,
+        held: &Held,
+        settings: &Settings,
+        id: u16,
+        disk: Option<&Path>,
+    ) -> Result<Option<GivenUp>, CacheFileError> {
+        let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
+        let options = FileOptions { is_read_only: true, ..FileOptions::default() };
+        let mut place = path.and_then(|path| DiskPlace::open(path, options).ok());
+        let place = place.as_mut().map(|place| place as &mut dyn manage::Disk);
+        manage::given_up(held, place, id).map_err(|source| self.failed(source))
     }
 
     /// Writes what the disk of a volume does not have over what it has now.
@@ -402,11 +444,13 @@ impl CacheFile {
     pub fn salvage_to(
         &mut self,
         name: &str,
+        disk: Option<&Path>,
         target: &Path,
         progress: Progress<'_>,
     ) -> Result<(), CacheFileError> {
         let (held, settings) = self.look()?;
         let id = settings.id(name)?;
+        let given_up = self.given_up(&held, &settings, id, disk)?;
         let volume = held.superblock.volumes.iter().find(|volume| volume.id == id);
         let bytes = volume.map_or(0, |volume| volume.bytes);
         let wrong = |what, source| CacheFileError::Io { path: target.to_owned(), what, source };
@@ -420,7 +464,7 @@ impl CacheFile {
         let _ = std::fs::remove_file(&part);
         let store = FileStore::create(&part, bytes, FileOptions::default())?;
         let mut place = DiskPlace::unmarked(Place::new(store, &part));
-        let done = manage::copy_dirty(&mut self.fast, &mut place, id, progress);
+        let done = manage::copy_dirty(&mut self.fast, &mut place, id, given_up.as_ref(), progress);
         let done = done.map_err(|source| self.failed(source));
         let done = done.and_then(|()| std::fs::rename(&part, target).map_err(|error| wrong("rename", error)));
         done.inspect_err(|_| drop(std::fs::remove_file(&part)))

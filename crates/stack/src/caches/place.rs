@@ -6,7 +6,7 @@ use nandscape_cache::metadata::Area;
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, Store, StoreError};
 use nandscape_disk::decorate::Shared;
-use nandscape_files::{FileOptions, FileStore};
+use nandscape_files::{Condition, FileOptions, FileStore};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -45,6 +45,37 @@ impl Place {
     /// See [`Store::block_bytes`].
     pub fn block_bytes(&self) -> u32 {
         self.store.block_bytes()
+    }
+
+    /// What has become of it, if that is not what it was: how its commands fail from now on. Without a name a cache takes no more writes, and can be read once more; a disk is as
+    /// good as gone, since what goes there is.
+    pub(super) fn look_over(&self, is_cache: bool) -> Option<StoreError> {
+        let mut store = self.store.get();
+        let path = self.path.display();
+        match store.condition() {
+            Ok(Condition::Whole) | Err(_) => {}
+            Ok(Condition::Shorter(bytes)) => {
+                let detail = format!("{path}: the file was cut to {bytes} bytes while it was in use");
+                store.fail(StoreError::Gone { detail });
+            }
+            Ok(Condition::Deleted) => {
+                let detail = format!("{path}: the file was deleted while it was in use");
+                let error =
+                    if is_cache { StoreError::ReadOnly { detail } } else { StoreError::Gone { detail } };
+                store.fail(error);
+            }
+        }
+        store.failed().cloned()
+    }
+
+    /// Whether its file has no name any more.
+    pub(super) fn is_deleted(&self) -> bool {
+        matches!(self.store.get().condition(), Ok(Condition::Deleted))
+    }
+
+    /// Why its commands fail, if they were told to.
+    pub(super) fn failed(&self) -> Option<StoreError> {
+        self.store.get().failed().cloned()
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {

@@ -1,21 +1,24 @@
 //! A cache over files as namespaces of bytes that a server serves.
 
 mod control;
+mod giving_up;
 mod heart;
 mod live;
 mod subsystem;
+mod unchanged;
 mod watching;
 
 pub use subsystem::CachedFiles;
 
 use super::stat::{CacheStat, VolumeStat, recovered};
 use super::{CacheFile, CacheFileError, DiskPlace, NAME_EXPECTED, Named, Place, Settings, chosen, is_name};
+use giving_up::{GivingUp, Teller};
 use heart::Heart;
 use live::Live;
 use nandscape_cache::compose::{ComposeError, Design};
 use nandscape_cache::engine::{Cache, Disk as Member, Started};
 use nandscape_cache::eviction::AnyEviction;
-use nandscape_cache::manage::{self, Disk as _, Watch};
+use nandscape_cache::manage::{self, Change, Disk as _, ManageError, Recorder, Watch};
 use nandscape_cache::metadata::Area as _;
 use nandscape_core::{CacheReport, NamespaceInfo, SimTime, Subsystem};
 use nandscape_disk::{Keep, RamDisk, ram::RamSpeed};
@@ -38,6 +41,7 @@ pub struct Serving {
 pub struct Handle {
     live: Arc<Live>,
     stat: CacheStat,
+    teller: Teller,
     _heart: Heart,
 }
 
@@ -54,6 +58,7 @@ impl Handle {
             stat.counted_together = Some(seen.shared.clone());
             seen.health.name().clone_into(&mut stat.health);
             (stat.trouble, stat.lost) = (seen.trouble.clone(), seen.lost.clone());
+            stat.given_up.clone_from(&seen.given_up);
             for (volume, now) in stat.volumes.iter_mut().zip(&seen.volumes) {
                 (volume.blocks, volume.dirty_blocks) = (now.blocks, now.dirty_blocks);
                 volume.dirty_bytes = now.dirty_bytes;
@@ -66,6 +71,11 @@ impl Handle {
     /// The cache as it was at the start.
     pub const fn at_start(&self) -> &CacheStat {
         &self.stat
+    }
+
+    /// `tell` is called with what happens to the cache, such as that it is given up, when it happens; it must not use the cache.
+    pub fn tell(&self, tell: impl FnMut(&str) + Send + 'static) {
+        self.teller.set(Box::new(tell));
     }
 
     /// The next shutdown is the last: it closes the cache, and takes down how it leaves the disks.
@@ -94,16 +104,31 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
         served.push(Served { id: volume.id, name, place });
     }
     // All of them are there; before that no session begins.
+    let mut read_only = None;
     for Served { id, name, place } in &mut served {
-        let change = manage::take_up(&mut cache.fast, place, *id, trust);
+        let change = match manage::take_up(&mut cache.fast, place, *id, trust) {
+            Err(ManageError::Stamp { source, .. }) => {
+                let why = format!("the stamp of the disk of {name} cannot be written: {source}");
+                notes.push(format!("read-only: {why}"));
+                read_only = Some(why);
+                Ok(None)
+            }
+            done => done,
+        };
         if let Some(change) = change.map_err(|source| cache.failed(source))? {
-            notes.push(format!(
-                "{name}: {change}; its blocks are dropped from the cache, none of them was dirty"
-            ));
+            notes.push(match change {
+                Change::GivenUp(given_up) if !given_up.counts.is_nothing() => {
+                    format!("{name}: {given_up}; these stay in the cache, and its clean blocks are dropped")
+                }
+                Change::GivenUp(_) => format!("{name}: {change}; its blocks are dropped from the cache"),
+                _ => {
+                    format!("{name}: {change}; its blocks are dropped from the cache, none of them was dirty")
+                }
+            });
         }
     }
     // Every session has begun, so nothing but this server writes to the disks from now on.
-    let mut watch = Watch::open(Box::new(cache.fast.clone()));
+    let mut watch = if read_only.is_none() { Watch::open(Box::new(cache.fast.clone())) } else { None };
     if let Some(watch) = &mut watch {
         for volume in &mut served {
             watch.add(volume.id, &mut volume.place);
@@ -112,18 +137,37 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     let watching = Watching::new(watch);
     let volumes = served.iter().zip(&held.superblock.volumes);
     let members = volumes.map(|(served, volume)| Member {
-        store: watching.over(volume.id, served.place.place.store()),
+        store: match read_only {
+            Some(_) => unchanged::disk(served.place.place.store()),
+            None => watching.over(volume.id, served.place.place.store()),
+        },
         uuid: volume.uuid,
     });
-    let started = design.open(cache.fast.store(), members.collect(), SimTime::ZERO);
+    let started = match read_only {
+        Some(_) => unchanged::open(&design, cache.fast.store(), members.collect()),
+        None => design.open(cache.fast.store(), members.collect(), SimTime::ZERO),
+    };
     let started = started.map_err(|source| start_failed(fast, source))?;
     let mut started = started;
+    let teller = Teller::default();
+    let recorder =
+        Recorder::new(&mut cache.fast, watching.records()).map_err(|source| cache.failed(source))?;
+    let names = served.iter().map(|volume| (volume.id, volume.name.clone())).collect();
+    let mut giving_up = GivingUp { fast: cache.fast.clone(), recorder, teller: teller.clone(), names };
+    for volume in &served {
+        let added = giving_up.recorder.add(volume.id, Box::new(volume.place.clone()));
+        added.map_err(|source| cache.failed(source))?;
+    }
+    if read_only.is_none() {
+        started.cache.set_give_up(Box::new(giving_up));
+    }
     shares(&mut started.cache, &settings, &design)?;
     let stat = CacheStat {
         metadata_block_bytes: held.superblock.shape.unit,
+        read_only: read_only.clone(),
         ..CacheStat::of_design(fast.to_owned(), &design)
     };
-    serving(started, stat, served, Some(cache.fast), Kept { notes, watching, settings })
+    serving(started, stat, served, Some(cache.fast), Kept { notes, watching, settings, teller, read_only })
 }
 
 /// A cache of so many bytes of memory in front of these disks, which is gone with the process. `trust`: a disk may have the stamp of a cache that it is used without.
@@ -206,6 +250,9 @@ struct Kept {
     notes: Vec<String>,
     watching: Watching,
     settings: Settings,
+    teller: Teller,
+    /// Why nothing may be changed.
+    read_only: Option<String>,
 }
 
 fn serving(
@@ -217,7 +264,7 @@ fn serving(
 ) -> Result<Serving, CacheFileError> {
     let cache = started.cache;
     stat.is_served = true;
-    let Kept { notes, watching, settings } = kept;
+    let Kept { notes, watching, settings, teller, read_only } = kept;
     stat.recovery = notes.first().cloned();
     stat.gauges = cache.gauges();
     stat.volumes = served.iter().map(Served::stat).collect();
@@ -234,13 +281,13 @@ fn serving(
     let infos = served.iter().map(info).collect();
     let live = Arc::new(Live::default());
     let hearts = served.iter().map(|volume| volume.place.clone()).collect();
-    let heart = Heart::start(hearts).map_err(|source| CacheFileError::Io {
+    let heart = Heart::start(fast.clone(), hearts, teller.clone()).map_err(|source| CacheFileError::Io {
         path: stat.fast.clone(),
         what: "start a thread",
         source,
     })?;
     let unit = u64::from(unit);
-    let handle = Handle { live: Arc::clone(&live), stat, _heart: heart };
+    let handle = Handle { live: Arc::clone(&live), stat, teller, _heart: heart };
     let subsystem = CachedFiles {
         cache,
         served,
@@ -252,6 +299,7 @@ fn serving(
         is_durable: false,
         live,
         settings,
+        read_only,
     };
     Ok(Serving { subsystem: Box::new(subsystem), notes, handle })
 }

@@ -3,7 +3,7 @@
 use super::{CacheFile, CacheFileError, Settings};
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Design;
-use nandscape_cache::manage::{Held, Verdict};
+use nandscape_cache::manage::{Change, Held, Verdict};
 use nandscape_cache::metadata::Report;
 use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
@@ -51,6 +51,12 @@ pub struct CacheStat {
     /// What is wrong, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Why the fast side was given up while it was served; `None` if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
+    /// Why it is served read-only; `None` if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
     /// What was lost with the fast side and not written anew.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostRange>,
@@ -131,6 +137,8 @@ impl CacheStat {
             volumes: Vec::new(),
             health: Health::Normal.name().to_owned(),
             trouble: None,
+            given_up: None,
+            read_only: None,
             lost: Vec::new(),
             read_hit_ratio: None,
             write_hit_ratio: None,
@@ -281,18 +289,26 @@ pub(super) fn recovered(report: &Report) -> String {
 impl CacheFile {
     /// What is known of a cache that nobody serves.
     pub fn stat(&mut self) -> Result<CacheStat, CacheFileError> {
-        let (held, settings) = self.look()?;
+        let (mut held, settings) = self.look()?;
         let design = settings.design()?;
         let mut stat = CacheStat::of_design(self.path().to_owned(), &design);
+        let volumes = held.superblock.volumes.clone();
+        // A disk that is away is worth a word, and no reason to tell nothing.
+        let verdicts: Vec<_> = volumes.iter().map(|volume| self.verdict(volume.id, None)).collect();
+        for (volume, verdict) in volumes.iter().zip(&verdicts) {
+            if let Ok(Verdict::Changed(Change::GivenUp(given_up))) = verdict {
+                held.count_only(volume.id, &given_up.counts);
+            }
+        }
         stat.gauges = gauges(&held, &design);
         stat.metadata_block_bytes = held.superblock.shape.unit;
         stat.recovery = Some(recovered(&held.report));
-        for volume in &held.superblock.volumes {
+        for (volume, verdict) in volumes.iter().zip(verdicts) {
             let (usage, named) = (held.usage(Some(volume.id)), settings.volumes.get(&volume.id));
-            // A disk that is away is worth a word, and no reason to tell nothing.
-            let state = match self.verdict(volume.id, None) {
+            let state = match verdict {
                 Ok(Verdict::Same) => "same".to_owned(),
                 Ok(Verdict::Unknown) => "unknown".to_owned(),
+                Ok(Verdict::Changed(Change::GivenUp(given_up))) => given_up.to_string(),
                 Ok(Verdict::Changed(change)) => format!("changed: {change}"),
                 Err(error) => format!("not there: {error}"),
             };

@@ -12,7 +12,7 @@ use nandscape_cache::status::{self, Printer};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units::{format_bytes, parse_size};
 use nandscape_engine::control::{Ask, ClientError};
-use nandscape_stack::caches::{CacheFile, CacheStat};
+use nandscape_stack::caches::{CacheFile, CacheStat, Making};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -68,7 +68,8 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
             args.fast.display()
         )));
     }
-    let (_, superblock) = CacheFile::create(&args.fast, size, &design, args.force)?;
+    let with = Making { replace: args.force, is_sparse: args.sparse };
+    let (_, superblock) = CacheFile::create(&args.fast, size, &design, with)?;
     let block = u64::from(superblock.shape.block_bytes);
     let slots = design.whole_slots(superblock.shape.slots);
     console.note(&format!(
@@ -192,12 +193,18 @@ pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
 /// Lists what a disk does not have, and writes it somewhere.
 pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<(), Failure> {
     let mut cache = CacheFile::open(&args.fast, !args.onto_disk)?;
-    let ranges = cache.dirty(&args.volume)?;
+    let (ranges, given_up) = cache.dirty(&args.volume, args.disk.as_deref())?;
     let bytes: u64 = ranges.iter().map(|range| range.len).sum();
+    if let Some(given_up) = &given_up {
+        console.note(&format!("{}: {given_up}", args.volume));
+    }
     if args.json {
         let ranges: Vec<Value> =
             ranges.iter().map(|range| json!({ "offset": range.offset, "len": range.len })).collect();
-        let document = json!({ "schema": 1, "volume": args.volume, "bytes": bytes, "ranges": ranges });
+        let mut document = json!({ "schema": 1, "volume": args.volume, "bytes": bytes, "ranges": ranges });
+        if let Some(given_up) = &given_up {
+            document["given_up"] = json!(given_up.to_string());
+        }
         console.result(&format!("{document:#}"))?;
     } else {
         console.result(&listed(&args.volume, &ranges, bytes))?;
@@ -205,7 +212,7 @@ pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<(), Failure>
     let bar = console.progress("salvage");
     let mut progress = |done, all| bar.show_bytes(done, all);
     let done = if let Some(target) = &args.to {
-        cache.salvage_to(&args.volume, target, &mut progress)
+        cache.salvage_to(&args.volume, args.disk.as_deref(), target, &mut progress)
     } else if args.onto_disk {
         cache.salvage(&args.volume, args.disk.as_deref(), &mut progress)
     } else {

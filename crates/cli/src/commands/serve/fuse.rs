@@ -22,7 +22,8 @@ pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     for note in notes.into_iter().chain(warnings) {
         console.note(&note);
     }
-    let options = MountOptions { is_read_only: args.read_only, threads: usize::from(args.threads) };
+    let is_read_only = args.read_only || session.is_read_only();
+    let options = MountOptions { is_read_only, threads: usize::from(args.threads) };
     let tell = Box::new(move |message: &str| console.note(message));
     let stop = Arc::clone(session.stop());
     let ended = move || stop.request("the mount has ended");
@@ -54,7 +55,8 @@ impl Server {
     /// Sets up the loop devices, says what there is, and waits.
     fn serve(&mut self, args: &ServeFuseArgs, sector: u32, session: &Session) -> Result<(), Failure> {
         if args.with_loop {
-            let options = LoopOptions { sector, is_read_only: args.read_only };
+            let is_read_only = args.read_only || session.is_read_only();
+            let options = LoopOptions { sector, is_read_only };
             for file in self.mount.files() {
                 self.loops.push(LoopDevice::attach(file, options).map_err(Failure::run)?);
             }

@@ -38,6 +38,11 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
             export.description = format!("cached volume over {}", volume.disk.display());
         }
     }
+    if session.is_read_only() {
+        for export in &mut exports {
+            export.is_read_only = true;
+        }
+    }
     let options = ServerOptions { connections: usize::from(args.connections) };
     let mut server =
         Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))

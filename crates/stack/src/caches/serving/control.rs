@@ -10,6 +10,9 @@ use nandscape_core::{CacheControl, SimTime};
 impl CachedFiles {
     /// Follows other settings from now on. What is refused changes nothing.
     fn change(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
+        if let Some(why) = &self.read_only {
+            return Err(CacheFileError::ReadOnly { detail: why.clone() });
+        }
         let old = self.settings.design()?;
         let mut settings = self.settings.clone();
         settings.change(changes, self.cache.used().into())?;
@@ -71,6 +74,9 @@ impl CacheControl for CachedFiles {
     }
 
     fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String> {
+        if let Some(why) = &self.read_only {
+            return Err(format!("served read-only: {why}"));
+        }
         self.cache.clean(blocks, at).map_err(|error| error.to_string())
     }
 }

@@ -1,6 +1,7 @@
-//! Signs of life of a server.
+//! Signs of life of a server, and a look at its files.
 
-use crate::caches::DiskPlace;
+use super::giving_up::Teller;
+use crate::caches::{DiskPlace, Place};
 use nandscape_cache::manage::Disk as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,7 +10,7 @@ use std::time::Duration;
 /// How often a server shows that it is alive.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A thread that shows that the server is alive, until it is dropped.
+/// A thread that shows that the server is alive, and looks whether its files are still there and whole, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Heart {
     stop: Option<Sender<()>>,
@@ -17,11 +18,21 @@ pub(super) struct Heart {
 }
 
 impl Heart {
-    pub(super) fn start(mut disks: Vec<DiskPlace>) -> std::io::Result<Self> {
+    pub(super) fn start(
+        fast: Option<Place>,
+        mut disks: Vec<DiskPlace>,
+        teller: Teller,
+    ) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let beat = move || {
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                // The cache finds out by itself: its next command fails, or it looks when it is idle.
+                let _ = fast.as_ref().map(|fast| fast.look_over(true));
                 for disk in &mut disks {
+                    if let Some(error) = disk.place.look_over(false) {
+                        teller.say(format!("a disk cannot be used any more: {error}"));
+                        continue;
+                    }
                     // Without a sign of life the next start after a kill may be more careful than it has to be.
                     let _ = disk.sign_of_life();
                 }

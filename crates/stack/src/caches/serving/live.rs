@@ -17,6 +17,7 @@ pub(super) struct Seen {
     pub shared: Counters,
     pub health: Health,
     pub trouble: Option<String>,
+    pub given_up: Option<String>,
     pub lost: Vec<LostRange>,
     pub volumes: Vec<SeenVolume>,
 }

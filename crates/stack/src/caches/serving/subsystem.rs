@@ -28,6 +28,8 @@ pub struct CachedFiles {
     pub(super) is_durable: bool,
     pub(super) live: Arc<Live>,
     pub(super) settings: Settings,
+    /// Why nothing may be changed.
+    pub(super) read_only: Option<String>,
 }
 
 const fn command(op: Op, extent: Extent) -> Command {
@@ -69,7 +71,8 @@ impl CachedFiles {
                 (Some(_), _) => Health::Degraded,
                 _ => Health::Normal,
             },
-            trouble: trouble(&health, &name_of),
+            trouble: trouble(&health, self.read_only.as_deref(), &name_of),
+            given_up: health.bypassed.as_ref().map(ToString::to_string),
             lost: lost.collect(),
             volumes: self.served.iter().map(volume).collect(),
         }
@@ -165,15 +168,34 @@ impl CachedFiles {
         done.map_err(|error| self.refusal(command.extent, error))
     }
 
+    /// Gives the cache up if its file was deleted or cut short.
+    fn check_fast(&mut self, look_over: bool, at: SimTime) -> Result<(), CacheError> {
+        let Some(fast) = &self.fast else { return Ok(()) };
+        match if look_over { fast.look_over(true) } else { fast.failed() } {
+            Some(error) => self.cache.give_up(error, at),
+            None => Ok(()),
+        }
+    }
+
     /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
     fn close(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
-        let done = self.cache.close(at).map_err(|error| self.refusal(Extent::new(0, 0), error))?;
+        for volume in &self.served {
+            volume.place.place.look_over(false);
+        }
+        let checked = self.check_fast(true, at);
+        let done = checked
+            .and_then(|()| self.cache.close(at))
+            .map_err(|error| self.refusal(Extent::new(0, 0), error))?;
         self.stamp().map_err(|error| self.stamp_failed(error))?;
         Ok(Token(done.0))
     }
 
     fn stamp(&mut self) -> Result<(), ManageError> {
         let Some(fast) = &mut self.fast else { return Ok(()) };
+        // What the next start has to know of a cache that was given up is taken down already.
+        if self.read_only.is_some() || self.cache.health().bypassed.is_some() {
+            return Ok(());
+        }
         for volume in &mut self.served {
             manage::end(fast, &mut volume.place, volume.id)?;
         }
@@ -213,11 +235,19 @@ impl CachedFiles {
 /// What is wrong, for people; `None` if nothing is.
 fn trouble(
     health: &nandscape_cache::engine::Health,
+    read_only: Option<&str>,
     name_of: &dyn Fn(u16) -> Option<String>,
 ) -> Option<String> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> =
+        read_only.map(|why| format!("served read-only: {why}")).into_iter().collect();
     if let Some(why) = &health.bypassed {
-        parts.push(format!("the cache device is used no more: {why}"));
+        parts.push(format!("the cache device is given up: {why}"));
+    }
+    for id in &health.unrecorded {
+        parts.push(format!(
+            "{} takes no writes, since nothing can record that the cache device is given up",
+            name_of(*id).unwrap_or_default()
+        ));
     }
     if health.retired_slots > 0 {
         parts.push(format!("{} slots are used no more", health.retired_slots));
@@ -252,6 +282,16 @@ impl Subsystem for CachedFiles {
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let (id, extent) = (self.id(namespace), command.extent);
+        if let Some(why) = &self.read_only {
+            match command.op {
+                Op::Read => {}
+                Op::Flush => return Ok(Token::NONE),
+                _ => {
+                    let source = StoreError::ReadOnly { detail: why.clone() };
+                    return Err(self.refusal(extent, CacheError::Slow { volume: id as u16, source }));
+                }
+            }
+        }
         let is_inside = extent.end() <= self.infos[namespace as usize].capacity_bytes;
         if (extent.offset | extent.len) & (self.unit - 1) != 0 && is_inside && command.op != Op::Flush {
             return self.odd(id, command, payload, at);
@@ -276,6 +316,8 @@ impl Subsystem for CachedFiles {
 
     /// Whether anything is cleaned meanwhile is for the policies of the design.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        let checked = self.check_fast(false, at);
+        checked.map_err(|error| self.refusal(Extent::new(0, 0), error))?;
         self.cache.idle(at, until)?;
         self.watching.settle(&mut self.served, until);
         Ok(())
