@@ -186,12 +186,13 @@ impl Recorder {
         let Some(kept) = self.disks.iter_mut().find(|kept| kept.volume == volume) else { return Ok(()) };
         let number = kept.mark.given_up.as_ref().map_or(0, |before| before.number) + 1;
         let given_up = GivenUp { number, counts };
+        kept.mark.given_up = Some(given_up.clone());
+        // The mark first: after a cut between the two, the newer one is that which names the ranges.
+        let beside = kept.has_place.then(|| kept.disk.put_mark(Some(&kept.mark)));
         let on_fast = self.watch.as_ref().map(|watch| {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.give_up(volume, &given_up)
         });
-        kept.mark.given_up = Some(given_up);
-        let beside = kept.has_place.then(|| kept.disk.put_mark(Some(&kept.mark)));
         let mut error = None;
         for outcome in [beside, on_fast].into_iter().flatten() {
             match outcome {

@@ -42,6 +42,8 @@ impl Failure {
 /// A run: what it is of, and where it fails.
 #[derive(Clone, Copy, Debug)]
 struct Run {
+    #[expect(dead_code, reason = "for messages")]
+    kind: &'static str,
     mode: Mode,
     failure: Failure,
     /// A step of the session before which the fast store begins to fail.
@@ -87,7 +89,7 @@ impl Life {
         let mut world = saved.world();
         let (device, failing) = failing_device(&saved.content[0][0], &world.operations);
         world.fast.device = device;
-        world.disks.iter_mut().for_each(|disk| disk.has_place = has_place);
+        world.disks.iter_mut().for_each(|disk| disk.takes_mark = has_place);
         let disks = [0, 1].map(|id: usize| world.disks[id].device.clone());
         let model = [0, 1].map(|id: usize| {
             world.disks[id].bytes().chunks(UNIT as usize).map(|unit| vec![(unit[0], true)]).collect()
@@ -304,7 +306,7 @@ fn saved(kind: &str, has_place: bool) -> Saved {
             (0..UNITS).flat_map(|unit| [201 + (unit + id) as u8 % 50; UNIT as usize]).collect();
         disk.write(0, &bytes).unwrap();
         disk.flush().unwrap();
-        disk.has_place = has_place;
+        disk.takes_mark = has_place;
     }
     for id in 0..2 {
         world.attach(id, "old").unwrap();
@@ -327,7 +329,6 @@ fn each(has_place: bool, has_cuts: bool) {
     let (mut rng, mut first) = (Xoshiro256PlusPlus::seed_from_u64(1), 0);
     let (mut refused, mut lost) = (0, 0);
     for (kind, mode) in CASES {
-        println!("{kind}, {}", mode.name());
         let saved = saved(kind, has_place);
         for failure in Failure::ALL {
             first += 1;
@@ -335,7 +336,7 @@ fn each(has_place: bool, has_cuts: bool) {
             for fails_at in (first..24).step_by(step) {
                 for cut_at in (0..cuts).map(|_| has_cuts.then(|| below(&mut rng, 60))).collect::<Vec<_>>() {
                     let start_cut_at = has_cuts.then(|| below(&mut rng, 60));
-                    let run = Run { mode, failure, fails_at, has_place, cut_at, start_cut_at };
+                    let run = Run { kind, mode, failure, fails_at, has_place, cut_at, start_cut_at };
                     // Half of the losses of power are at the start alone.
                     let run = if below(&mut rng, 2) == 0 { Run { cut_at: None, ..run } } else { run };
                     let mut life = Life::new(&saved, has_place);

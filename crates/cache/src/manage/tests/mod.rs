@@ -54,7 +54,7 @@ struct Place {
     device: Device,
     mark: Device,
     /// Whether a mark can be kept beside it: not beside a block device.
-    has_place: bool,
+    takes_mark: bool,
     at: SimTime,
 }
 
@@ -97,7 +97,7 @@ impl Disk for Place {
     }
 
     fn beside(&mut self) -> Result<Beside, StoreError> {
-        if !self.has_place {
+        if !self.takes_mark {
             return Ok(Beside::NoPlace);
         }
         let mut bytes = vec![0; MARK as usize];
@@ -109,7 +109,7 @@ impl Disk for Place {
     }
 
     fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError> {
-        if !self.has_place {
+        if !self.takes_mark {
             return Ok(());
         }
         let mut bytes = mark.map_or_else(String::new, Mark::to_text).into_bytes();
@@ -179,7 +179,7 @@ impl Saved {
         let mut places = self.content.iter().map(|[bytes, beside]| Place {
             device: device_with(bytes, &operations),
             mark: device_with(beside, &operations),
-            has_place: true,
+            takes_mark: true,
             at: self.at,
         });
         World {
@@ -218,7 +218,7 @@ impl World {
         let place = |bytes| Place {
             device: device(bytes, &operations),
             mark: device(MARK, &operations),
-            has_place: true,
+            takes_mark: true,
             at: SimTime::ZERO,
         };
         let (mut fast, mut disks) = (place(FAST), vec![place(DISK), place(DISK), place(DISK)]);

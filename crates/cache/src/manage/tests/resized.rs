@@ -122,7 +122,7 @@ fn a_sub_block_that_reached_past_the_old_end_brings_nothing_of_what_it_held_ther
     let place = |bytes| Place {
         device: device(bytes, &operations),
         mark: device(MARK, &operations),
-        has_place: true,
+        takes_mark: true,
         at: SimTime::ZERO,
     };
     let (mut fast, mut disk) = (place(FAST), place(OLD));
