@@ -8,7 +8,7 @@ use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
 use nandscape_core::ftl::Hint;
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, Extent, Op, SimTime, StoreError, Subsystem};
+use nandscape_core::{Command, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
 use std::collections::BTreeSet;
 use support::{Lru, Memory};
@@ -347,4 +347,30 @@ fn a_host_is_told_by_name_whose_disk_failed() {
     let error = Subsystem::submit(&mut rig.cache, 1, command, Payload::Read(payload), SimTime::ZERO);
     let told = error.unwrap_err().to_string();
     assert!(told.starts_with("disk of data, for 4096 bytes at offset 4096: the device is gone"), "{told}");
+}
+
+#[test]
+fn a_read_and_a_flush_of_lost_bytes_are_errors_of_the_medium_and_not_of_the_request() {
+    let mut rig = Rig::new("journal", Mode::WriteBack);
+    rig.write(0, 8..24);
+    rig.write(0, 60..64);
+    rig.fast.get().set_faults([(When::From(0), Fault::Gone)]);
+    let mut bytes = vec![0; 8 * UNIT as usize];
+    let extent = Extent::new(4 * UNIT, 8 * UNIT);
+    let command = |op, extent| Command { op, extent, hint: Hint::default() };
+    // Through the trait, as a server asks.
+    let cache: &mut dyn Subsystem = &mut rig.cache;
+    let read = cache.submit(0, command(Op::Read, extent), Payload::Read(&mut bytes), SimTime::ZERO);
+    let read = read.expect_err("the bytes are lost");
+    let lost = Extent::new(8 * UNIT, 4 * UNIT);
+    assert_eq!(read, NamespaceError::Lost { extent, lost }, "what of the request is lost");
+    assert_eq!(ErrorClass::of(Op::Read, &read), ErrorClass::Medium, "{read}");
+    let flush = cache.submit(0, command(Op::Flush, Extent::new(0, 0)), Payload::None, SimTime::ZERO);
+    let flush = flush.expect_err("acknowledged bytes are not durable");
+    assert_eq!(ErrorClass::of(Op::Flush, &flush), ErrorClass::Medium, "{flush}");
+    // A request without sense stays one.
+    let outside = Extent::new(UNITS[0] * UNIT, UNIT);
+    let wrong = cache.submit(0, command(Op::Read, outside), Payload::Read(&mut bytes[..512]), SimTime::ZERO);
+    let wrong = wrong.expect_err("outside the volume");
+    assert_eq!(ErrorClass::of(Op::Read, &wrong), ErrorClass::Invalid, "{wrong}");
 }

@@ -9,6 +9,7 @@
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`store`]: what a cache joins two of: a range of bytes behind any device.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
+//! * [`class`]: what an error means to a client.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
 //! * [`kinds`]: writes by what blocks hold.
 //! * [`recovery`]: what a start from flash found and did.
@@ -20,6 +21,7 @@ pub mod addr;
 mod boxed;
 pub mod cached;
 pub mod cause;
+pub mod class;
 pub mod device;
 pub mod divide;
 pub mod ftl;
@@ -42,6 +44,7 @@ pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use boxed::AnyDevice;
 pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
+pub use class::ErrorClass;
 pub use device::{
     Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,
 };

@@ -50,6 +50,14 @@ pub enum NamespaceError {
         /// What the store said; offsets are its own.
         source: StoreError,
     },
+    /// Acknowledged bytes were lost with a device that failed. They can be written anew.
+    #[error("request {extent}: {} bytes at offset {} were lost with the cache device", lost.len, lost.offset)]
+    Lost {
+        /// The request.
+        extent: Extent,
+        /// The first of its lost bytes that are in one piece.
+        lost: Extent,
+    },
     /// The command makes no sense: its extent, or the length of its payload.
     #[error("request {extent}: expected {expected}")]
     Refused {

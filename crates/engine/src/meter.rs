@@ -182,6 +182,7 @@ pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
         },
         NamespaceError::Store { source: StoreError::Io { .. }, .. } => "io",
         NamespaceError::Store { source: StoreError::Gone { .. }, .. } => "device-gone",
+        NamespaceError::Lost { .. } => "lost",
         NamespaceError::Refused { .. } => "refused",
         NamespaceError::NotSupported { .. } => "not-supported",
         _ => "other",

@@ -1,7 +1,7 @@
 //! A namespace as a file of fixed size.
 
 use crate::errors::errno;
-use nandscape_core::{Extent, NamespaceError, Op};
+use nandscape_core::{ErrorClass, Extent, NamespaceError, Op};
 use nandscape_engine::{Engine, Request};
 use std::sync::Arc;
 use std::time::Instant;
@@ -116,7 +116,10 @@ impl BlockFile {
         let [request] = batch;
         match request.outcome {
             Ok(served) => Ok(self.engine.due(&served)),
-            Err(error) => Err(Failed { errno: errno(&error), cause: Some(error) }),
+            Err(error) => {
+                let class = ErrorClass::of(request.op, &error);
+                Err(Failed { errno: errno(class), cause: Some(error) })
+            }
         }
     }
 }

@@ -1,26 +1,25 @@
 //! What goes wrong: in a request, as an error number; around the mount, as a message.
 
-use nandscape_core::{FlashError, FtlError, NamespaceError, StoreError};
+use nandscape_core::ErrorClass;
 use std::io;
 use std::path::PathBuf;
 
-/// The error number that a client gets for an error of the stack; the one table of both.
+/// The error number that a client gets for an error of the stack; the one table from classes to numbers.
 ///
-/// | error | number | what a file system makes of it |
+/// | class | number | what a file system makes of it |
 /// |---|---|---|
-/// | no room that could be collected | `ENOSPC` | fails the write, goes on |
-/// | blocks have failed until too few were left, or the device's own metadata has no room | `EROFS` | stops writing |
-/// | outside the namespace, or not whole blocks of it | `EINVAL` | |
-/// | not a command of this namespace | `EOPNOTSUPP` | does without |
-/// | uncorrectable read, failed program or erase, anything else of the medium | `EIO` | fails the request |
-pub const fn errno(error: &NamespaceError) -> i32 {
-    match error {
-        NamespaceError::NotSupported { .. } => libc::EOPNOTSUPP,
-        NamespaceError::Ftl(FtlError::DeviceFull { .. }) => libc::ENOSPC,
-        NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. }))
-        | NamespaceError::Store { source: StoreError::ReadOnly { .. }, .. } => libc::EROFS,
-        NamespaceError::Ftl(FtlError::OutOfRange { .. }) | NamespaceError::Refused { .. } => libc::EINVAL,
-        _ => libc::EIO,
+/// | [`ErrorClass::Medium`] | `EIO` | fails the request |
+/// | [`ErrorClass::Full`] | `ENOSPC` | fails the write, goes on |
+/// | [`ErrorClass::ReadOnly`] | `EROFS` | stops writing |
+/// | [`ErrorClass::Invalid`] | `EINVAL` | |
+/// | [`ErrorClass::Unsupported`] | `EOPNOTSUPP` | does without |
+pub const fn errno(class: ErrorClass) -> i32 {
+    match class {
+        ErrorClass::Medium => libc::EIO,
+        ErrorClass::Full => libc::ENOSPC,
+        ErrorClass::ReadOnly => libc::EROFS,
+        ErrorClass::Invalid => libc::EINVAL,
+        ErrorClass::Unsupported => libc::EOPNOTSUPP,
     }
 }
 
@@ -103,34 +102,10 @@ fn hint(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::{Extent, Op, Ppn};
 
     #[test]
-    fn every_error_of_the_stack_has_the_number_of_its_meaning() {
-        let full = FtlError::DeviceFull {
-            reason: "test",
-            needed_pages: 1,
-            free_pages: 0,
-            live_pages: 1,
-            total_pages: 1,
-        };
-        let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let store =
-            |source| NamespaceError::Store { place: "disk".to_owned(), extent: Extent::new(0, 1), source };
-        let cases: [(NamespaceError, i32); 10] = [
-            (store(StoreError::ReadOnly { detail: String::new() }), libc::EROFS),
-            (store(StoreError::Gone { detail: String::new() }), libc::EIO),
-            (NamespaceError::Refused { extent: Extent::new(0, 1), expected: String::new() }, libc::EINVAL),
-            (full.into(), libc::ENOSPC),
-            (outside.into(), libc::EINVAL),
-            (FtlError::ReadOnly { reason: "test" }.into(), libc::EROFS),
-            (FtlError::Flash(FlashError::ReadOnly { reason: "test" }).into(), libc::EROFS),
-            (FtlError::Flash(FlashError::Uncorrectable { page: Ppn(1) }).into(), libc::EIO),
-            (FtlError::Flash(FlashError::ProgramFailed { page: Ppn(1) }).into(), libc::EIO),
-            (NamespaceError::NotSupported { op: Op::Flush }, libc::EOPNOTSUPP),
-        ];
-        for (error, number) in cases {
-            assert_eq!(errno(&error), number, "{error}");
-        }
+    fn every_class_of_errors_has_its_number() {
+        let wanted = [libc::EIO, libc::ENOSPC, libc::EROFS, libc::EINVAL, libc::EOPNOTSUPP];
+        assert_eq!(ErrorClass::ALL.map(errno), wanted);
     }
 }

@@ -1,6 +1,6 @@
-//! Errors as the protocol numbers them: the one table from ours.
+//! Errors as the protocol numbers them: the one table from the classes of ours.
 
-use nandscape_core::{FlashError, FtlError, NamespaceError, StoreError};
+use nandscape_core::{ErrorClass, NamespaceError, Op};
 
 /// An error number of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub enum Errno {
     Perm = 1,
     /// The medium lost the data, or refused.
     Io = 5,
+    /// There is no memory for the request.
+    NoMem = 12,
     /// The request makes no sense here.
     Inval = 22,
     /// The device is full, or the write reaches past its end.
@@ -20,16 +22,14 @@ pub enum Errno {
     Shutdown = 108,
 }
 
-impl From<&NamespaceError> for Errno {
-    fn from(error: &NamespaceError) -> Self {
-        match error {
-            NamespaceError::Ftl(FtlError::DeviceFull { .. }) => Self::NoSpc,
-            NamespaceError::Ftl(FtlError::OutOfRange { .. }) | NamespaceError::Refused { .. } => Self::Inval,
-            NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. }))
-            | NamespaceError::Store { source: StoreError::ReadOnly { .. }, .. } => Self::Perm,
-            NamespaceError::NotSupported { .. } => Self::NotSup,
-            // Whatever else a medium refuses, the data is not there or not written.
-            _ => Self::Io,
+impl From<ErrorClass> for Errno {
+    fn from(class: ErrorClass) -> Self {
+        match class {
+            ErrorClass::Medium => Self::Io,
+            ErrorClass::Full => Self::NoSpc,
+            ErrorClass::ReadOnly => Self::Perm,
+            ErrorClass::Invalid => Self::Inval,
+            ErrorClass::Unsupported => Self::NotSup,
         }
     }
 }
@@ -47,44 +47,20 @@ impl Refusal {
     pub(crate) const fn new(errno: Errno, message: &'static str) -> Self {
         Self { errno, message: std::borrow::Cow::Borrowed(message) }
     }
-}
 
-impl From<&NamespaceError> for Refusal {
-    fn from(error: &NamespaceError) -> Self {
-        Self { errno: error.into(), message: error.to_string().into() }
+    /// The answer to a command of this kind that failed.
+    pub(crate) fn of(op: Op, error: &NamespaceError) -> Self {
+        Self { errno: ErrorClass::of(op, error).into(), message: error.to_string().into() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::{Extent, Op, Ppn};
 
     #[test]
-    fn every_kind_of_error_has_its_number() {
-        let full = FtlError::DeviceFull {
-            reason: "",
-            needed_pages: 0,
-            free_pages: 0,
-            live_pages: 0,
-            total_pages: 0,
-        };
-        let outside = FtlError::OutOfRange { extent: Extent::new(0, 1), capacity_bytes: 0 };
-        let store =
-            |source| NamespaceError::Store { place: "disk".to_owned(), extent: Extent::new(0, 1), source };
-        let table: [(NamespaceError, u32); 9] = [
-            (store(StoreError::ReadOnly { detail: String::new() }), 1),
-            (store(StoreError::Io { offset: 0, len: 1, detail: String::new() }), 5),
-            (NamespaceError::Refused { extent: Extent::new(0, 1), expected: String::new() }, 22),
-            (full.into(), 28),
-            (outside.into(), 22),
-            (FtlError::ReadOnly { reason: "" }.into(), 1),
-            (FtlError::Flash(FlashError::ReadOnly { reason: "" }).into(), 1),
-            (FtlError::Flash(FlashError::Uncorrectable { page: Ppn(0) }).into(), 5),
-            (NamespaceError::NotSupported { op: Op::Trim }, 95),
-        ];
-        for (error, number) in table {
-            assert_eq!(Errno::from(&error) as u32, number, "{error}");
-        }
+    fn every_class_of_errors_has_its_number() {
+        let numbers = ErrorClass::ALL.map(|class| Errno::from(class) as u32);
+        assert_eq!(numbers, [5, 28, 1, 22, 95]);
     }
 }

@@ -130,7 +130,19 @@ impl CacheError {
             Self::Payload { expected, got } => {
                 refused(format!("a payload of {expected} bytes, and not of {got}"))
             }
-            error => refused(error.to_string()),
+            Self::NoVolume(number) => refused(format!("a volume of this cache, and not number {number}")),
+            Self::Lost { extent: lost, .. } => NamespaceError::Lost { extent, lost },
+            // Of an opening or a change of the cache: no command of a client gives rise to them.
+            error @ (Self::Metadata(_)
+            | Self::NoDisk { .. }
+            | Self::StrangeDisk { .. }
+            | Self::DiskSize { .. }
+            | Self::Misplaced { .. }
+            | Self::Setup { .. }) => {
+                let source =
+                    StoreError::Io { offset: extent.offset, len: extent.len, detail: error.to_string() };
+                store("cache".to_owned(), source)
+            }
         }
     }
 }

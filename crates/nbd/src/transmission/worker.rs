@@ -6,7 +6,7 @@ use super::{Action, BadMagic, BatchLimits, Entry, Plan, Replies, STATUS_CONTEXT,
 use crate::errno::Refusal;
 use crate::limits::MAX_EXTENTS;
 use crate::wire::allocation;
-use nandscape_core::{Extent, NamespaceError, Op};
+use nandscape_core::{Extent, Op};
 use nandscape_engine::{Data, Engine, Request, Served};
 use std::sync::Arc;
 
@@ -100,7 +100,10 @@ impl Worker {
         for entry in &self.plan.entries {
             self.outcomes.push(match &entry.action {
                 Ok(Action::Cache) => Ok(Served::default()),
-                Ok(_) => ran.next().expect("one request each").outcome.map_err(|error| Refusal::from(&error)),
+                Ok(_) => {
+                    let request = ran.next().expect("one request each");
+                    request.outcome.map_err(|error| Refusal::of(request.op, &error))
+                }
                 Err(refusal) => Err(refusal.clone()),
             });
         }
@@ -205,7 +208,7 @@ impl Worker {
             }
             self.engine.run(&mut batch);
             for request in batch {
-                last = request.outcome.map_err(|error: NamespaceError| Refusal::from(&error))?;
+                last = request.outcome.map_err(|error| Refusal::of(request.op, &error))?;
             }
         }
         Ok(last)
