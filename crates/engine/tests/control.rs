@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 struct Server {
     engine: Arc<Engine>,
@@ -160,4 +162,69 @@ fn a_socket_is_its_owners_alone_replaces_a_dead_one_and_nothing_else() {
     Client::connect(&dead).unwrap().stat().unwrap();
     drop(control);
     assert!(!dead.exists());
+}
+
+#[test]
+fn the_answer_to_a_shutdown_is_there_before_anybody_hears_of_it() {
+    let server = server();
+    for round in 0..200 {
+        let stop = Arc::new(Stop::new());
+        let path = server.dir.path().join("again.sock");
+        let controlled = Controlled {
+            engine: Arc::clone(&server.engine),
+            stop: Arc::clone(&stop),
+            stat: Arc::new(Stat::default),
+            snapshot: None,
+        };
+        let control = Control::start(&path, controlled).unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(b"{\"do\":\"shutdown\"}\n").unwrap();
+        stop.wait();
+        // The process may end here, with everything that has not been sent.
+        client.set_nonblocking(true).unwrap();
+        let mut answer = [0; 100];
+        let read = client.read(&mut answer).map(|count| answer[..count].to_vec());
+        assert_eq!(read.unwrap_or_default(), b"{\"ok\":true}\n", "round {round}");
+        drop(control);
+    }
+}
+
+#[test]
+fn the_end_waits_for_what_has_been_asked() {
+    let server = server();
+    let path = server.dir.path().join("slow.sock");
+    let (begun, begins) = channel();
+    let (ended, ends) = channel();
+    let ends = Mutex::new(ends);
+    let controlled = Controlled {
+        engine: Arc::clone(&server.engine),
+        stop: Arc::new(Stop::new()),
+        stat: Arc::new(move || {
+            begun.send(()).unwrap();
+            // Nobody says that the socket has ended as long as this goes on.
+            assert!(
+                ends.lock().unwrap().recv_timeout(Duration::from_millis(100)).is_err(),
+                "it did not wait"
+            );
+            Stat::default()
+        }),
+        snapshot: None,
+    };
+    let control = Control::start(&path, controlled).unwrap();
+    // One has asked, another has said nothing, and a third is only about to be accepted.
+    let mut busy = UnixStream::connect(&path).unwrap();
+    busy.write_all(b"{\"do\":\"stat\"}\n").unwrap();
+    let mut quiet = UnixStream::connect(&path).unwrap();
+    begins.recv().unwrap();
+    let mut late = UnixStream::connect(&path).unwrap();
+    late.write_all(b"{\"do\":\"reset\"}\n").unwrap();
+    drop(control);
+    let _ = ended.send(());
+    for (client, wanted) in [(&mut busy, "{\"ok\":true,"), (&mut late, "{\"ok\":true}"), (&mut quiet, "")] {
+        client.set_nonblocking(true).unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).expect("the answer and the end are there");
+        assert!(text.starts_with(wanted) && text.is_empty() == wanted.is_empty(), "{text} for {wanted}");
+    }
+    assert!(UnixStream::connect(&path).is_err() && !path.exists());
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{ControlAction, ControlArgs};
 use crate::console::{Console, Failure};
-use nandscape_engine::control::{Ask, Client, ClientError, PlaceError, find};
+use nandscape_engine::control::{Ask, Client, ClientError, PlaceError, find, unnamed};
 use std::path::{Path, PathBuf};
 
 /// Asks, and prints what the server says to it.
@@ -15,7 +15,10 @@ pub fn run(args: &ControlArgs, console: Console) -> Result<(), Failure> {
         ControlAction::Snapshot { file } => Ask::Snapshot { path: absolute(file)? },
         ControlAction::Shutdown => Ask::Shutdown {},
     };
-    match connect(args.socket.as_deref())?.ask(&ask)? {
+    if args.socket.is_none() && matches!(ask, Ask::Shutdown {}) {
+        return Err(unnamed().into());
+    }
+    match connect(args.socket.as_deref(), console)?.ask(&ask)? {
         Some(result) => console.result(&format!("{result:#}")),
         None => Ok(()),
     }
@@ -26,10 +29,15 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))
 }
 
-/// The server at a socket, or the only one.
-pub fn connect(socket: Option<&Path>) -> Result<Client, Failure> {
-    let path = socket.map_or_else(find, |path| Ok(path.to_owned()))?;
-    Ok(Client::connect(&path)?)
+/// The server at a socket; or the only one, which is named then, since nobody has.
+pub fn connect(socket: Option<&Path>, console: Console) -> Result<Client, Failure> {
+    let Some(path) = socket else {
+        let path = find()?;
+        let client = Client::connect(&path)?;
+        console.note(&format!("server: {}", path.display()));
+        return Ok(client);
+    };
+    Ok(Client::connect(path)?)
 }
 
 impl From<ClientError> for Failure {
@@ -41,7 +49,7 @@ impl From<ClientError> for Failure {
 impl From<PlaceError> for Failure {
     fn from(error: PlaceError) -> Self {
         match error {
-            PlaceError::Several { .. } => Self::usage(error),
+            PlaceError::Several { .. } | PlaceError::Unnamed { .. } => Self::usage(error),
             _ => Self::run(error),
         }
     }

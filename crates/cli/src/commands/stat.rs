@@ -10,7 +10,7 @@ use crate::console::{Console, Failure};
 
 /// Prints it once, or a line for each interval.
 pub fn run(args: &StatArgs, console: Console) -> Result<(), Failure> {
-    let mut client = connect(args.socket.as_deref())?;
+    let mut client = connect(args.socket.as_deref(), console)?;
     if let Some(seconds) = args.watch {
         return watch::run(&mut client, seconds, args.json, console);
     }

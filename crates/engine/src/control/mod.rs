@@ -7,21 +7,21 @@
 mod client;
 mod place;
 mod protocol;
+mod served;
 
 pub use client::{Client, ClientError};
-pub use place::{PlaceError, default_path, find, running};
+pub use place::{PlaceError, default_path, find, running, unnamed};
 pub use protocol::{Answer, Ask};
 
 use crate::stat::Stat;
 use crate::{Engine, Stop};
 use nandscape_core::{CacheControl, SimTime};
 use serde_json::json;
-use std::io::{BufRead, BufReader, Read, Write};
+use served::Served;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ pub const LINE_BYTES: u64 = 16 << 10;
 pub const IDLE: Duration = Duration::from_secs(300);
 /// Dirty blocks that are cleaned before requests have their turn.
 const CLEAN_BLOCKS: u32 = 256;
-/// How long a client may take to accept an answer.
-const SEND: Duration = Duration::from_secs(10);
+/// How long the server waits at its end for answers that are being made or sent.
+const FINISH: Duration = Duration::from_secs(10);
 
 /// Takes a snapshot of the device to a new file, or says why it cannot.
 pub type Snapshot = Box<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
@@ -54,12 +54,12 @@ pub struct Controlled {
     pub snapshot: Option<Snapshot>,
 }
 
-/// A control socket. Ends, and removes its file, when dropped.
+/// A control socket. Ends, and removes its file, when dropped: what has been asked for is answered before.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
     link: Option<PathBuf>,
-    is_ended: Arc<AtomicBool>,
+    served: Arc<Served>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -72,11 +72,11 @@ impl Control {
         let listener = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let link = place::link(path);
-        let is_ended = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&is_ended);
-        let accept = move || accept(&listener, &Arc::new(controlled), &ended);
+        let served = Arc::new(Served::new(listener, controlled));
+        let accepting = Arc::clone(&served);
+        let accept = move || accepting.accept();
         let thread = std::thread::Builder::new().name("control".into()).spawn(accept).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), link, is_ended, thread: Some(thread) })
+        Ok(Self { path: path.to_owned(), link, served, thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -87,92 +87,20 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.is_ended.store(true, Ordering::Release);
-        // Wakes the thread that accepts; if nobody can connect, it is left to the end of the process.
-        if UnixStream::connect(&self.path).is_ok()
-            && let Some(thread) = self.thread.take()
-        {
+        self.served.refuse_more();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by itself.
             let _ = thread.join();
         }
+        self.served.finish(FINISH);
         for path in self.link.iter().chain([&self.path]) {
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-fn accept(listener: &UnixListener, controlled: &Arc<Controlled>, is_ended: &AtomicBool) {
-    let open = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
-        if is_ended.load(Ordering::Acquire) {
-            return;
-        }
-        let Ok(stream) = stream else {
-            // Out of file descriptors, most likely: others must close theirs first.
-            std::thread::sleep(Duration::from_millis(100));
-            continue;
-        };
-        let guard = Open::new(&open);
-        if open.load(Ordering::Relaxed) > CONNECTIONS {
-            let refused = Answer::error("too-many-connections", &format!("at most {CONNECTIONS} at a time"));
-            let _ = send(&stream, &refused);
-            continue;
-        }
-        let controlled = Arc::clone(controlled);
-        let work = move || {
-            let _guard = guard;
-            // A client that went away is no concern of the server.
-            let _ = converse(&stream, &controlled);
-        };
-        let _ = std::thread::Builder::new().name("control-client".into()).spawn(work);
-    }
-}
-
-/// Counts a connection while it is there.
-struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn converse(stream: &UnixStream, controlled: &Controlled) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(IDLE))?;
-    stream.set_write_timeout(Some(SEND))?;
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        reader.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
-        if line.is_empty() {
-            return Ok(());
-        }
-        if line.last() != Some(&b'\n') && line.len() as u64 == LINE_BYTES {
-            let message = format!("expected a line of at most {LINE_BYTES} bytes");
-            return send(stream, &Answer::error("line-too-long", &message));
-        }
-        let answer = match serde_json::from_slice::<Ask>(&line) {
-            Ok(ask) => controlled.answer(ask),
-            Err(error) => Answer::error("bad-request", &error.to_string()),
-        };
-        send(stream, &answer)?;
-    }
-}
-
-fn send(mut stream: &UnixStream, answer: &Answer) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
-    stream.write_all(&line)
-}
-
 impl Controlled {
-    fn answer(&self, ask: Ask) -> Answer {
+    fn answer(&self, ask: &Ask) -> Answer {
         match ask {
             Ask::Stat {} => Answer::result(&(self.stat)()),
             Ask::Reset {} => {
@@ -183,7 +111,7 @@ impl Controlled {
                 Ok(_) => Answer::done(),
                 Err(error) => Answer::error(crate::meter::name_of(&error), &error.to_string()),
             },
-            Ask::RecordStart { path } => match self.engine.start_recording(&path) {
+            Ask::RecordStart { path } => match self.engine.start_recording(path) {
                 Ok(()) => Answer::done(),
                 Err(error) => Answer::error("cannot-record", &error.to_string()),
             },
@@ -191,13 +119,11 @@ impl Controlled {
                 Ok(recording) => Answer::result(&recording),
                 Err(error) => Answer::error("cannot-record", &error.to_string()),
             },
-            Ask::Snapshot { path } => self.take_snapshot(&path),
+            Ask::Snapshot { path } => self.take_snapshot(path),
             Ask::CacheClean {} => self.clean_cache(),
-            Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(&settings).map(|()| None)),
-            Ask::Shutdown {} => {
-                self.stop.request("asked to end over the control socket");
-                Answer::done()
-            }
+            Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(settings).map(|()| None)),
+            // Whoever sends the answer ends the server then.
+            Ask::Shutdown {} => Answer::done(),
         }
     }
 
@@ -228,6 +154,12 @@ impl Controlled {
             });
             if !answer.ok || last == 0 || sum >= dirty.saturating_mul(2) {
                 return answer;
+            }
+            if self.stop.is_requested() {
+                return Answer::error(
+                    "stopping",
+                    "the server is stopping, which cleans no more than it must",
+                );
             }
         }
     }

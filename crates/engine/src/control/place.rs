@@ -26,23 +26,27 @@ pub enum PlaceError {
         /// What is there.
         found: &'static str,
     },
-    /// The directory of sockets belongs to somebody else.
-    #[error("{}: expected a directory that belongs to user {user} alone; it belongs to {owner}, mode {mode:o}", path.display())]
+    /// The directory of sockets is not what only this user can put something into.
+    #[error("{}: expected a directory of user {user} that nobody else can write to; {found}: its sockets are not used", path.display())]
     Foreign {
         /// Directory.
         path: PathBuf,
         /// Who asks.
         user: u32,
-        /// Whose it is.
-        owner: u32,
-        /// Its mode.
-        mode: u32,
+        /// What is there.
+        found: String,
     },
     /// Nothing to ask.
     #[error("no server is running: expected a control socket in {}, or the path of one", dir.display())]
     None {
         /// Where was looked.
         dir: PathBuf,
+    },
+    /// A server is to be ended, and none was named.
+    #[error("expected the control socket of the server to end (--socket PATH): {}", shown(paths))]
+    Unnamed {
+        /// Sockets of the servers that run.
+        paths: Vec<PathBuf>,
     },
     /// More than one to ask.
     #[error("{} servers are running: expected the control socket of one of them: {}", paths.len(), shown(paths))]
@@ -70,26 +74,54 @@ fn user() -> Result<u32, PlaceError> {
     std::fs::metadata(&path).map(|own| own.uid()).map_err(|error| PlaceError::Io { path, error })
 }
 
+/// Whether a directory of sockets may be used: it is no link, belongs to `user`, and nobody else can put
+/// anything into it. In a directory for temporary files anybody may have made it first.
+fn check(dir: &Path, user: u32) -> Result<(), PlaceError> {
+    let meta =
+        std::fs::symlink_metadata(dir).map_err(|error| PlaceError::Io { path: dir.to_owned(), error })?;
+    let found = if meta.is_symlink() {
+        "it is a symbolic link".to_owned()
+    } else if !meta.is_dir() {
+        "it is no directory".to_owned()
+    } else if meta.uid() != user {
+        format!("it belongs to user {}", meta.uid())
+    } else if meta.mode() & 0o022 != 0 {
+        format!("its mode is {:o}", meta.mode() & 0o7777)
+    } else {
+        return Ok(());
+    };
+    Err(PlaceError::Foreign { path: dir.to_owned(), user, found })
+}
+
 /// Where the socket of this process goes if nobody says otherwise. Makes the directory, for this user alone.
 pub fn default_path() -> Result<PathBuf, PlaceError> {
     let dir = directory()?;
-    let failed = |error| PlaceError::Io { path: dir.clone(), error };
-    DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(failed)?;
-    let (meta, user) = (std::fs::metadata(&dir).map_err(failed)?, user()?);
-    if meta.uid() != user || meta.mode() & 0o022 != 0 {
-        return Err(PlaceError::Foreign { path: dir, user, owner: meta.uid(), mode: meta.mode() & 0o7777 });
-    }
+    make(&dir, user()?)?;
     Ok(dir.join(format!("{}.sock", std::process::id())))
+}
+
+/// Makes a directory of sockets, or checks the one that is there.
+fn make(dir: &Path, user: u32) -> Result<(), PlaceError> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(dir) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(PlaceError::Io { path: dir.to_owned(), error })
+        }
+        // What is there now is what counts, whoever made it.
+        _ => check(dir, user),
+    }
 }
 
 /// Sockets of the servers that run. Those of servers that are gone are removed.
 pub fn running() -> Result<Vec<PathBuf>, PlaceError> {
-    let dir = directory()?;
-    let entries = match std::fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(PlaceError::Io { path: dir, error }),
-    };
+    running_in(&directory()?, user()?)
+}
+
+fn running_in(dir: &Path, user: u32) -> Result<Vec<PathBuf>, PlaceError> {
+    match check(dir, user) {
+        Err(PlaceError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        checked => checked?,
+    }
+    let entries = std::fs::read_dir(dir).map_err(|error| PlaceError::Io { path: dir.to_owned(), error })?;
     let mut found: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
@@ -105,6 +137,15 @@ pub fn running() -> Result<Vec<PathBuf>, PlaceError> {
         .collect();
     found.sort();
     Ok(found)
+}
+
+/// Refuses to choose a server to end, even if only one runs; the error names those that do.
+pub fn unnamed() -> PlaceError {
+    match running() {
+        Ok(paths) if !paths.is_empty() => PlaceError::Unnamed { paths },
+        Ok(_) => directory().map_or_else(|error| error, |dir| PlaceError::None { dir }),
+        Err(error) => error,
+    }
 }
 
 /// The socket of the only server that runs.
@@ -148,4 +189,47 @@ pub(super) fn link(path: &Path) -> Option<PathBuf> {
     let _ = std::fs::remove_file(&link);
     std::os::unix::fs::symlink(target, &link).ok()?;
     Some(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+
+    /// What is said of a directory that is not used, by whoever makes it and by whoever looks for servers.
+    fn refused(dir: &Path, user: u32) -> String {
+        let [made, looked] = [make(dir, user).unwrap_err(), running_in(dir, user).unwrap_err()];
+        assert_eq!(made.to_string(), looked.to_string());
+        assert!(matches!(made, PlaceError::Foreign { .. }), "{made}");
+        made.to_string()
+    }
+
+    #[test]
+    fn a_directory_that_others_could_have_prepared_is_never_used() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (dir, own) = (temporary.path().join("nandscape"), user().unwrap());
+        assert_eq!(running_in(&dir, own).unwrap(), [] as [PathBuf; 0], "nobody has served yet");
+        make(&dir, own).unwrap();
+        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o7777, 0o700);
+        let socket = dir.join("1.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert_eq!(running_in(&dir, own).unwrap(), [&*socket]);
+
+        // Somebody else's, who listens there.
+        assert!(refused(&dir, own + 1).contains(&format!("belongs to user {own}")));
+        for mode in [0o720, 0o702, 0o777] {
+            std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(refused(&dir, own).contains(&format!("mode is {mode:o}")));
+        }
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o750)).unwrap();
+        make(&dir, own).unwrap();
+        let link = temporary.path().join("link");
+        symlink(&dir, &link).unwrap();
+        assert!(refused(&link, own).contains("symbolic link"));
+        std::fs::write(temporary.path().join("file"), "").unwrap();
+        assert!(refused(&temporary.path().join("file"), own).contains("no directory"));
+        assert!(socket.exists(), "a socket in a directory that is not used was removed");
+        drop(listener);
+    }
 }
