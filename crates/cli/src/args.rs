@@ -240,6 +240,10 @@ pub struct ServeArgs {
     /// Requests outstanding in the model, which without --pace is a closed loop [default: 32].
     #[arg(long, value_name = "N", conflicts_with = "pace", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub depth: Option<u32>,
+    /// Memory for requests that are longer than a connection's own buffers (NBD: 1 MiB), of all connections
+    /// together; a request that finds none waits.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub memory: String,
     /// Record every command in a new file, .csv or .csv.zst, that 'nandscape replay' reads.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
@@ -274,7 +278,7 @@ pub struct StatArgs {
 /// Arguments of `control`.
 #[derive(Clone, Debug, Args)]
 pub struct ControlArgs {
-    /// Control socket of the server [default: that of the only server that runs].
+    /// Control socket of the server [default: that of the only server that runs; 'shutdown' has none].
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub socket: Option<PathBuf>,
     /// What it is to do.
@@ -303,7 +307,7 @@ pub enum ControlAction {
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
-    /// End the server as SIGTERM does.
+    /// End the server as SIGTERM does; it must be named with --socket.
     Shutdown,
 }
 

@@ -1,6 +1,11 @@
 //! The one place that prints: results to stdout, messages and progress to stderr.
+//!
+//! A server prints from threads of their own ([`log`]), so that nothing waits for whoever reads it.
+
+mod log;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use log::Log;
 use nandscape_cache::manage::ManageError;
 use nandscape_core::TraceError;
 use nandscape_sim::Progress;
@@ -8,7 +13,10 @@ use nandscape_stack::caches::CacheFileError;
 use nandscape_stack::{ConfigError, RunError, StorageError};
 use std::fmt;
 use std::io::{IsTerminal, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -115,6 +123,19 @@ pub fn stop_on_ctrl_c() -> Result<(), Failure> {
     .map_err(|e| Failure::run(format!("cannot install the Ctrl-C handler: {e}")))
 }
 
+/// How long the end of a server waits for the reader of its last messages.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Where a server prints to: stderr and stdout, each from a thread of its own.
+#[derive(Debug)]
+struct Server {
+    messages: Arc<Log>,
+    results: Arc<Log>,
+}
+
+/// Set when this process has become a server.
+static SERVER: OnceLock<Server> = OnceLock::new();
+
 /// Where messages go.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
@@ -141,17 +162,70 @@ impl Console {
         })
     }
 
+    /// From now on this process is a server: nothing that it prints is waited for. A panic is a message, too.
+    pub fn serve(self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::run(format!("cannot print: {error}"));
+        let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(std::fs::File::from);
+        // A stream that is closed takes nothing, which is no reason not to serve.
+        let open = |fd: BorrowedFd<'_>| -> Box<dyn Write + Send> {
+            file(fd).map_or_else(|_| Box::new(std::io::sink()) as _, |file| Box::new(file) as _)
+        };
+        let messages = Log::start(open(std::io::stderr().as_fd()), |_| ()).map_err(failed)?;
+        let unread = move |error: &std::io::Error| self.note(&format!("stdout: {error}; serving goes on"));
+        let results = Log::start(open(std::io::stdout().as_fd()), unread).map_err(failed)?;
+        let server = SERVER.get_or_init(|| Server { messages, results });
+        std::panic::set_hook(Box::new(|panic| {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("unnamed");
+            server.messages.push(log::message(&format!("thread '{name}' {panic}")));
+            server.messages.drain(LAST_WORDS);
+        }));
+        Ok(())
+    }
+
+    /// A result of a server, such as where its clients find it.
+    pub fn announce(self, text: &str) {
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        if let Some(server) = SERVER.get() {
+            server.results.push(format!("{text}{newline}"));
+        }
+    }
+
     /// A message beside the result.
     pub fn note(self, text: &str) {
-        if !self.quiet {
-            // A server goes on when nobody reads its messages any more.
-            let _ = writeln!(std::io::stderr(), "nandscape: {text}");
+        match SERVER.get() {
+            _ if self.quiet => {}
+            Some(server) => server.messages.push(log::message(text)),
+            None => _ = writeln!(std::io::stderr(), "nandscape: {text}"),
+        }
+    }
+
+    /// A message of a server of which there may be many: of each kind some are printed, and the others
+    /// counted.
+    pub fn note_of(self, kind: &'static str, text: &dyn fmt::Display) {
+        if let Some(server) = SERVER.get().filter(|_| !self.quiet) {
+            server.messages.push_of(kind, Instant::now(), || log::message(&format!("{kind}: {text}")));
         }
     }
 
     /// An error.
     pub fn error(self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "nandscape: error: {text}");
+        match SERVER.get() {
+            // The lines are ours.
+            Some(server) => {
+                let lines: Vec<String> = text.lines().map(log::printable).collect();
+                server.messages.push(format!("nandscape: error: {}\n", lines.join("\n")));
+            }
+            None => _ = writeln!(std::io::stderr(), "nandscape: error: {text}"),
+        }
+    }
+
+    /// Waits until a server has printed everything, if somebody reads it.
+    pub fn finish(self) {
+        if let Some(server) = SERVER.get() {
+            server.messages.drain(LAST_WORDS);
+            server.results.drain(LAST_WORDS);
+        }
     }
 
     /// A progress bar; hidden unless stderr is a terminal.

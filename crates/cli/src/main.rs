@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Verb::Completions { shell } => commands::manual::completions(shell, console),
         Verb::Man { out } => commands::manual::pages(&out, console),
     };
-    match outcome {
+    let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => {
             console.error(&message);
@@ -49,5 +49,7 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
         Err(Failure::Reported) => ExitCode::from(1),
-    }
+    };
+    console.finish();
+    code
 }

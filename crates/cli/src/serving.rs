@@ -17,7 +17,6 @@ use nandscape_stack::caches::{CacheFileError, CacheStat, Handle, Serving, cache_
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -141,8 +140,8 @@ impl Session {
     }
 
     /// Says on stdout where clients find what is served, one place a line.
-    pub fn ready(&self, places: &[String]) -> Result<(), Failure> {
-        places.iter().try_for_each(|place| self.console.result(place))
+    pub fn ready(&self, places: &[String]) {
+        self.console.announce(&places.join("\n"));
     }
 
     /// Waits until the server is to end.
@@ -328,10 +327,9 @@ fn summary(
 
 /// A power cut that the configuration asked for: nothing is answered, written or closed any more.
 fn end_as_if_killed(operation: u64) {
-    let _ = writeln!(
-        std::io::stderr(),
-        "the power is cut at operation {operation}, as faults.power_cut asked for"
-    );
+    let console = Console::new(false);
+    console.note(&format!("the power is cut at operation {operation}, as faults.power_cut asked for"));
+    console.finish();
     std::process::exit(KILLED);
 }
 
@@ -357,6 +355,15 @@ fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Resul
             "{error}; what that cache has may be newer than the disk: detach it, or --trust-disks"
         )),
         error => error.into(),
+    })
+}
+
+/// Memory for requests, as it was typed; at least so much.
+pub fn memory(args: &ServeArgs, least: u64) -> Result<u64, Failure> {
+    let bytes = units::parse_size(&args.memory).ok().filter(|bytes| *bytes >= least);
+    bytes.ok_or_else(|| {
+        let least = units::format_bytes(least);
+        Failure::usage(format!("--memory {}: expected a size of at least {least}", args.memory))
     })
 }
 

@@ -8,11 +8,13 @@
 //! * [`Stat`]: what it counts and measures while it runs ([`Engine::stat`]);
 //! * [`Background`]: a thread for what is to happen without a request: idle time, samples, warnings;
 //! * [`Engine::start_recording`]: every command in a file that can be replayed;
-//! * [`control`]: a socket over which all of this is asked for.
+//! * [`control`]: a socket over which all of this is asked for;
+//! * [`budget`]: memory for long requests, which front ends take their buffers from.
 //!
 //! A lock is taken only in this order: totals, stack, lateness.
 
 mod background;
+pub mod budget;
 mod clock;
 pub mod control;
 mod meter;

@@ -7,11 +7,11 @@ use fuser::{
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
+use nandscape_engine::budget::{Budget, Grant};
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The largest request in bytes; the kernel's default limit is 256 pages.
@@ -23,15 +23,12 @@ const BACKGROUND: u16 = 256;
 /// How long the kernel may remember names and attributes. They change only through this mount.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
-/// Messages about failed requests, before they are left out.
-const FAILURES_TOLD: u32 = 10;
-
 thread_local! {
     /// What is read goes through here, once: the kernel copies it to its client.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Called with messages for the operator.
+/// Called with a message for the operator, which begins with the request that failed. There may be many.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The root directory and its files.
@@ -40,7 +37,7 @@ pub struct Files {
     root: Mutex<FileAttr>,
     later: Later,
     tell: Tell,
-    failures: AtomicU32,
+    budget: Arc<Budget>,
 }
 
 struct Entry {
@@ -55,7 +52,7 @@ const FIRST: u64 = 2;
 
 impl Files {
     /// Files with their names, owned by whoever runs the server.
-    pub fn new(files: Vec<(String, u32, BlockFile)>, later: Later, tell: Tell) -> Self {
+    pub fn new(files: Vec<(String, u32, BlockFile)>, later: Later, tell: Tell, budget: Arc<Budget>) -> Self {
         let root = attributes(ROOT, FileType::Directory, 0, 4096, 0o755);
         let entry = |(index, (name, page_bytes, file)): (usize, (String, u32, BlockFile))| {
             let mode = if file.is_read_only() { 0o400 } else { 0o600 };
@@ -69,7 +66,7 @@ impl Files {
             Entry { name, file, attr: Mutex::new(attr) }
         };
         let entries = files.into_iter().enumerate().map(entry).collect();
-        Self { entries, root: Mutex::new(root), later, tell, failures: AtomicU32::new(0) }
+        Self { entries, root: Mutex::new(root), later, tell, budget }
     }
 
     fn entry(&self, ino: INodeNo) -> Result<&Entry, Errno> {
@@ -82,17 +79,22 @@ impl Files {
         if ino.0 == ROOT { Ok(&self.root) } else { self.entry(ino).map(|entry| &entry.attr) }
     }
 
-    /// What the client is told of a failure, and the operator too, a few times.
+    /// What the client is told of a failure, and the operator too.
     fn failed(&self, call: &str, name: &str, failed: &Failed) -> Errno {
         if let Some(cause) = &failed.cause {
-            let count = self.failures.fetch_add(1, Ordering::Relaxed);
-            if count < FAILURES_TOLD {
-                (self.tell)(&format!("{call} of {name} failed: {cause}"));
-            } else if count == FAILURES_TOLD {
-                (self.tell)("further requests failed; no more of them are reported");
-            }
+            (self.tell)(&format!("{call} of {name}: {cause}"));
         }
         Errno::from_i32(failed.errno)
+    }
+
+    /// A copy of what is answered later, in memory that all such answers share; waits for it. The answers
+    /// that are waited for go out on another thread.
+    fn keep(&self, data: &[u8]) -> Option<(Vec<u8>, Grant)> {
+        let grant = self.budget.take(data.len() as u64, None).ok()?;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(data.len()).ok()?;
+        copy.extend_from_slice(data);
+        Some((copy, grant))
     }
 
     /// Calls `send` now or when it is due.
@@ -246,14 +248,21 @@ impl Filesystem for Files {
         BUFFER.with_borrow_mut(|buffer| {
             let size = size as usize;
             if buffer.len() < size {
-                buffer.resize(size.max(REQUEST_BYTES as usize), 0);
+                let more = size.max(REQUEST_BYTES as usize) - buffer.len();
+                if buffer.try_reserve_exact(more).is_err() {
+                    return reply.error(Errno::ENOMEM);
+                }
+                buffer.resize(buffer.len() + more, 0);
             }
             match entry.file.read(offset, &mut buffer[..size]) {
                 Ok(Done { len, due: None }) => reply.data(&buffer[..len]),
-                Ok(Done { len, due }) => {
-                    let data = buffer[..len].to_vec();
-                    self.answer(due, move || reply.data(&data));
-                }
+                Ok(Done { len, due }) => match self.keep(&buffer[..len]) {
+                    Some((data, grant)) => self.answer(due, move || {
+                        reply.data(&data);
+                        drop(grant);
+                    }),
+                    None => reply.error(Errno::ENOMEM),
+                },
                 Err(failed) => reply.error(self.failed("read", &entry.name, &failed)),
             }
         });

@@ -21,4 +21,4 @@ mod table;
 pub use block_file::{BlockFile, Done, Failed};
 pub use errors::{MountError, errno};
 pub use loop_device::{LoopDevice, LoopError, LoopOptions, SECTORS};
-pub use mount::{Mount, MountOptions};
+pub use mount::{LEAST_MEMORY_BYTES, Mount, MountOptions};

@@ -2,11 +2,12 @@
 
 use crate::block_file::BlockFile;
 use crate::errors::MountError;
-use crate::files::{Files, Tell};
+use crate::files::{Files, REQUEST_BYTES, Tell};
 use crate::later::Later;
 use crate::{leftovers, table};
 use fuser::{Config, MountOption, Session, SessionACL};
 use nandscape_engine::Engine;
+use nandscape_engine::budget::Budget;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,12 @@ pub struct MountOptions {
     pub is_read_only: bool,
     /// Threads that take requests from the kernel and run them.
     pub threads: usize,
+    /// Bytes for what was read and is answered later, on a paced clock; at least [`LEAST_MEMORY_BYTES`].
+    pub memory_bytes: u64,
 }
+
+/// The least memory for answers: the longest one fits.
+pub const LEAST_MEMORY_BYTES: u64 = REQUEST_BYTES as u64;
 
 /// A directory in which every namespace of an engine is a file. Dropping it unmounts.
 #[derive(Debug)]
@@ -51,9 +57,11 @@ impl Mount {
             files.push((name, info.page_bytes, file));
         }
         let later = Later::start(engine).map_err(failed)?;
+        assert!(options.memory_bytes >= LEAST_MEMORY_BYTES, "the longest answer has no room: {options:?}");
+        let budget = Budget::new(options.memory_bytes);
         let paths = files.iter().map(|(name, ..)| dir.join(name)).collect();
-        let session =
-            Session::new(Files::new(files, later, tell), dir, &configuration(options)).map_err(failed)?;
+        let session = Session::new(Files::new(files, later, tell, budget), dir, &configuration(options))
+            .map_err(failed)?;
         let run = move || {
             let outcome = session.run();
             ended();

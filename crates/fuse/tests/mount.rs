@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2 };
+const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2, memory_bytes: 4 << 20 };
 
 fn engine(namespaces: u32) -> Arc<Engine> {
     engine_with(namespaces, Clock::free())

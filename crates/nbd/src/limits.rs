@@ -1,9 +1,14 @@
-//! Bounds on everything a client sends. They keep what one connection can hold to about twice [`MAX_REQUEST_BYTES`], however it behaves.
+//! Bounds on everything a client sends. With them a connection has about 2 MiB of its own, however it
+//! behaves; what longer requests take comes from the memory of all connections together
+//! (`nandscape_engine::budget`).
 
 use std::time::Duration;
 
 /// The longest read or write. Announced to clients that ask for block sizes; a longer one is answered with `EINVAL`.
 pub const MAX_REQUEST_BYTES: u32 = 32 << 20;
+
+/// The least memory for long requests: the longest one fits.
+pub const LEAST_MEMORY_BYTES: u64 = 33 << 20;
 
 /// The longest name of an export that is looked at, in bytes; the protocol's own limit for strings.
 pub const MAX_NAME_BYTES: usize = 4096;

@@ -269,7 +269,7 @@ fn garbage_half_requests_and_silence_do_not_hold_up_other_clients() {
 
 #[test]
 fn one_client_too_many_is_turned_away_until_another_has_left() {
-    let served = Served::new(ServerOptions { connections: 2 });
+    let served = Served::new(ServerOptions { connections: 2, ..ServerOptions::default() });
     let (one, mut two) = (served.client("ns1", false), served.client("ns1", false));
     let mut three = Client { stream: served.connect(), is_structured: false };
     assert!(three.is_closed());

@@ -8,6 +8,7 @@ use crate::console::{Console, Failure};
 
 /// Serves until told to stop.
 pub fn run(verb: &ServeVerb, console: Console) -> Result<(), Failure> {
+    console.serve()?;
     match verb {
         ServeVerb::Fuse(args) => fuse::run(args, console),
         ServeVerb::Nbd(args) => nbd::run(args, console),

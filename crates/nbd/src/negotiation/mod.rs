@@ -10,7 +10,7 @@ mod tests;
 
 use crate::export::Export;
 use crate::limits::{MAX_OPTION_BYTES, MAX_OPTIONS, MAX_SKIPPED_OPTION_BYTES};
-use crate::transmission::Session;
+use crate::transmission::{Refuses, Session};
 use crate::wire::{MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Put, Take, handshake, option, option_reply};
 use std::sync::Arc;
 
@@ -238,7 +238,7 @@ impl Negotiation {
     fn session(&self, index: usize) -> Session {
         let export = self.exports[index].clone();
         let has_status = self.status_of == Some(index);
-        Session { export, is_structured: self.is_structured, has_status, is_stopping: false }
+        Session { export, is_structured: self.is_structured, has_status, refuses: Refuses::Nothing }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One client from its first byte to its last.
 
-use super::input::Input;
+use super::input::{Input, ReceiveError};
 use super::pacer::Pacer;
 use super::tls::{Tls, TlsConfig};
 use super::transport::{Socket, Transport};
@@ -9,16 +9,15 @@ use crate::limits::{HANDSHAKE_TIMEOUT, MAX_OPTION_BYTES};
 use crate::negotiation::{Negotiation, NegotiationError, Progress, TlsState};
 use crate::transmission::{BadMagic, BatchLimits, Replies, Session, Stop, Worker};
 use nandscape_engine::Clock;
+use nandscape_engine::budget::{Evict, NoMemory};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Payload bytes of one batch. Less than the engine takes: a client works on the replies to one batch while the next runs, and the bytes
 /// stay in the processor's cache.
 const BATCH_BYTES: usize = 256 << 10;
-
-/// Room for replies that a connection keeps.
-const KEPT_REPLY_BYTES: usize = 1 << 20;
 
 /// Bytes in front of the data of an option.
 const OPTION_HEADER_BYTES: usize = 16;
@@ -42,15 +41,22 @@ pub enum ConnectionError {
     /// Something else stood where a request should.
     #[error(transparent)]
     Request(#[from] BadMagic),
+    /// The client kept others waiting for the memory that its request takes.
+    #[error("the client sent or took too little while others waited for the memory of its request")]
+    TooSlow,
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// Serves a client until it leaves or the server stops.
-pub(super) fn serve(shared: &Shared, socket: Socket, tls: Option<&TlsConfig>) -> Result<(), ConnectionError> {
+pub(super) fn serve(
+    shared: &Shared,
+    socket: &Arc<Socket>,
+    tls: Option<&TlsConfig>,
+) -> Result<(), ConnectionError> {
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
-    let mut input = Input::new(OPTION_HEADER_BYTES + MAX_OPTION_BYTES);
+    let mut input = Input::new(OPTION_HEADER_BYTES + MAX_OPTION_BYTES)?;
     let state = if tls.is_some() { TlsState::Required } else { TlsState::Absent };
     let negotiation = Negotiation::new(shared.exports.clone(), state);
     let (transport, session) = match negotiate(socket, &mut input, negotiation, tls, deadline) {
@@ -65,9 +71,10 @@ pub(super) fn serve(shared: &Shared, socket: Socket, tls: Option<&TlsConfig>) ->
     };
     transport.set_timeout(None)?;
     (shared.events)(Events::Chosen { export: &session.export.name });
-    let outcome = transmit(shared, &*transport, &mut input, session);
+    let client = Client { shared, transport: &*transport, evict: evict(socket) };
+    let outcome = client.transmit(&mut input, session);
     transport.close();
-    outcome
+    if outcome.is_err() && socket.is_evicted() { Err(ConnectionError::TooSlow) } else { outcome }
 }
 
 /// What a negotiation leads to: the way that bytes go from then on, and what is served.
@@ -75,14 +82,13 @@ type Agreed = (Box<dyn Transport>, Session);
 
 /// Negotiates until the client has chosen an export; `None` if it leaves in good order.
 fn negotiate(
-    socket: Socket,
+    socket: &Arc<Socket>,
     input: &mut Input,
     mut negotiation: Negotiation,
     tls: Option<&TlsConfig>,
     deadline: Instant,
 ) -> Result<Option<Agreed>, ConnectionError> {
-    let again = socket.again()?;
-    let mut transport: Box<dyn Transport> = Box::new(socket);
+    let mut transport: Box<dyn Transport> = Box::new(Arc::clone(socket));
     let mut out = Vec::new();
     Negotiation::greet(&mut out);
     loop {
@@ -111,7 +117,7 @@ fn negotiate(
                 // Whatever came with the option is taken for the beginning of TLS, never for options sent under it.
                 let early = input.bytes().to_vec();
                 input.consume(early.len());
-                transport = Box::new(Tls::accept(again.again()?, config, early, deadline)?);
+                transport = Box::new(Tls::accept(Arc::clone(socket), config, early, deadline)?);
                 negotiation.secured();
             }
             Progress::Transmit(session) => return Ok(Some((transport, session))),
@@ -120,60 +126,88 @@ fn negotiate(
     }
 }
 
-fn transmit(
-    shared: &Shared,
-    transport: &dyn Transport,
-    input: &mut Input,
-    session: Session,
-) -> Result<(), ConnectionError> {
-    if shared.engine.clock() != Clock::Paced {
-        return answer(shared, transport, input, session, &mut |replies| transport.send(replies.bytes()));
-    }
-    let pacer = Pacer::new(&shared.engine, transport);
-    std::thread::scope(|scope| {
-        let writer =
-            std::thread::Builder::new().name("nbd-pace".to_owned()).spawn_scoped(scope, || pacer.run())?;
-        let outcome = answer(shared, transport, input, session, &mut |replies| pacer.push(replies));
-        pacer.close();
-        writer.join().expect("the writer does not panic");
-        outcome
-    })
+/// How a client is ended that keeps others waiting.
+fn evict(socket: &Arc<Socket>) -> Evict {
+    let socket = Arc::clone(socket);
+    Arc::new(move || socket.evict())
 }
 
-/// Receives and runs requests, and hands their replies to `send`.
-fn answer(
-    shared: &Shared,
-    transport: &dyn Transport,
-    input: &mut Input,
-    session: Session,
-    send: &mut dyn FnMut(&Replies) -> io::Result<()>,
-) -> Result<(), ConnectionError> {
-    let limits = BatchLimits { requests: nandscape_engine::BATCH_REQUESTS, bytes: BATCH_BYTES };
-    let mut worker = Worker::new(shared.engine.clone(), session, limits);
-    let mut replies = Replies::default();
-    loop {
-        let is_stopping = shared.is_stopping.load(Ordering::Acquire);
-        if is_stopping {
-            worker.stop();
+/// A client that has chosen an export.
+struct Client<'a> {
+    shared: &'a Shared,
+    transport: &'a dyn Transport,
+    evict: Evict,
+}
+
+impl Client<'_> {
+    fn transmit(&self, input: &mut Input, session: Session) -> Result<(), ConnectionError> {
+        if self.shared.engine.clock() != Clock::Paced {
+            return self.answer(input, session, &mut |replies| {
+                replies.client_is_due();
+                self.transport.send(replies.bytes())
+            });
         }
-        let (taken, stop) = worker.step(input.bytes(), &mut replies)?;
-        input.consume(taken);
-        if !replies.bytes().is_empty() {
-            send(&replies)?;
-            replies.shrink(KEPT_REPLY_BYTES);
-        }
-        let is_open = match stop {
-            Stop::Full => true,
-            Stop::Disconnect => return Ok(()),
-            // What arrived has been answered; nothing more is waited for.
-            _ if is_stopping => return Ok(()),
-            Stop::Needs(bytes) => input.receive(transport, bytes)?,
-            Stop::Skip(bytes) => input.skip(transport, bytes)?,
-        };
-        if !is_open {
-            // Without goodbye, but with nothing under way: some clients leave so.
-            let phase = "a request";
-            return if input.bytes().is_empty() { Ok(()) } else { Err(ConnectionError::HungUp { phase }) };
+        let pacer = Pacer::new(&self.shared.engine, self.transport, &self.shared.budget, &self.evict);
+        std::thread::scope(|scope| {
+            let writer = std::thread::Builder::new()
+                .name("nbd-pace".to_owned())
+                .spawn_scoped(scope, || pacer.run())?;
+            let outcome = self.answer(input, session, &mut |replies| pacer.push(replies));
+            pacer.close();
+            writer.join().expect("the writer does not panic");
+            outcome
+        })
+    }
+
+    /// Receives and runs requests, and hands their replies to `send`.
+    fn answer(
+        &self,
+        input: &mut Input,
+        session: Session,
+        send: &mut dyn FnMut(&mut Replies) -> io::Result<()>,
+    ) -> Result<(), ConnectionError> {
+        let Self { shared, transport, ref evict } = *self;
+        let limits = BatchLimits { requests: nandscape_engine::BATCH_REQUESTS, bytes: BATCH_BYTES };
+        let mut worker = Worker::new(shared.engine.clone(), session, limits);
+        let mut replies = Replies::new(Arc::clone(&shared.budget), Arc::clone(evict));
+        loop {
+            let is_stopping = shared.is_stopping.load(Ordering::Acquire);
+            if is_stopping {
+                worker.stop();
+            }
+            let (taken, stop) = worker.step(input.bytes(), &mut replies)?;
+            input.consume(taken);
+            if !replies.bytes().is_empty() {
+                send(&mut replies)?;
+                replies.release();
+            }
+            let is_open = match stop {
+                Stop::Full => true,
+                Stop::Disconnect => return Ok(()),
+                // What arrived has been answered; nothing more is waited for.
+                _ if is_stopping => return Ok(()),
+                Stop::Needs(bytes) => match input.receive_long(transport, bytes, &shared.budget, evict) {
+                    Ok(is_open) => is_open,
+                    Err(ReceiveError::Io(error)) => return Err(error.into()),
+                    // The server stops, which the next round sees.
+                    Err(ReceiveError::Memory(NoMemory::Closed)) => true,
+                    // Its payload is skipped.
+                    Err(ReceiveError::Memory(_)) => {
+                        worker.refuse_next_write();
+                        true
+                    }
+                },
+                Stop::Skip(bytes) => input.skip(transport, bytes)?,
+            };
+            if !is_open {
+                // Without goodbye, but with nothing under way: some clients leave so.
+                let phase = "a request";
+                return if input.bytes().is_empty() {
+                    Ok(())
+                } else {
+                    Err(ConnectionError::HungUp { phase })
+                };
+            }
         }
     }
 }

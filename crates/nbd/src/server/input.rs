@@ -1,28 +1,56 @@
 //! Bytes that have arrived and are not used up.
 
 use super::transport::Transport;
+use nandscape_engine::budget::{Budget, Evict, NoMemory, Room};
 use std::io;
+use std::sync::Arc;
+use std::time::Instant;
 
-/// Room that a connection keeps; single requests may need more for a while.
-const KEPT_BYTES: usize = 1 << 20;
+/// Room that a connection has of its own: several requests, or one write of 1 MiB. A request that needs more
+/// draws on the memory of all.
+const OWN_BYTES: usize = (1 << 20) + (64 << 10);
+
+/// Why nothing was received.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReceiveError {
+    /// The socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// There is no room for the request.
+    #[error(transparent)]
+    Memory(#[from] NoMemory),
+}
 
 /// A buffer that bytes are received into and requests are parsed in.
-#[derive(Debug)]
 pub(super) struct Input {
-    buffer: Vec<u8>,
+    own: Vec<u8>,
+    /// In place of `own`, for one request that does not fit there.
+    long: Option<Room>,
     start: usize,
     end: usize,
 }
 
 impl Input {
     /// Room for `bytes`.
-    pub fn new(bytes: usize) -> Self {
-        Self { buffer: vec![0; bytes], start: 0, end: 0 }
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let mut input = Self { own: Vec::new(), long: None, start: 0, end: 0 };
+        input.grow(bytes)?;
+        Ok(input)
+    }
+
+    fn grow(&mut self, bytes: usize) -> io::Result<()> {
+        self.own.try_reserve_exact(bytes - self.own.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.own.resize(bytes, 0);
+        Ok(())
+    }
+
+    fn buffer(&self) -> &[u8] {
+        self.long.as_deref().unwrap_or(&self.own)
     }
 
     /// What has arrived.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.buffer()[self.start..self.end]
     }
 
     /// Uses up bytes from the front.
@@ -32,29 +60,61 @@ impl Input {
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
+            // Never held while the memory for a reply is waited for.
+            self.long = None;
         }
     }
 
     /// Receives more, with room for `needed` bytes from the first unused one. `false` at the end.
     pub fn receive(&mut self, transport: &dyn Transport, needed: usize) -> io::Result<bool> {
-        self.make_room(needed);
-        let received = transport.recv(&mut self.buffer[self.end..])?;
+        assert!(needed <= OWN_BYTES, "{needed} bytes are received with `receive_long`");
+        self.make_room(needed)?;
+        let received = transport.recv(&mut self.own[self.end..])?;
         self.end += received;
         Ok(received > 0)
     }
 
-    fn make_room(&mut self, needed: usize) {
-        let held = self.end - self.start;
-        let is_oversized = self.buffer.len() > KEPT_BYTES && needed <= KEPT_BYTES;
-        if needed > self.buffer.len() || (is_oversized && held <= needed) {
-            // New room is cleared by the system when it is touched, so what is announced and never comes costs nothing.
-            let mut buffer = vec![0; needed.next_power_of_two().max(KEPT_BYTES)];
-            buffer[..held].copy_from_slice(self.bytes());
-            (self.buffer, self.start, self.end) = (buffer, 0, held);
-        } else if needed > self.buffer.len() - self.start || self.end == self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, held);
+    /// Receives more of a request of `needed` bytes, whose first ones have arrived; where it is long, with
+    /// memory of the budget. Waits for that.
+    pub fn receive_long(
+        &mut self,
+        transport: &dyn Transport,
+        needed: usize,
+        budget: &Arc<Budget>,
+        evict: &Evict,
+    ) -> Result<bool, ReceiveError> {
+        if needed <= OWN_BYTES {
+            return Ok(self.receive(transport, needed)?);
         }
+        if self.long.is_none() {
+            // New room is cleared by the system when it is touched, so what is announced and never comes costs nothing.
+            let mut room = budget.room(needed, Some(evict))?;
+            let held = self.end - self.start;
+            room[..held].copy_from_slice(self.bytes());
+            room.grant().client_is_due(Instant::now(), needed as u64);
+            (self.long, self.start, self.end) = (Some(room), 0, held);
+        }
+        let room = self.long.as_mut().expect("it was taken above");
+        assert_eq!(room.len(), needed, "one request is in it");
+        // No byte of the next request comes in, so that it is given back with this one.
+        let received = transport.recv(&mut room[self.end..])?;
+        self.end += received;
+        if self.end == needed {
+            room.grant().client_is_done();
+        }
+        Ok(received > 0)
+    }
+
+    fn make_room(&mut self, needed: usize) -> io::Result<()> {
+        assert!(self.long.is_none(), "the long request in front is used up first");
+        if needed > self.own.len() {
+            self.grow(OWN_BYTES)?;
+        }
+        if needed > self.own.len() - self.start || self.end == self.own.len() {
+            self.own.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        Ok(())
     }
 
     /// Throws away `bytes`, those that have arrived and those to come. `false` at the end.

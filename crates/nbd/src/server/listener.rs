@@ -117,13 +117,13 @@ impl Listener {
                 socket.set_nonblocking(false)?;
                 // The system gives what it allows; with less the replies wait for the client more often.
                 let _ = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
-                Socket::Unix(socket)
+                Socket::unix(socket)
             }
             Self::Tcp { listener, .. } => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nonblocking(false)?;
                 socket.set_nodelay(true)?;
-                Socket::Tcp(socket)
+                Socket::tcp(socket)
             }
         })
     }

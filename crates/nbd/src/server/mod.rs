@@ -16,9 +16,10 @@ pub use listener::ListenError;
 pub use tls::{TlsConfig, TlsError};
 
 use crate::export::Export;
-use crate::limits::STOP_TIMEOUT;
+use crate::limits::{LEAST_MEMORY_BYTES, STOP_TIMEOUT};
 use listener::Listener;
 use nandscape_engine::Engine;
+use nandscape_engine::budget::{Budget, DEFAULT_MEMORY_BYTES, PATIENCE};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -51,11 +52,17 @@ pub enum Events<'a> {
 pub struct ServerOptions {
     /// Connections at the same time; one more is closed at once.
     pub connections: usize,
+    /// Bytes for requests that need more than a connection has of its own, of all connections together; at
+    /// least [`LEAST_MEMORY_BYTES`].
+    pub memory_bytes: u64,
+    /// How long a client may hold up others that wait for its memory before it must send or take
+    /// [`LEAST_RATE`](nandscape_engine::budget::LEAST_RATE) bytes a second.
+    pub patience: Duration,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { connections: 128 }
+        Self { connections: 128, memory_bytes: DEFAULT_MEMORY_BYTES, patience: PATIENCE }
     }
 }
 
@@ -70,6 +77,7 @@ pub struct Server {
 /// What all threads of a server look at.
 struct Shared {
     engine: Arc<Engine>,
+    budget: Arc<Budget>,
     exports: Arc<[Export]>,
     options: ServerOptions,
     events: Box<dyn Fn(Events<'_>) + Send + Sync>,
@@ -83,7 +91,7 @@ struct Shared {
 #[derive(Default)]
 struct Open {
     next: u64,
-    sockets: BTreeMap<u64, Socket>,
+    sockets: BTreeMap<u64, Arc<Socket>>,
 }
 
 /// Stops a server from another thread.
@@ -108,9 +116,11 @@ impl Server {
         options: ServerOptions,
         events: impl Fn(Events<'_>) + Send + Sync + 'static,
     ) -> io::Result<Self> {
+        assert!(options.memory_bytes >= LEAST_MEMORY_BYTES, "the longest request has no room: {options:?}");
         let (wake, writer) = io::pipe()?;
         let shared = Shared {
             engine,
+            budget: Budget::with_patience(options.memory_bytes, options.patience),
             exports: exports.into(),
             options,
             events: Box::new(events),
@@ -159,6 +169,8 @@ impl Server {
     pub fn run(&self) -> io::Result<()> {
         let outcome = self.accept_all();
         self.shared.is_stopping.store(true, Ordering::Release);
+        // Requests that wait for memory are refused as those that come now.
+        self.shared.budget.close();
         self.shared.end(Shutdown::Read, STOP_TIMEOUT);
         self.shared.end(Shutdown::Both, STOP_TIMEOUT);
         outcome
@@ -186,7 +198,7 @@ impl Server {
 
     fn accept(&self, listener: &Listener) {
         match listener.accept() {
-            Ok(socket) => self.start(socket, listener.tls().cloned()),
+            Ok(socket) => self.start(Arc::new(socket), listener.tls().cloned()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 (self.shared.events)(Events::NotAccepted(&error));
@@ -197,7 +209,7 @@ impl Server {
     }
 
     /// Starts a thread for a client.
-    fn start(&self, socket: Socket, tls: Option<TlsConfig>) {
+    fn start(&self, socket: Arc<Socket>, tls: Option<TlsConfig>) {
         let Some(id) = self.shared.enter(&socket) else {
             (self.shared.events)(Events::TurnedAway);
             return;
@@ -206,7 +218,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || {
             // Leaves even if it panics.
             let _leave = Leave { shared: &shared, id };
-            if let Err(error) = connection::serve(&shared, socket, tls.as_ref()) {
+            if let Err(error) = connection::serve(&shared, &socket, tls.as_ref()) {
                 (shared.events)(Events::Failed(&error));
             }
         });
@@ -235,15 +247,14 @@ impl Shared {
     }
 
     /// Notes a connection, unless there are too many.
-    fn enter(&self, socket: &Socket) -> Option<u64> {
+    fn enter(&self, socket: &Arc<Socket>) -> Option<u64> {
         let mut open = self.open();
         if open.sockets.len() >= self.options.connections {
             return None;
         }
-        let again = socket.again().ok()?;
         let id = open.next;
         open.next += 1;
-        open.sockets.insert(id, again);
+        open.sockets.insert(id, Arc::clone(socket));
         Some(id)
     }
 

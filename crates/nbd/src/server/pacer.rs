@@ -3,14 +3,18 @@
 use super::transport::Transport;
 use crate::transmission::Replies;
 use nandscape_engine::Engine;
+use nandscape_engine::budget::{Budget, Evict, Grant, NoMemory, Room};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Bytes of replies that wait; with more, or with [`MAX_REPLIES`], no more requests are taken.
 const MAX_BYTES: usize = 64 << 20;
+
+/// Bytes of replies that wait in memory of the connection's own; more draw on the memory of all.
+const OWN_BYTES: usize = 1 << 20;
 
 /// Replies that wait.
 const MAX_REPLIES: usize = 1024;
@@ -22,6 +26,8 @@ const SEND_BYTES: usize = 256 << 10;
 pub(super) struct Pacer<'a> {
     engine: &'a Engine,
     transport: &'a dyn Transport,
+    budget: &'a Arc<Budget>,
+    evict: &'a Evict,
     queue: Mutex<Queue>,
     /// A reply has come or gone, or the end has.
     changed: Condvar,
@@ -38,26 +44,52 @@ struct Queue {
     failed: Option<io::ErrorKind>,
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due: Instant,
     number: u64,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// It was not due yet when it came.
     is_late_counted: bool,
 }
 
+/// A reply with the memory that it is in.
+enum Bytes {
+    Short(Vec<u8>, Option<Grant>),
+    Long(Room, usize),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Short(bytes, _) => bytes,
+            Self::Long(room, len) => &room[..*len],
+        }
+    }
+
+    const fn grant(&self) -> Option<&Grant> {
+        match self {
+            Self::Short(_, grant) => grant.as_ref(),
+            Self::Long(room, _) => Some(room.grant()),
+        }
+    }
+}
+
 impl<'a> Pacer<'a> {
-    pub fn new(engine: &'a Engine, transport: &'a dyn Transport) -> Self {
-        Self { engine, transport, queue: Mutex::default(), changed: Condvar::new() }
+    pub fn new(
+        engine: &'a Engine,
+        transport: &'a dyn Transport,
+        budget: &'a Arc<Budget>,
+        evict: &'a Evict,
+    ) -> Self {
+        Self { engine, transport, budget, evict, queue: Mutex::default(), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect("nothing panics while it holds the queue of replies")
     }
 
-    /// Takes the replies of a batch; waits while too many wait already.
-    pub fn push(&self, replies: &Replies) -> io::Result<()> {
+    /// Takes the replies of a batch; waits while too many wait already, and for memory.
+    pub fn push(&self, replies: &mut Replies) -> io::Result<()> {
         let mut queue = self.lock();
         while queue.bytes > MAX_BYTES || queue.waiting.len() > MAX_REPLIES {
             if queue.failed.is_some() {
@@ -65,22 +97,55 @@ impl<'a> Pacer<'a> {
             }
             queue = self.changed.wait(queue).expect("see `lock`");
         }
+        drop(queue);
+        let now = Instant::now();
+        if let Some((room, len)) = replies.take_long() {
+            // A long reply is a batch of its own.
+            let due = replies.due().first().and_then(|(_, due)| *due).unwrap_or(now);
+            self.add(due, now, Bytes::Long(room, len))?;
+        } else {
+            let mut start = 0;
+            for (end, due) in replies.due() {
+                let bytes = self.copy(&replies.bytes()[start..*end])?;
+                start = *end;
+                self.add(due.unwrap_or(now), now, bytes)?;
+            }
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// A copy in memory of the connection's own as long as there is some, then in that of all.
+    fn copy(&self, reply: &[u8]) -> io::Result<Bytes> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(reply.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        copy.extend_from_slice(reply);
+        if self.lock().bytes + reply.len() <= OWN_BYTES {
+            return Ok(Bytes::Short(copy, None));
+        }
+        // What was added before goes out meanwhile, whoever waits here.
+        self.changed.notify_all();
+        match self.budget.take(reply.len() as u64, Some(self.evict)) {
+            Ok(grant) => Ok(Bytes::Short(copy, Some(grant))),
+            // The server stops, and this is the last batch.
+            Err(NoMemory::Closed) => Ok(Bytes::Short(copy, None)),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn add(&self, due: Instant, now: Instant, bytes: Bytes) -> io::Result<()> {
+        let mut queue = self.lock();
         if let Some(kind) = queue.failed {
             return Err(kind.into());
         }
-        let now = Instant::now();
-        let mut start = 0;
-        for (end, due) in replies.due() {
-            let due = due.unwrap_or(now);
-            let bytes = replies.bytes()[start..*end].to_vec();
-            start = *end;
-            queue.bytes += bytes.len();
-            queue.came += 1;
-            let number = queue.came;
-            queue.waiting.push(Reverse(Waiting { due, number, bytes, is_late_counted: due > now }));
+        queue.bytes += bytes.get().len();
+        queue.came += 1;
+        if let Some(grant) = bytes.grant() {
+            // It goes out behind what is in the queue.
+            grant.client_is_due(due.max(now), queue.bytes as u64);
         }
-        drop(queue);
-        self.changed.notify_all();
+        let number = queue.came;
+        queue.waiting.push(Reverse(Waiting { due, number, bytes, is_late_counted: due > now }));
         Ok(())
     }
 
@@ -93,31 +158,42 @@ impl<'a> Pacer<'a> {
     /// Sends replies at their time until there are no more.
     pub fn run(&self) {
         let mut out = Vec::new();
-        let mut dues = Vec::new();
+        // Replies that go out with one call; their memory is theirs until they have.
+        let mut sending: Vec<Waiting> = Vec::new();
         let mut queue = self.lock();
         loop {
             let now = Instant::now();
+            let mut bytes = 0;
             while let Some(Reverse(next)) = queue.waiting.peek()
                 && next.due <= now
-                && (out.is_empty() || out.len() + next.bytes.len() <= SEND_BYTES)
+                && (sending.is_empty() || bytes + next.bytes.get().len() <= SEND_BYTES)
             {
                 let Some(Reverse(reply)) = queue.waiting.pop() else { break };
-                queue.bytes -= reply.bytes.len();
-                out.extend(reply.bytes);
-                if reply.is_late_counted {
-                    dues.push(reply.due);
-                }
+                bytes += reply.bytes.get().len();
+                sending.push(reply);
             }
-            if !out.is_empty() {
+            if !sending.is_empty() {
+                queue.bytes -= bytes;
                 drop(queue);
                 self.changed.notify_all();
-                let sent = self.transport.send(&out);
-                dues.drain(..).for_each(|due| self.engine.answered(due));
-                out.clear();
+                let sent = match &sending[..] {
+                    [alone] => self.transport.send(alone.bytes.get()),
+                    several => {
+                        out.clear();
+                        for reply in several {
+                            out.extend_from_slice(reply.bytes.get());
+                        }
+                        self.transport.send(&out)
+                    }
+                };
+                for reply in sending.drain(..).filter(|reply| reply.is_late_counted) {
+                    self.engine.answered(reply.due);
+                }
                 queue = self.lock();
                 if let Err(error) = sent {
                     queue.failed = Some(error.kind());
                     queue.waiting.clear();
+                    queue.bytes = 0;
                     self.changed.notify_all();
                     return;
                 }
@@ -132,3 +208,24 @@ impl<'a> Pacer<'a> {
         }
     }
 }
+
+/// By time, then in the order they came.
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Waiting {}

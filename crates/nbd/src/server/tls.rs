@@ -81,7 +81,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 /// A socket under TLS. One thread receives, and the same or another sends.
 pub(super) struct Tls {
-    socket: Socket,
+    socket: Arc<Socket>,
     connection: Mutex<ServerConnection>,
     incoming: Mutex<Incoming>,
     /// Held while ciphertext is made and sent, so that records go out in order.
@@ -97,7 +97,12 @@ struct Incoming {
 
 impl Tls {
     /// Shakes hands with a client, whose first bytes may have arrived.
-    pub fn accept(socket: Socket, config: &TlsConfig, early: Vec<u8>, deadline: Instant) -> io::Result<Self> {
+    pub fn accept(
+        socket: Arc<Socket>,
+        config: &TlsConfig,
+        early: Vec<u8>,
+        deadline: Instant,
+    ) -> io::Result<Self> {
         let mut connection = ServerConnection::new(Arc::clone(&config.0)).map_err(io::Error::other)?;
         let end = early.len();
         let mut buffer = early;
@@ -182,7 +187,7 @@ impl Transport for Tls {
 
 /// A socket during the handshake, which has an end in time however slowly bytes come.
 struct Shaking<'a> {
-    socket: &'a Socket,
+    socket: &'a Arc<Socket>,
     deadline: Instant,
     incoming: Incoming,
 }

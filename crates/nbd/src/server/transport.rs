@@ -3,39 +3,58 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A connected socket.
 #[derive(Debug)]
-pub enum Socket {
-    /// On this machine.
+pub struct Socket {
+    stream: Stream,
+    is_evicted: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Stream {
     Unix(UnixStream),
-    /// On a network.
     Tcp(TcpStream),
 }
 
 macro_rules! either {
-    ($self:expr, $socket:ident => $call:expr) => {
-        match $self {
-            Socket::Unix($socket) => $call,
-            Socket::Tcp($socket) => $call,
+    ($self:expr, $stream:ident => $call:expr) => {
+        match &$self.stream {
+            Stream::Unix($stream) => $call,
+            Stream::Tcp($stream) => $call,
         }
     };
 }
 
 impl Socket {
-    /// The same socket once more.
-    pub fn again(&self) -> io::Result<Self> {
-        Ok(match self {
-            Self::Unix(socket) => Self::Unix(socket.try_clone()?),
-            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
-        })
+    /// On this machine.
+    pub const fn unix(stream: UnixStream) -> Self {
+        Self { stream: Stream::Unix(stream), is_evicted: AtomicBool::new(false) }
+    }
+
+    /// On a network.
+    pub const fn tcp(stream: TcpStream) -> Self {
+        Self { stream: Stream::Tcp(stream), is_evicted: AtomicBool::new(false) }
     }
 
     /// Ends what blocks on it.
     pub fn shut(&self, how: Shutdown) {
         // An error means that the other side has gone already.
-        _ = either!(self, socket => socket.shutdown(how));
+        _ = either!(self, stream => stream.shutdown(how));
+    }
+
+    /// Ends the connection since its client keeps others waiting.
+    pub fn evict(&self) {
+        self.is_evicted.store(true, Ordering::Release);
+        self.shut(Shutdown::Both);
+    }
+
+    /// Whether [`Socket::evict`] has ended it.
+    pub fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Acquire)
     }
 }
 
@@ -54,10 +73,10 @@ pub trait Transport: Send + Sync {
     fn close(&self) {}
 }
 
-impl Transport for Socket {
+impl Transport for Arc<Socket> {
     fn recv(&self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            match either!(self, socket => { let mut socket = socket; socket.read(bytes) }) {
+            match either!(self, stream => { let mut stream = stream; stream.read(bytes) }) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => return outcome,
             }
@@ -65,13 +84,13 @@ impl Transport for Socket {
     }
 
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        either!(self, socket => { let mut socket = socket; socket.write_all(bytes) })
+        either!(self, stream => { let mut stream = stream; stream.write_all(bytes) })
     }
 
     fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        either!(self, socket => {
-            socket.set_read_timeout(timeout)?;
-            socket.set_write_timeout(timeout)
+        either!(self, stream => {
+            stream.set_read_timeout(timeout)?;
+            stream.set_write_timeout(timeout)
         })
     }
 }

@@ -39,8 +39,20 @@ pub struct Session {
     pub is_structured: bool,
     /// Block status of `base:allocation` may be asked for.
     pub has_status: bool,
-    /// The server is about to go: every request is refused.
-    pub is_stopping: bool,
+    /// What is refused for reasons of the server's.
+    pub refuses: Refuses,
+}
+
+/// Requests that a session refuses, whatever they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refuses {
+    /// None.
+    #[default]
+    Nothing,
+    /// Writes: there is no memory for the payload of the next one.
+    Writes,
+    /// All: the server is about to go.
+    Everything,
 }
 
 /// A request without its payload.
@@ -135,8 +147,11 @@ impl Session {
     /// What a request comes to, or why it is refused. Nothing that gets through reaches past the export, or is longer than
     /// [`MAX_REQUEST_BYTES`] where it moves bytes.
     pub fn check(&self, header: &Header) -> Result<Action, Refusal> {
-        if self.is_stopping && header.kind != command::DISC {
+        if self.refuses == Refuses::Everything && header.kind != command::DISC {
             return Err(Refusal::new(Errno::Shutdown, "the server is stopping"));
+        }
+        if self.refuses == Refuses::Writes && header.kind == command::WRITE {
+            return Err(Refusal::new(Errno::NoMem, "there is no memory for the payload"));
         }
         let is_fua = header.has(command_flag::FUA);
         let (action, allowed) = match header.kind {

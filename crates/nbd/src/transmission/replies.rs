@@ -2,6 +2,8 @@
 
 use crate::errno::Refusal;
 use crate::wire::{Put, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
+use nandscape_engine::budget::{Budget, Evict, NoMemory, Room};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes of a simple reply without data.
@@ -21,19 +23,31 @@ pub(super) const fn read_header_bytes(is_structured: bool) -> usize {
     if is_structured { CHUNK_BYTES + size_of::<u64>() } else { SIMPLE_BYTES }
 }
 
+/// Room for replies that a connection has of its own: a batch, or one read of 1 MiB. What needs more draws
+/// on the memory of all.
+const OWN_BYTES: usize = (1 << 20) + (64 << 10);
+
 /// Replies of one batch, one after the other.
-#[derive(Debug, Default)]
 pub struct Replies {
+    budget: Arc<Budget>,
+    evict: Evict,
     /// Room for them. Only grows, so that no byte is cleared twice.
-    room: Vec<u8>,
+    own: Vec<u8>,
+    /// In its place, for a batch that does not fit there.
+    long: Option<Room>,
     len: usize,
     pub(super) due: Vec<(usize, Option<Instant>)>,
 }
 
 impl Replies {
+    /// None yet. Long ones draw on `budget`; `evict` ends the client if it keeps others waiting.
+    pub fn new(budget: Arc<Budget>, evict: Evict) -> Self {
+        Self { budget, evict, own: Vec::new(), long: None, len: 0, due: Vec::new() }
+    }
+
     /// What is to be sent.
     pub fn bytes(&self) -> &[u8] {
-        &self.room[..self.len]
+        &self.long.as_deref().unwrap_or(&self.own)[..self.len]
     }
 
     /// Where each reply ends, and on a paced clock when it is due; `None` means now.
@@ -41,20 +55,33 @@ impl Replies {
         &self.due
     }
 
-    /// Room for so many bytes of replies, whatever it held before.
-    pub(super) fn prepare(&mut self, bytes: usize) -> &mut [u8] {
-        self.len = bytes;
+    /// Room for so many bytes of replies, whatever it held before; waits for it. An error leaves no replies.
+    pub(super) fn prepare(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        self.len = 0;
         self.due.clear();
-        if self.room.len() < bytes {
-            // New room is cleared by the system when it is touched; to grow the old would copy it.
-            self.room = vec![0; bytes.next_power_of_two()];
+        self.long = None;
+        if bytes > OWN_BYTES {
+            self.long = Some(self.budget.room(bytes, Some(&self.evict))?);
+        } else if bytes > self.own.len() {
+            let room = bytes.next_power_of_two().min(OWN_BYTES);
+            // To grow the old room would copy it.
+            self.own = Vec::new();
+            let refused =
+                |_| NoMemory::System { bytes: room as u64, error: std::io::ErrorKind::OutOfMemory.into() };
+            self.own.try_reserve_exact(room).map_err(refused)?;
+            self.own.resize(room, 0);
         }
-        &mut self.room[..bytes]
+        self.len = bytes;
+        Ok(())
     }
 
-    /// All of it, to move replies together and then say with [`Replies::cut`] where they end.
+    /// All of it, to be filled in, or moved together before [`Replies::cut`] says where they end.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.room[..self.len]
+        let room = match &mut self.long {
+            Some(room) => &mut room[..],
+            None => &mut self.own,
+        };
+        &mut room[..self.len]
     }
 
     /// Ends the replies after so many bytes.
@@ -65,15 +92,35 @@ impl Replies {
     /// Puts other bytes in place of what is there.
     pub(super) fn replace(&mut self, bytes: Vec<u8>) {
         self.len = bytes.len();
-        self.room = bytes;
+        self.long = None;
+        match self.own.get_mut(..bytes.len()) {
+            Some(room) => room.copy_from_slice(&bytes),
+            None => self.own = bytes,
+        }
     }
 
-    /// Gives back the room that only an unusually large batch needed.
-    pub fn shrink(&mut self, keep: usize) {
-        if self.room.len() > keep {
-            self.room = Vec::new();
-            self.len = 0;
+    /// The replies are about to be sent: from now on it is the client for which others wait.
+    pub fn client_is_due(&self) {
+        if let Some(room) = &self.long {
+            room.grant().client_is_due(Instant::now(), self.len as u64);
         }
+    }
+
+    /// Gives back what only a long batch needed.
+    pub fn release(&mut self) {
+        self.long = None;
+        self.len = 0;
+    }
+
+    /// A long batch with its memory, of which so many bytes are to be sent.
+    pub fn take_long(&mut self) -> Option<(Room, usize)> {
+        Some((self.long.take()?, std::mem::take(&mut self.len)))
+    }
+}
+
+impl std::fmt::Debug for Replies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replies").field("len", &self.len).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ fn session(is_read_only: bool) -> Session {
         preferred_block: 4096,
         is_read_only,
     };
-    Session { export, is_structured: true, has_status: true, is_stopping: false }
+    Session { export, is_structured: true, has_status: true, refuses: Refuses::Nothing }
 }
 
 const LIMITS: BatchLimits = BatchLimits { requests: 8, bytes: 1 << 20 };
@@ -46,7 +46,7 @@ fn a_plan_stops_at_its_bounds_and_goes_on_after_them() {
 
 #[test]
 fn a_stopping_session_refuses_everything_but_goodbye() {
-    let session = Session { is_stopping: true, ..session(false) };
+    let session = Session { refuses: Refuses::Everything, ..session(false) };
     let header = |kind| Header { flags: 0, kind, cookie: 0, offset: 0, len: 1 };
     for kind in [command::READ, command::WRITE, command::FLUSH, command::BLOCK_STATUS, 99] {
         assert_eq!(session.check(&header(kind)).unwrap_err().errno, Errno::Shutdown);

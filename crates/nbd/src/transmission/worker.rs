@@ -2,11 +2,12 @@
 
 use super::holes;
 use super::replies::{put_error, put_status, read_header_bytes, write_read_header, write_simple};
-use super::{Action, BadMagic, BatchLimits, Entry, Plan, Replies, STATUS_CONTEXT, Session, Stop};
-use crate::errno::Refusal;
+use super::{Action, BadMagic, BatchLimits, Entry, Plan, Refuses, Replies, STATUS_CONTEXT, Session, Stop};
+use crate::errno::{Errno, Refusal};
 use crate::limits::MAX_EXTENTS;
 use crate::wire::allocation;
 use nandscape_core::{Extent, Op};
+use nandscape_engine::budget::NoMemory;
 use nandscape_engine::{Data, Engine, Request, Served};
 use std::sync::Arc;
 
@@ -37,21 +38,34 @@ impl Worker {
 
     /// From now on every request is refused.
     pub fn stop(&mut self) {
-        self.session.is_stopping = true;
+        self.session.refuses = Refuses::Everything;
+    }
+
+    /// The write at the front is refused, since there is no memory for its payload.
+    pub fn refuse_next_write(&mut self) {
+        if self.session.refuses == Refuses::Nothing {
+            self.session.refuses = Refuses::Writes;
+        }
     }
 
     /// Runs the requests at the front of `input` and puts their replies in the place of what `replies` held. Gives how many bytes it took
     /// and why it took no more.
     pub fn step(&mut self, input: &[u8], replies: &mut Replies) -> Result<(usize, Stop), BadMagic> {
         let planned = self.plan.fill(&self.session, input, self.limits)?;
+        if self.session.refuses == Refuses::Writes {
+            self.session.refuses = Refuses::Nothing;
+        }
+        if let Err(error) = replies.prepare(self.plan.reply_bytes) {
+            self.refuse_all(&error, replies);
+            return Ok(planned);
+        }
         match self.plan.entries.first() {
-            None => _ = replies.prepare(0),
+            None => {}
             Some(Entry { action: Ok(Action::Status { is_single }), .. }) => self.status(*is_single, replies),
             Some(Entry { action: Ok(Action::WriteZeroes { is_fua }), .. }) => {
                 self.outcomes.clear();
                 self.outcomes.push(self.write_zeroes(*is_fua));
-                let at = replies.prepare(self.plan.reply_bytes);
-                write_simple(at, self.plan.entries[0].header.cookie);
+                write_simple(replies.bytes_mut(), self.plan.entries[0].header.cookie);
                 self.finish(replies);
             }
             Some(_) => {
@@ -66,7 +80,7 @@ impl Worker {
     fn run(&mut self, input: &[u8], replies: &mut Replies) {
         let Session { ref export, is_structured, .. } = self.session;
         let mut requests = recycle(std::mem::take(&mut self.requests));
-        let mut room = replies.prepare(self.plan.reply_bytes);
+        let mut room = replies.bytes_mut();
         for entry in &self.plan.entries {
             let (reply, rest) = room.split_at_mut(entry.reply_bytes);
             room = rest;
@@ -109,6 +123,16 @@ impl Worker {
         }
         drop(ran);
         self.requests = recycle(requests);
+    }
+
+    /// Answers the whole plan with one error: there is no room for its replies.
+    #[cold]
+    fn refuse_all(&mut self, error: &NoMemory, replies: &mut Replies) {
+        let errno = if matches!(error, NoMemory::Closed) { Errno::Shutdown } else { Errno::NoMem };
+        let refusal = Refusal { errno, message: error.to_string().into() };
+        self.outcomes.clear();
+        self.outcomes.extend(self.plan.entries.iter().map(|_| Err(refusal.clone())));
+        self.finish_with_errors(replies);
     }
 
     /// Puts errors in the place of what did not go well, and notes when each reply is due.
@@ -241,7 +265,6 @@ impl Worker {
         });
         let mut bytes = Vec::new();
         put_status(&mut bytes, header.cookie, STATUS_CONTEXT, &extents);
-        replies.prepare(0);
         replies.due.push((bytes.len(), None));
         replies.replace(bytes);
     }

@@ -2,9 +2,11 @@
 
 use crate::args::ServeFuseArgs;
 use crate::console::{Console, Failure};
-use crate::serving::Session;
+use crate::serving::{Session, memory};
 use nandscape_core::units;
-use nandscape_fuse::{LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard};
+use nandscape_fuse::{
+    LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ const RETRY: Duration = Duration::from_millis(250);
 /// Serves until a signal comes or somebody else unmounts.
 pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     let sector = sector(&args.sector)?;
+    let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let session = Session::start(&args.stack, args.read_only, console)?;
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
@@ -23,8 +26,8 @@ pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
         console.note(&note);
     }
     let is_read_only = args.read_only || session.is_read_only();
-    let options = MountOptions { is_read_only, threads: usize::from(args.threads) };
-    let tell = Box::new(move |message: &str| console.note(message));
+    let options = MountOptions { is_read_only, threads: usize::from(args.threads), memory_bytes };
+    let tell = Box::new(move |message: &str| console.note_of("fuse: request failed", &message));
     let stop = Arc::clone(session.stop());
     let ended = move || stop.request("the mount has ended");
     let mount = Mount::start(session.engine(), &dir, options, tell, ended).map_err(Failure::run)?;
@@ -61,13 +64,13 @@ impl Server {
                 self.loops.push(LoopDevice::attach(file, options).map_err(Failure::run)?);
             }
         }
-        self.announce(args.json, session)?;
+        self.announce(args.json, session);
         session.wait();
         Ok(())
     }
 
     /// Prints a path for each namespace, which also says that they are ready.
-    fn announce(&self, as_json: bool, session: &Session) -> Result<(), Failure> {
+    fn announce(&self, as_json: bool, session: &Session) {
         let places = self.mount.files().iter().enumerate().map(|(index, file)| {
             let device = self.loops.get(index).map(LoopDevice::path);
             (file.as_path(), device)
@@ -85,10 +88,10 @@ impl Server {
                     })
                 })
                 .collect();
-            return self.console.result(&format!("{:#}", serde_json::Value::Array(served)));
+            return self.console.announce(&format!("{:#}", serde_json::Value::Array(served)));
         }
         let shown = |(file, device): (&Path, Option<&Path>)| device.unwrap_or(file).display().to_string();
-        session.ready(&places.map(shown).collect::<Vec<_>>())
+        session.ready(&places.map(shown).collect::<Vec<_>>());
     }
 
     /// Takes down loop devices and mount. While somebody uses them they stay; a second signal ends the process all the same.

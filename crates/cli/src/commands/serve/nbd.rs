@@ -2,9 +2,10 @@
 
 use crate::args::ServeNbdArgs;
 use crate::console::{Console, Failure};
-use crate::serving::Session;
+use crate::serving::{Session, memory};
 use nandscape_core::NamespaceInfo;
-use nandscape_nbd::server::{Events, ListenError, ServerOptions, TlsConfig};
+use nandscape_nbd::limits::LEAST_MEMORY_BYTES;
+use nandscape_nbd::server::{ConnectionError, Events, ListenError, ServerOptions, TlsConfig};
 use nandscape_nbd::{Export, Server};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -30,6 +31,7 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
             "--tls-cert: expected --listen, or --tls-socket for TLS on the socket file",
         ));
     }
+    let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let is_read_only = args.read_only.as_ref().is_some_and(Vec::is_empty);
     let session = Session::start(&args.stack, is_read_only, console)?;
     let mut exports = exports(args, session.engine().namespaces())?;
@@ -43,7 +45,11 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
             export.is_read_only = true;
         }
     }
-    let options = ServerOptions { connections: usize::from(args.connections) };
+    let options = ServerOptions {
+        connections: usize::from(args.connections),
+        memory_bytes,
+        ..ServerOptions::default()
+    };
     let mut server =
         Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))
             .map_err(Failure::run)?;
@@ -69,14 +75,11 @@ pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
         outcome
     });
     let serving = serving.map_err(Failure::run)?;
-    let told = session.ready(&places);
-    if told.is_ok() {
-        session.wait();
-    }
+    session.ready(&places);
+    session.wait();
     stopper.stop();
     let outcome = serving.join().expect("the server does not panic");
     session.finish()?;
-    told?;
     outcome.map_err(|error| Failure::run(format!("waiting for clients: {error}")))
 }
 
@@ -126,12 +129,23 @@ fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| wrong("no such address".to_owned()))
 }
 
-/// Tells of a connection that went wrong.
+/// Tells of a connection that went wrong. Strangers can bring that about as often as they like.
 fn report(event: &Events<'_>, console: Console) {
     match event {
-        Events::Failed(error) => console.note(&format!("nbd: connection ended: {error}")),
-        Events::TurnedAway => console.note("nbd: a client was turned away: --connections are in use"),
-        Events::NotAccepted(error) => console.note(&format!("nbd: a client could not be accepted: {error}")),
+        Events::Failed(error) => console.note_of(kind(error), error),
+        Events::TurnedAway => console.note_of("nbd: a client was turned away", &"--connections are in use"),
+        Events::NotAccepted(error) => console.note_of("nbd: a client could not be accepted", error),
         _ => {}
+    }
+}
+
+/// Which errors of connections are counted together.
+const fn kind(error: &ConnectionError) -> &'static str {
+    match error {
+        ConnectionError::Negotiation(_) | ConnectionError::TimedOut => {
+            "nbd: connection ended in the negotiation"
+        }
+        ConnectionError::TooSlow => "nbd: connection ended for others",
+        _ => "nbd: connection ended",
     }
 }
