@@ -60,7 +60,7 @@ impl Http {
         let listener = TcpListener::bind(addr).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (alive, ended) = oneshot::channel::<()>();
         let serve = move || {
             runtime.block_on(async {
