@@ -410,7 +410,7 @@ mod tests {
                     drop(grant);
                 });
                 // One after the other, so that the order is known.
-                until_waiting(&budget, number + 1);
+                until_waiting(budget, number + 1);
             }
             drop(held);
             // The last would fit beside the first and the second.

@@ -175,7 +175,9 @@ impl State {
             }
             !is_over
         });
-        said.into_iter().for_each(|text| self.push(text));
+        for text in said {
+            self.push(text);
+        }
     }
 
     /// What was to be written, and what waits, is lost.
