@@ -188,12 +188,17 @@ impl Ring {
         }
     }
 
-    /// The records at a place, with the commit's number. `None` if it cannot be read any more.
+    /// The records at a place, with the commit's number, from either copy. `None` if none can be read any more.
     pub fn records(&self, superblock: &Superblock, area: &mut dyn Area, at: u32) -> Option<(u64, Records)> {
-        let Place { header, copy, .. } = self.places[at as usize]?;
+        let Place { header, copy, is_double } = self.places[at as usize]?;
         let mut bytes = vec![0; BLOCK];
-        area.read(superblock.shape.ring_offset(copy, at), &mut bytes).ok()?;
-        format::unseal(&bytes, Magic::Records, superblock.tag(), at).filter(|again| *again == header)?;
+        let mut is_there = |copy: u32| {
+            let is_read = area.read(superblock.shape.ring_offset(copy, at), &mut bytes).is_ok();
+            is_read && format::unseal(&bytes, Magic::Records, superblock.tag(), at) == Some(header)
+        };
+        if !is_there(copy) && !(is_double && is_there(1 - copy)) {
+            return None;
+        }
         let records = (0..header.count as usize).map(|item| format::record_at(&bytes, item)).collect();
         Some((header.sequence, records))
     }
