@@ -72,7 +72,8 @@ impl<E: Eviction> Cache<E> {
     /// Opens the cache that is on `fast`, whose volumes these disks are, in any order: after a clean removal or after a loss of power. Where the
     /// settings of an earlier run are wanted, they are in the superblock ([`metadata::open`]).
     ///
-    /// Nothing is written before every disk is found and every dirty block has a place; so what is refused here is as it was.
+    /// Nothing is written before every disk is found and every dirty block has a place; so what is refused here is as it was. Refused is damage too that may hide
+    /// dirty blocks ([`Report::hides_dirty`]).
     pub fn open(
         mut fast: BoxedStore,
         disks: Vec<Disk>,
@@ -82,6 +83,7 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<Started<E>, CacheError> {
         let mut area = StoreArea::new(fast.as_mut(), at);
         let opened = metadata::open(&mut area)?;
+        opened.found.report.check()?;
         let at = area.at;
         Self::start(fast, disks, opened, setup, make, at)
     }

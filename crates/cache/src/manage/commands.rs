@@ -5,7 +5,7 @@ use super::fingerprint::first_byte;
 use super::held::rewrite;
 use super::stamp::{Stamp, judge};
 use super::{Beside, Change, Counts, Disk, DiskState, GivenUp, Held, ManageError, Mark, Progress, Verdict};
-use super::{change_root, fingerprint, given_up, look, watch};
+use super::{change_root, damage, fingerprint, given_up, look, watch};
 use crate::metadata::{self, Area, Entry, Lost, MetadataError, Superblock, VOLUMES_MAX, Volume};
 use nandscape_core::StoreError;
 
@@ -113,6 +113,7 @@ pub fn remove(fast: &mut dyn Area, id: u16, settings: &str) -> Result<(), Manage
     forget(fast, id)?;
     change_root(fast, |superblock| {
         superblock.volumes.retain(|volume| volume.id != id);
+        superblock.damaged.retain(|damaged| *damaged != id);
         settings.clone_into(&mut superblock.settings);
     })
 }
@@ -125,6 +126,7 @@ pub fn set(fast: &mut dyn Area, settings: &str) -> Result<(), ManageError> {
 /// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it; what is cached beyond is dropped.
 pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64), ManageError> {
     let mut held = look(fast)?;
+    damage::check(&held, id)?;
     if let Some(change @ Change::GivenUp(_)) = changed(&held, disk, id)? {
         refuse_lost(id, &change)?;
         drop_stale(fast, id, &change)?;
@@ -224,6 +226,7 @@ pub fn salvage(
     // No session: until its blocks have left the cache, the disk has to count as one that was used without it.
     copy_out(&held, fast, id, disk, false, progress)?;
     forget(fast, id)?;
+    damage::settle(fast, id)?;
     begin(fast, disk, id, &[])?;
     end(fast, disk, id)
 }
@@ -323,15 +326,25 @@ fn settled(
     trust: bool,
 ) -> Result<(Held, Option<Change>), ManageError> {
     let held = look(fast)?;
-    let change = match changed(&held, disk, id)? {
+    let change = changed(&held, disk, id)?;
+    // Where the disk has everything, nothing that is missing counts.
+    let has_all = matches!(&change, Some(Change::GivenUp(given_up)) if given_up.counts.is_nothing());
+    if !has_all {
+        damage::check(&held, id)?;
+    }
+    let change = match change {
         // However much the disk is trusted: what the cache has is older.
         Some(Change::GivenUp(_)) => judged(&held, disk, id)?,
         _ if trust => None,
         _ => judged(&held, disk, id)?,
     };
+    let is_damaged = held.report.hides_dirty() || held.superblock.damaged.contains(&id);
     match &change {
-        Some(change) if held.usage(Some(id)).blocks != 0 => drop_stale(fast, id, change)?,
+        Some(change) if is_damaged || held.usage(Some(id)).blocks != 0 => drop_stale(fast, id, change)?,
         _ => return Ok((held, change)),
+    }
+    if is_damaged {
+        damage::settle(fast, id)?;
     }
     Ok((look(fast)?, change))
 }

@@ -1,10 +1,10 @@
 //! What a cache holds, read and changed without its engine.
 
 use super::given_up::Counts;
-use super::{ManageError, watch};
+use super::{ManageError, damage, watch};
 use crate::metadata::{
-    self, Area, Entry, Lost, Metadata, Opened, Report, Superblock, Table, Volume, Write, apply, dirty_of,
-    sub_bytes,
+    self, Area, Entry, Lost, Metadata, Opened, Report, Root, Superblock, Table, Volume, Write, apply,
+    dirty_of, sub_bytes,
 };
 use nandscape_core::Extent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,7 +144,14 @@ fn common(within: &[Extent], range: Lost) -> impl Iterator<Item = Lost> + '_ {
 
 /// Changes volumes or settings by one write. A cut leaves the one or the other.
 pub fn change_root(fast: &mut dyn Area, change: impl FnOnce(&mut Superblock)) -> Result<(), ManageError> {
-    let (mut superblock, _) = Superblock::read(fast)?;
+    let Root { mut superblock, is_sure, unreadable, .. } = Root::read(fast)?;
+    if let Some(error) = unreadable {
+        // It may be the newest one, in whose place the next one would be written.
+        return Err(ManageError::Fast(error));
+    }
+    if !is_sure {
+        damage::list_all(&mut superblock);
+    }
     change(&mut superblock);
     superblock.generation += 1;
     apply(fast, &[superblock.write()?]).map_err(ManageError::Fast)
@@ -172,7 +179,12 @@ pub(super) fn rewrite(
         let dirty_bytes = dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
         return Err(ManageError::Unsafe { kind: held.superblock.kind, dirty_bytes });
     }
+    damage::list(fast, &held)?;
     let Opened { mut metadata, found, repairs, .. } = metadata::open(fast)?;
+    if !held.report.hides_dirty() {
+        // It could be read a moment ago.
+        found.report.check()?;
+    }
     apply(fast, &repairs).map_err(ManageError::Fast)?;
     let mut slots = Slots(vec![None; metadata.slots() as usize]);
     found.entries.iter().for_each(|(slot, entry)| slots.0[*slot as usize] = Some(*entry));

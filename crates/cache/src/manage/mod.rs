@@ -8,6 +8,7 @@
 
 mod commands;
 mod copying;
+mod damage;
 mod fingerprint;
 mod given_up;
 mod held;
@@ -125,6 +126,14 @@ pub enum ManageError {
         "the disk of volume {0} may have newer data than the cache that was given up, and which was not recorded: expected the data to go to a file"
     )]
     Unrecorded(u16),
+    /// Metadata is damaged where it may have named dirty blocks, so that the disk may be older than what was flushed.
+    #[error(
+        "metadata of the cache is damaged: blocks of volume {volume} that its disk does not have may be missing; 'cache salvage' writes what is left"
+    )]
+    Damaged {
+        /// The volume.
+        volume: u16,
+    },
     /// Not with this kind of metadata.
     #[error(
         "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{kind}' would lose them in a loss of power; clean them first"
@@ -160,6 +169,7 @@ impl ManageError {
             | Self::TooSmall { volume, .. }
             | Self::GivenUp { volume, .. }
             | Self::Unrecorded(volume)
+            | Self::Damaged { volume }
             | Self::NoVolume(volume) => Some(*volume),
             _ => None,
         }

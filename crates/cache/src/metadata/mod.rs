@@ -27,6 +27,7 @@ pub(crate) const RECORDS: u32 = format::items(format::BLOCK);
 pub use area::{Area, Sketch, StoreArea, apply};
 pub use report::{Found, Lost, Report};
 pub(crate) use report::{dirty_of, merged, sub_bytes};
+pub(crate) use superblock::Root;
 pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume, WATCH_BYTES};
 
 /// Why metadata cannot be created or opened.
@@ -84,6 +85,9 @@ pub enum MetadataError {
         /// What is wrong.
         detail: String,
     },
+    /// Blocks that the disks do not have may be missing.
+    #[error("metadata of the cache is damaged: blocks that the disks do not have may be missing")]
+    Damaged,
     /// The fast store refused.
     #[error("metadata on the fast store: {0}")]
     Store(#[from] StoreError),
@@ -189,6 +193,7 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         watch: watch(setup, area),
         settings: setup.settings.clone(),
         volumes: setup.volumes.clone(),
+        damaged: Vec::new(),
     };
     if shape.tables == 0 {
         return (kind.open)(&superblock, area);
@@ -227,8 +232,12 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
 
 /// Opens what is there. Nothing is written: see [`Opened::repairs`].
 pub fn open(area: &mut dyn Area) -> Result<Opened, MetadataError> {
-    let (superblock, is_damaged) = Superblock::read(area)?;
+    let Root { superblock, is_damaged, is_sure, .. } = Root::read(area)?;
     let mut opened = (find(&superblock.kind)?.open)(&superblock, area)?;
+    if !is_sure && superblock.kind == AT_REMOVAL {
+        // Whether there was a removal is all that tells whether anything was dirty.
+        opened.found.report.unknown_slots = superblock.shape.slots;
+    }
     opened.found.report.damaged_superblocks = u32::from(is_damaged);
     opened.found.report.is_new = !superblock.is_used && !is_damaged;
     opened.superblock = Some(superblock);

@@ -1,6 +1,6 @@
 //! What an opening found.
 
-use super::{Entry, format};
+use super::{Entry, MetadataError, format};
 use crate::key::BlockKey;
 use serde::Serialize;
 use std::fmt;
@@ -66,6 +66,18 @@ pub struct Found {
     pub doubtful: u64,
     /// Numbers.
     pub report: Report,
+}
+
+impl Report {
+    /// Whether damage may hide dirty blocks, so that disks may be older than what was flushed.
+    pub fn hides_dirty(&self) -> bool {
+        self.unknown_slots != 0 || self.damaged_record_blocks != 0 || !self.lost.is_empty()
+    }
+
+    /// An error if it does: the repairs would make that invisible.
+    pub fn check(&self) -> Result<(), MetadataError> {
+        if self.hides_dirty() { Err(MetadataError::Damaged) } else { Ok(()) }
+    }
 }
 
 impl Found {

@@ -2,6 +2,7 @@
 
 use super::format::{BLOCK, HEADER, items, u16_at, u32_at, u64_at};
 use super::{Area, MetadataError, Setup, Write};
+use nandscape_core::StoreError;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"NANDSCHE";
@@ -14,6 +15,8 @@ const HEAD_SUM_AT: usize = 116;
 const NEW_AT: usize = 132;
 // What is kept of the disks' places.
 const WATCH_AT: usize = 124;
+// A bit for each volume in their order.
+const DAMAGED_AT: usize = 136;
 const VOLUME: usize = 64;
 
 /// Bytes of [`Superblock::watch`].
@@ -161,6 +164,16 @@ pub struct Superblock {
     pub settings: String,
     /// What is attached.
     pub volumes: Vec<Volume>,
+    /// Numbers of volumes of which dirty blocks may be missing, since metadata was damaged.
+    pub damaged: Vec<u16>,
+}
+
+/// What the first sector of a copy says that is damaged as a whole.
+struct Head {
+    generation: u64,
+    sequence: u64,
+    removal: u64,
+    is_clean: bool,
 }
 
 impl Superblock {
@@ -207,6 +220,10 @@ impl Superblock {
         b[108..116].copy_from_slice(&self.removal.to_le_bytes());
         b[NEW_AT] = u8::from(!self.is_used);
         b[WATCH_AT..WATCH_AT + 8].copy_from_slice(&self.watch.to_le_bytes());
+        let damaged = |volume: &Volume| self.damaged.contains(&volume.id);
+        let bits = (0..).zip(&self.volumes).filter(|(_, volume)| damaged(volume));
+        let bits = bits.fold(0, |bits: u64, (at, _)| bits | 1 << at);
+        b[DAMAGED_AT..DAMAGED_AT + 8].copy_from_slice(&bits.to_le_bytes());
         b[SETTINGS_AT..SETTINGS_AT + self.settings.len()].copy_from_slice(self.settings.as_bytes());
         for (volume, v) in self.volumes.iter().zip(b[VOLUMES_AT..].chunks_exact_mut(VOLUME)) {
             v[..16].copy_from_slice(&volume.uuid);
@@ -221,12 +238,39 @@ impl Superblock {
         b
     }
 
-    // Of a copy that is damaged as a whole: whether its first sector shows that it says no more than the copy of `generation` does. It is an older one, or a
-    // change of volumes or settings that a loss of power cut short; both leave a cache that was removed cleanly as it was.
-    fn says_nothing_new(b: &[u8], generation: u64) -> bool {
+    // Of a copy that is damaged as a whole. A loss of power that cuts its write short leaves the first sector whole, of the old or of the new copy.
+    fn head(b: &[u8]) -> Option<Head> {
         let is_whole = &b[8..16] == MAGIC && u64_at(b, HEAD_SUM_AT) == xxh3_64(&b[8..HEAD_SUM_AT]);
-        let (its, is_clean) = (u64_at(b, 24), u32_at(b, 20) == 1);
-        is_whole && (its < generation || its == generation + 1 && is_clean)
+        is_whole.then(|| Head {
+            generation: u64_at(b, 24),
+            sequence: u64_at(b, 32),
+            removal: u64_at(b, 108),
+            is_clean: u32_at(b, 20) == 1,
+        })
+    }
+
+    // Takes what the head of the other copy, which is damaged, says of a removal. Whether that is sure.
+    fn follow(&mut self, head: Option<&Head>) -> bool {
+        match head {
+            // An older copy.
+            Some(head) if head.generation < self.generation => true,
+            // A change of volumes or settings that was cut short leaves a clean removal as it is.
+            Some(head) if head.generation == self.generation + 1 && head.is_clean && self.is_clean => true,
+            // A removal that was cut short, or damaged since: it changes neither volumes nor settings.
+            Some(head) if head.generation == self.generation + 1 && head.is_clean => {
+                (self.is_clean, self.sequence, self.removal) = (true, head.sequence, head.removal);
+                true
+            }
+            // In use again.
+            Some(head) if head.generation == self.generation + 1 => {
+                self.is_clean = false;
+                true
+            }
+            _ => {
+                self.is_clean = false;
+                false
+            }
+        }
     }
 
     // `None` where the copy is damaged or was never written.
@@ -277,7 +321,11 @@ impl Superblock {
             bytes: u64_at(v, 16),
             stamp: v[24..40].try_into().expect("16 bytes"),
         };
+        let volumes: Vec<Volume> = b[VOLUMES_AT..].chunks_exact(VOLUME).take(volumes).map(volume).collect();
+        let bits = u64_at(b, DAMAGED_AT);
+        let damaged = (0..).zip(&volumes).filter(|(at, _)| bits >> at & 1 == 1);
         Ok(Some(Self {
+            damaged: damaged.map(|(_, volume)| volume.id).collect(),
             kind: text(kind)?,
             uuid: b[40..56].try_into().expect("16 bytes"),
             generation: u64_at(b, 24),
@@ -288,31 +336,52 @@ impl Superblock {
             shape,
             watch,
             settings: text(&b[SETTINGS_AT..SETTINGS_AT + settings])?,
-            volumes: b[VOLUMES_AT..].chunks_exact(VOLUME).take(volumes).map(volume).collect(),
+            volumes,
         }))
     }
 
     /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is lost, and unless that can be excluded what is left
     /// does not count as clean.
     pub fn read(area: &mut dyn Area) -> Result<(Self, bool), MetadataError> {
+        Root::read(area).map(|root| (root.superblock, root.is_damaged))
+    }
+}
+
+/// What is known of the superblock.
+pub(crate) struct Root {
+    /// The newest intact copy.
+    pub superblock: Superblock,
+    /// Whether the other one is damaged.
+    pub is_damaged: bool,
+    /// Whether it is sure that the cache was, or was not, removed cleanly.
+    pub is_sure: bool,
+    /// Why a copy cannot be read, which may be intact, and the newest.
+    pub unreadable: Option<StoreError>,
+}
+
+impl Root {
+    pub fn read(area: &mut dyn Area) -> Result<Self, MetadataError> {
         let capacity = area.capacity_bytes();
         if capacity < 2 * BLOCK as u64 {
             return Err(MetadataError::TooSmall { capacity, needed: 2 * BLOCK as u64 });
         }
-        let mut copies = Vec::new();
-        let mut damaged = None;
+        let (mut copies, mut damaged, mut unreadable) = (Vec::new(), None, None);
         for copy in 0..2 {
             let mut bytes = vec![0; BLOCK];
-            let is_read = area.read(copy * BLOCK as u64, &mut bytes).is_ok();
-            match if is_read { Self::decode(&bytes, capacity)? } else { None } {
+            let mut read = || area.read(copy * BLOCK as u64, &mut bytes);
+            // Going on without the newest copy costs more than a second try.
+            if let Err(error) = read().or_else(|_| read()) {
+                (damaged, unreadable) = (Some(None), Some(error));
+                continue;
+            }
+            match Superblock::decode(&bytes, capacity)? {
                 Some(intact) => copies.push(intact),
-                None => damaged = Some(bytes),
+                None => damaged = Some(Superblock::head(&bytes)),
             }
         }
-        let mut newest =
+        let mut superblock =
             copies.into_iter().max_by_key(|copy| copy.generation).ok_or(MetadataError::Absent)?;
-        let is_sure = damaged.as_ref().is_none_or(|bytes| Self::says_nothing_new(bytes, newest.generation));
-        newest.is_clean &= is_sure;
-        Ok((newest, damaged.is_some()))
+        let is_sure = damaged.as_ref().is_none_or(|head| superblock.follow(head.as_ref()));
+        Ok(Self { superblock, is_damaged: damaged.is_some(), is_sure, unreadable })
     }
 }

@@ -1,6 +1,7 @@
 //! Every command, cut at every one of its writes on either device or beside a disk, with what was not flushed lost, kept and torn; and again when it is repeated.
 
 mod cuts;
+mod damaged;
 mod given_up;
 mod replaced;
 mod resized;

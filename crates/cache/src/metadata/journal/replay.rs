@@ -57,7 +57,8 @@ impl Ring {
             scan(area, shape.ring_offset(copy, 0), shape.ring, BLOCK as u32, |at, bytes| {
                 let header =
                     bytes.and_then(|bytes| format::unseal(bytes, Magic::Records, superblock.tag(), at));
-                let is_blank = bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+                let is_blank =
+                    bytes.is_some_and(|bytes| bytes.as_chunks::<8>().0.iter().all(|word| *word == [0; 8]));
                 is_garbage[at as usize][copy as usize] = header.is_none() && !is_blank;
                 let held = &mut places[at as usize];
                 // A commit that was cut short may have reached one copy only.
@@ -196,7 +197,8 @@ impl Ring {
             let is_read = area.read(superblock.shape.ring_offset(copy, at), &mut bytes).is_ok();
             is_read && format::unseal(&bytes, Magic::Records, superblock.tag(), at) == Some(header)
         };
-        if !is_there(copy) && !(is_double && is_there(1 - copy)) {
+        let has_one = is_there(copy) || is_double && is_there(1 - copy);
+        if !has_one {
             return None;
         }
         let records = (0..header.count as usize).map(|item| format::record_at(&bytes, item)).collect();
