@@ -115,7 +115,7 @@ impl<E: Eviction> Cache<E> {
             StoreError::Io { offset, len, .. } if self.failures.tries < TRIES => {
                 let mut done = Err(CacheError::Fast(error.clone()));
                 for slot in self.slots_in(Extent::new(offset, len)) {
-                    done = self.retire(slot);
+                    done = self.retire(slot, &error);
                     if done.is_err() {
                         break;
                     }
@@ -144,8 +144,8 @@ impl<E: Eviction> Cache<E> {
             ..slot(extent.end() - 1).saturating_add(1).min(self.slots.count())
     }
 
-    /// A slot is used no more.
-    fn retire(&mut self, slot: u32) -> Result<(), CacheError> {
+    /// A slot is used no more, because of an error there. If that loses something that the next start has to know, it is the error of the fast store.
+    fn retire(&mut self, slot: u32, error: &StoreError) -> Result<(), CacheError> {
         let count = self.slots.count();
         let retired = self.failures.retired.get_or_insert_with(|| Bits::new(count));
         if !retired.has(slot) {
@@ -161,6 +161,10 @@ impl<E: Eviction> Cache<E> {
             if self.slots.dirty_bits(slot) != 0 {
                 let after = self.guard(key.volume(), block)?;
                 self.salvage(slot, true, after);
+                // The metadata has no entry for what is lost, so after the next start the disk's older data would be served.
+                if self.failures.given_up.is_kept() && self.failures.check(key.volume(), block).is_err() {
+                    return Err(CacheError::Fast(error.clone()));
+                }
             }
             self.make_note_room()?;
             self.meter.of(key.volume()).error_invalidates += 1;
@@ -189,7 +193,7 @@ impl<E: Eviction> Cache<E> {
                     self.steps.hold(Place::block(key), saved);
                 }
                 self.give_buffer(bytes);
-                if saved.is_none() {
+                if saved.is_none() && self.failures.check(key.volume(), extent).is_ok() {
                     self.failures.lose(key.volume(), extent);
                     self.meter.of(key.volume()).lost_bytes += extent.len;
                 }

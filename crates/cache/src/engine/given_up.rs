@@ -51,6 +51,11 @@ impl GivenUp {
         self.keeper.as_mut().is_none_or(|keeper| keeper.begin(volume, why).is_ok())
     }
 
+    /// Whether anybody makes it durable.
+    pub(super) const fn is_kept(&self) -> bool {
+        self.keeper.is_some()
+    }
+
     /// What was lost of this volume has changed.
     pub(super) fn note_change(&mut self, volume: u16) {
         self.known(volume).is_stale = true;
