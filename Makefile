@@ -38,6 +38,7 @@ crash:
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 $(CARGO) test --release --locked --package nandscape-image --lib campaign -- --nocapture
 	DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-image --lib damage_at_rest -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture
+	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 COMMAND_CASES=all DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-cache --test campaign -- --nocapture
 
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man

@@ -4,6 +4,7 @@ use super::Subject;
 use super::faults::{Access, Fault, Faults, Kind};
 use super::run::{Broken, End, Plan, Seen, run};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
@@ -149,7 +150,9 @@ fn report(case: &Case<'_>, broken: &Broken, command: &str) -> String {
 /// the first broken promise and the command that repeats it: `command` comes after the variables.
 ///
 /// `CAMPAIGN_SINGLES` and `CAMPAIGN_PAIRS` are other numbers (`all`: every single fault), `CAMPAIGN_CASE` limits it
-/// to one case, `CAMPAIGN_SEED` is another seed than 1, and `CAMPAIGN_PLAN` is the only plan.
+/// to one case, `CAMPAIGN_SEED` is another seed than 1, and `CAMPAIGN_PLAN` is the only plan. With `CAMPAIGN_ALL`
+/// it goes on after a broken promise, and panics in the end with the first of each kind, which is what is left of a
+/// message without its numbers.
 pub fn campaign(label: &str, cases: &[Case<'_>], (singles, pairs): (u64, u64), command: &str) -> Tally {
     let seed = number("CAMPAIGN_SEED").unwrap_or(1);
     let only = variable("CAMPAIGN_CASE");
@@ -161,52 +164,104 @@ pub fn campaign(label: &str, cases: &[Case<'_>], (singles, pairs): (u64, u64), c
     };
     let (singles, pairs) = (share("CAMPAIGN_SINGLES", singles), share("CAMPAIGN_PAIRS", pairs));
     let mut total = Tally::default();
+    let mut kinds = Kinds { goes_on: variable("CAMPAIGN_ALL").is_some(), found: BTreeMap::new() };
     for case in wanted {
         let mut tally = Tally::default();
-        let tried = match variable("CAMPAIGN_PLAN") {
+        let mut broken = |broken: Broken| kinds.add(&broken.message, || report(case, &broken, command));
+        match variable("CAMPAIGN_PLAN") {
             Some(text) => {
                 let plan: Plan = text.parse().unwrap_or_else(|error| panic!("CAMPAIGN_PLAN: {error}"));
-                run(case, seed, &plan, true).map(|seen| tally.count(&plan, &seen))
+                match run(case, seed, &plan, true) {
+                    Ok(seen) => tally.count(&plan, &seen),
+                    Err(found) => broken(found),
+                }
             }
-            None => try_all(case, seed, (singles, pairs), &mut tally),
-        };
-        if let Err(broken) = tried {
-            panic!("{}", report(case, &broken, command));
+            None => try_all(case, seed, (singles, pairs), &mut tally, &mut |found| {
+                broken(found);
+                false
+            }),
         }
         let _ = writeln!(std::io::stderr(), "{label}, {}, seed {seed}: {tally}", case.name);
         total.add(&tally);
     }
     let _ = writeln!(std::io::stderr(), "{label}: {total}");
+    assert!(kinds.found.is_empty(), "{kinds}");
     total
 }
 
+/// Broken promises by kind.
+struct Kinds {
+    goes_on: bool,
+    /// By the message without its numbers: how many, and the first.
+    found: BTreeMap<String, (u64, String)>,
+}
+
+impl Kinds {
+    fn add(&mut self, message: &str, report: impl Fn() -> String) {
+        assert!(self.goes_on, "{}", report());
+        let kind: String = message.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+        self.found.entry(kind).or_insert_with(|| (0, report())).0 += 1;
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (count, first) in self.found.values() {
+            write!(f, "{count} like this: {first}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `broken` says of each broken promise whether that is enough.
 fn try_all(
     case: &Case<'_>,
     seed: u64,
     (singles, pairs): (u64, u64),
     tally: &mut Tally,
-) -> Result<(), Broken> {
-    let explored = case.explore(seed)?;
-    let count = explored.singles.len() as u64;
+    broken: &mut dyn FnMut(Broken) -> bool,
+) {
     let mut rng = seeded(seed ^ 0x5EED);
-    for nth in 0..singles.min(count) {
-        // One of each equal part.
-        let (first, end) = (nth * count / singles.min(count), (nth + 1) * count / singles.min(count));
-        let plan = &explored.singles[(first + below(&mut rng, end - first)) as usize];
-        tally.count(plan, &run(case, seed, plan, false)?);
-    }
-    for first in (0..pairs).step_by(PAIRS_OF_A_LOAD as usize) {
+    let mut attempt = |seed: u64, plan: &Plan| match run(case, seed, plan, false) {
+        Ok(seen) => {
+            tally.count(plan, &seen);
+            false
+        }
+        Err(found) => broken(found),
+    };
+    let rounds = (0..pairs).step_by(PAIRS_OF_A_LOAD as usize).map(|first| (first, pairs - first));
+    for (first, rest) in std::iter::once((0, 0)).chain(rounds) {
         let seed = seed + first / PAIRS_OF_A_LOAD;
-        let explored = case.explore(seed)?;
-        for _ in first..pairs.min(first + PAIRS_OF_A_LOAD) {
-            let plan = explored.pair(&mut rng);
-            tally.count(&plan, &run(case, seed, &plan, false)?);
+        let explored = match case.explore(seed) {
+            Ok(explored) => explored,
+            Err(found) => {
+                broken(found);
+                return;
+            }
+        };
+        let count = if rest == 0 { explored.singles.len() as u64 } else { 0 };
+        for nth in 0..singles.min(count) {
+            // One of each equal part.
+            let (first, end) = (nth * count / singles.min(count), (nth + 1) * count / singles.min(count));
+            let plan = &explored.singles[(first + below(&mut rng, end - first)) as usize];
+            if attempt(seed, plan) {
+                return;
+            }
+        }
+        for _ in 0..rest.min(PAIRS_OF_A_LOAD) {
+            if attempt(seed, &explored.pair(&mut rng)) {
+                return;
+            }
         }
     }
-    Ok(())
 }
 
 /// The first broken promise of a case within so many single faults and pairs: for subjects that are broken on purpose.
 pub fn finds(case: &Case<'_>, seed: u64, effort: (u64, u64)) -> Option<Broken> {
-    try_all(case, seed, effort, &mut Tally::default()).err()
+    let mut first = None;
+    try_all(case, seed, effort, &mut Tally::default(), &mut |found| {
+        first = Some(found);
+        true
+    });
+    first
 }

@@ -206,6 +206,11 @@ impl Faults {
         refusal
     }
 
+    /// One more fault.
+    pub fn arm(&self, fault: Fault) {
+        self.get().armed.push(Armed { fault, begun: None });
+    }
+
     /// All stores work from now on.
     pub fn mend(&self) {
         self.get().armed.clear();

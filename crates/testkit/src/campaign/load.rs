@@ -3,10 +3,11 @@
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use std::ops::Range;
 
-/// One command.
+/// One command: a volume by its number, and units of it.
+#[expect(missing_docs, reason = "the fields are those two")]
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Writes units, and flushes the volume where `is_durable`.
+    /// Writes units, durably where `is_durable`.
     Write { volume: usize, units: Range<usize>, is_durable: bool },
     /// Discards units.
     Trim { volume: usize, units: Range<usize> },

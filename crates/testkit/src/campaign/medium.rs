@@ -97,7 +97,16 @@ impl Medium {
         }
     }
 
-    fn refused(&mut self, faults: &Faults, store: usize, access: Access) -> Option<Refusal> {
+    fn refused(
+        &mut self,
+        faults: &Faults,
+        store: usize,
+        access: Access,
+        place: (u64, usize),
+    ) -> Option<Refusal> {
+        if access != Access::Sync {
+            faults.tell(|| format!("    at {}, {} bytes:", place.0, place.1));
+        }
         let refusal = faults.next(store, access);
         if refusal == Some(Refusal::Gone) {
             self.lose_power();
@@ -114,7 +123,7 @@ impl Medium {
         bytes: &mut [u8],
     ) -> Result<(), Refusal> {
         let half = bytes.len() / SECTOR / 2 * SECTOR;
-        match self.refused(faults, store, Access::Read) {
+        match self.refused(faults, store, Access::Read, (offset, bytes.len())) {
             None => self.peek(offset, bytes),
             Some(refusal) => {
                 if refusal == Refusal::Short {
@@ -131,7 +140,7 @@ impl Medium {
     pub fn write(&mut self, faults: &Faults, store: usize, offset: u64, bytes: &[u8]) -> Result<(), Refusal> {
         let grows = self.pages(offset, bytes.len()).any(|page| self.now[page].is_none());
         let half = bytes.len() / SECTOR / 2 * SECTOR;
-        match self.refused(faults, store, Access::Write { grows }) {
+        match self.refused(faults, store, Access::Write { grows }, (offset, bytes.len())) {
             None => self.poke(offset, bytes),
             Some(refusal) => {
                 if matches!(refusal, Refusal::Io | Refusal::Short) {
@@ -146,7 +155,7 @@ impl Medium {
     /// Makes everything durable as the store with this number. After a sync that failed, no later sync covers
     /// what was written before it, as on Linux: only pages that are written again are covered.
     pub fn sync(&mut self, faults: &Faults, store: usize) -> Result<(), Refusal> {
-        match self.refused(faults, store, Access::Sync) {
+        match self.refused(faults, store, Access::Sync, (0, 0)) {
             None => self.settle(),
             Some(refusal) => {
                 self.forgotten.append(&mut self.unsynced);

@@ -25,14 +25,15 @@ mod tests;
 
 pub use drive::{Case, Make, Tally, campaign, finds};
 pub use faults::{Access, Fault, Faults, Kind, Refusal};
+pub use load::{Act, acts};
 pub use medium::Medium;
-pub use model::{Version, fill};
+pub use model::{Model, UNIT, Version, fill};
 pub use run::{Broken, End, Plan};
 
 use std::ops::Range;
 
-/// Which errors a documented rule allows with some faults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a documented rule allows with some faults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// A command fails while the stores fail.
     pub in_service: bool,
@@ -40,6 +41,10 @@ pub struct Allowed {
     pub after_mend: bool,
     /// A start is refused after all stores were mended, since data would be lost.
     pub refusal: bool,
+    /// Volumes of which flushed data may be older after any end that is not clean.
+    pub older_after_kill: Vec<usize>,
+    /// Volumes of which flushed data may be older after a loss of power.
+    pub older_after_power_loss: Vec<usize>,
 }
 
 /// What is tried. Units have 512 bytes and begin with [`Version`] 1 everywhere.

@@ -16,6 +16,8 @@ struct Unit {
     unflushed: BTreeSet<Version>,
     /// A flush failed since it was written: no later flush promises it.
     is_doubted: bool,
+    /// It may hold any version after a start.
+    is_any: bool,
 }
 
 /// The units of one volume.
@@ -57,11 +59,13 @@ fn version(volume: usize, unit: usize, bytes: &[u8]) -> Result<Version, String> 
 impl Model {
     /// Units that all hold this version, which is durable.
     pub fn new(volume: usize, units: usize, version: Version) -> Self {
-        let unit = Unit { possible: [version].into(), unflushed: BTreeSet::new(), is_doubted: false };
+        let unit =
+            Unit { possible: [version].into(), unflushed: BTreeSet::new(), is_doubted: false, is_any: false };
         Self { volume, units: vec![unit; units] }
     }
 
     /// Units.
+    #[expect(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
         self.units.len()
     }
@@ -89,6 +93,11 @@ impl Model {
         }
     }
 
+    /// A start may bring back any version of any unit.
+    pub fn doubt(&mut self) {
+        self.units.iter_mut().for_each(|unit| unit.is_any = true);
+    }
+
     /// What was read in service is what was written last.
     pub fn check(&self, first: usize, bytes: &[u8]) -> Result<(), String> {
         for (number, bytes) in (first..).zip(bytes.chunks_exact(UNIT)) {
@@ -109,8 +118,12 @@ impl Model {
         for (number, bytes) in (first..).zip(bytes.chunks_exact(UNIT)) {
             let (unit, found) = (&mut self.units[number], version(self.volume, number, bytes)?);
             let is_current = unit.possible.contains(&found);
+            if std::mem::take(&mut unit.is_any) {
+                (unit.possible, unit.unflushed) = ([found].into(), BTreeSet::new());
+                continue;
+            }
             if !is_current && !unit.unflushed.contains(&found) {
-                let Unit { possible, unflushed, is_doubted } = unit;
+                let Unit { possible, unflushed, is_doubted, .. } = unit;
                 let volume = self.volume;
                 return Err(format!(
                     "unit {number} of volume {volume} holds version {found} after a start; flushed or written last: \

@@ -149,12 +149,16 @@ impl<'a> Run<'a> {
                 }
                 self.finish(plan.end)?;
             }
-            Err(error) => self.failed(self.allowed.in_service, || format!("the first start: {error}"))?,
+            // A start may be refused because of any fault.
+            Err(error) => {
+                self.doubt(End::Kill);
+                self.failed(!plan.faults.is_empty(), || format!("the first start: {error}"))?;
+            }
         }
         self.seen.operations = self.faults.seen();
         self.seen.has_failed = self.faults.refused() > 0;
         if !plan.is_mended && self.restart()? {
-            self.subject.kill(false);
+            self.finish(End::Kill)?;
         }
         self.faults.tell(|| "the stores are mended".to_owned());
         self.faults.mend();
@@ -237,13 +241,28 @@ impl<'a> Run<'a> {
         self.faults.tell(|| format!("the end: {}", end.name()));
         if end != End::Clean {
             self.subject.kill(end == End::PowerLoss);
+            self.doubt(end);
             return Ok(());
         }
         let done = self.subject.end();
         self.models.iter_mut().for_each(|model| model.flushed(None, done.is_ok()));
         match done {
             Ok(()) => Ok(()),
-            Err(error) => self.failed(self.may_fail(), || format!("a clean end failed: {error}")),
+            Err(error) => {
+                self.doubt(End::Kill);
+                // It says that something is not as it should be, whatever that is.
+                let is_allowed = self.may_fail() || !self.is_mended && !self.faults.armed().is_empty();
+                self.failed(is_allowed, || format!("a clean end failed: {error}"))
+            }
+        }
+    }
+
+    /// After an end that was not clean.
+    fn doubt(&mut self, end: End) {
+        let Allowed { older_after_kill, older_after_power_loss, .. } = &self.allowed;
+        let more = older_after_power_loss.iter().filter(|_| end == End::PowerLoss);
+        for volume in older_after_kill.iter().chain(more) {
+            self.models[*volume].doubt();
         }
     }
 
@@ -251,6 +270,7 @@ impl<'a> Run<'a> {
     fn restart(&mut self) -> Result<bool, String> {
         self.faults.tell(|| "a start".to_owned());
         if let Err(error) = self.subject.start() {
+            self.doubt(End::Kill);
             let may_refuse = !self.is_mended || self.allowed.refusal;
             self.failed(may_refuse, || format!("a start is refused: {error}"))?;
             return Ok(false);
