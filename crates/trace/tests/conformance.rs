@@ -210,24 +210,3 @@ fn small_compressed_files_that_expand_hugely_are_streamed() {
     let (_, error) = read("msr", &packed);
     assert!(error.unwrap().contains("longer than"), "one line is too long");
 }
-
-/// The body of the fuzz target `read`, on its corpus: byte 0 chooses the format, with detection as one more choice.
-#[test]
-fn the_fuzz_corpus_is_read_without_a_panic() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/read");
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(&corpus).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        let Some((choice, rest)) = bytes.split_first() else { continue };
-        let format =
-            formats::FORMATS.get(usize::from(*choice)).filter(|format| format.info.name != "columns");
-        let options =
-            OpenOptions { format: format.map(|f| f.info.name.to_owned()), ..OpenOptions::default() };
-        if let Ok(reader) = Workload::from_bytes("fuzz", rest, &options, Target::NONE).and_then(|w| w.open())
-        {
-            assert!(reader.filter(Result::is_err).count() <= 1);
-        }
-        replayed += 1;
-    }
-    assert!(replayed >= formats::FORMATS.len(), "only {replayed} inputs in {}", corpus.display());
-}
