@@ -56,7 +56,8 @@ struct Slots(u64);
 impl Table for Slots {
     fn entry(&self, slot: u32) -> Option<Entry> {
         let key = BlockKey::new(0, u64::from(slot) * 7 % 500 + self.0);
-        (slot % 3 != 0).then_some(Entry { key, valid: 0xff, dirty: if slot % 2 == 0 { 0x0f } else { 0 } })
+        let dirty = if slot.is_multiple_of(2) { 0x0f } else { 0 };
+        (!slot.is_multiple_of(3)).then_some(Entry { key, valid: 0xff, dirty })
     }
 }
 
@@ -103,7 +104,7 @@ fn reseal(area: &mut [u8], unit: usize) {
         put_sum(area, at + 116, at + 8..at + 116);
         put_sum(area, at, at + 8..at + BLOCK);
     }
-    for at in (2 * BLOCK..area.len() - BLOCK + 1).step_by(512) {
+    for at in (2 * BLOCK..=area.len() - BLOCK).step_by(512) {
         match &area[at + 8..at + 12] {
             b"nsT1" => put_sum(area, at, at + 8..at + unit),
             b"nsR1" | b"nsC1" | b"nsW1" => put_sum(area, at, at + 8..at + BLOCK),

@@ -5,7 +5,7 @@
 //! read as it was written, or is an error.
 
 use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{Command, Extent, Hint, Op, SimTime};
 use nandscape_stack::config::Typed;
 use nandscape_stack::storing::{self, Storage};
 use std::fs::File;

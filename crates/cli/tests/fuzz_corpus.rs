@@ -51,7 +51,9 @@ fn found(target: &str) -> Vec<Vec<u8>> {
 fn replay(target: &str, body: fn(&[u8])) {
     let inputs = [by_hand(target), found(target)].concat();
     assert!(inputs.len() > 2, "only {} inputs of {target}", inputs.len());
-    inputs.iter().for_each(|input| body(input));
+    for input in &inputs {
+        body(input);
+    }
 }
 
 #[test]
@@ -81,7 +83,9 @@ fn job_files_are_read_without_a_panic() {
 
 #[test]
 fn nbd_clients_are_answered_without_a_panic() {
-    replay("nbd", |bytes| drop(nbd::feed(bytes)));
+    replay("nbd", |bytes| {
+        nbd::feed(bytes);
+    });
     let mut planned = 0;
     for bytes in by_hand("nbd") {
         planned += nbd::feed(&bytes);
