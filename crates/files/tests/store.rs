@@ -278,7 +278,7 @@ fn a_block_device_is_a_store_too() {
 }
 
 /// What a store said, without its path.
-fn is_gone(outcome: Result<(), StoreError>) -> bool {
+fn is_gone(outcome: &Result<(), StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Gone { .. }))
 }
 
@@ -301,7 +301,7 @@ fn what_was_cut_off_a_file_in_use_is_an_error_and_never_zeroes() {
         };
         // Behind the hole that a write would leave.
         let done = store.submit(command(first, SIZE - 4096, 4096), payload, SimTime(0)).map(drop);
-        assert!(is_gone(done.clone()), "{first:?}: {done:?}");
+        assert!(is_gone(&done), "{first:?}: {done:?}");
         // It stays so, whatever becomes of the file.
         file.set_len(SIZE).unwrap();
         for op in [Op::Read, Op::Write, Op::Flush] {
@@ -312,7 +312,7 @@ fn what_was_cut_off_a_file_in_use_is_an_error_and_never_zeroes() {
                 _ => Payload::None,
             };
             let done = store.submit(command(op, 8192, 512), payload, SimTime(0)).map(drop);
-            assert!(is_gone(done.clone()), "{first:?}, then {op:?}: {done:?}");
+            assert!(is_gone(&done), "{first:?}, then {op:?}: {done:?}");
         }
     }
 }
@@ -329,7 +329,7 @@ fn a_hole_that_a_write_left_behind_is_an_error_for_the_next_read_and_flush() {
         let mut data = vec![0; 4096];
         let payload = if second == Op::Read { Payload::Read(&mut data) } else { Payload::None };
         let done = store.submit(command(second, SIZE / 4, 4096), payload, SimTime(0)).map(drop);
-        assert!(is_gone(done.clone()), "{second:?}: {done:?}");
+        assert!(is_gone(&done), "{second:?}: {done:?}");
     }
 }
 
