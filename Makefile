@@ -3,16 +3,18 @@
 # make bench  benches of our own code, interleaved with a bare loop
 # make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make test-guest  Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
-# make powercut   70 power cuts under ext4, xfs and btrfs on a loop device over an image, on all layers (root), 50 over NBD
+# make powercut   70 power cuts under ext4, xfs and btrfs on a loop device over an image, on all layers (root), 50 over NBD; 48 failures of the whole machine
 # make bench-peers  what is served, beside other servers of its kind, and simulated caches beside libCacheSim, interleaved
 # make crash  millions of power cuts at every operation of every layer, and of a cache (POINTS=...)
+# make fuzz   coverage-guided fuzzing of all that reads what others wrote; MINUTES of processor time for each target (nightly Rust)
 # make man    man pages and completions into target/man
 
 CARGO ?= cargo
 REPORT ?= reports/demo.html
 POINTS ?= 2000000
+MINUTES ?= 1
 
-.PHONY: demo test bench bench-peers man test-apps test-guest powercut crash
+.PHONY: demo test bench bench-peers man test-apps test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -40,6 +42,9 @@ crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 COMMAND_CASES=all DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-cache --test campaign -- --nocapture
 
+fuzz:
+	MINUTES=$(MINUTES) fuzz/run
+
 man:
 	$(CARGO) run --release --locked --package nandscape-cli -- man --out target/man
 
@@ -56,3 +61,5 @@ powercut:
 	tests/fuse/powercut 50
 	tests/fuse/powercut 20 --ftl pm-gcl,pm-gcc,sbm-gcl,hsbm-gcl
 	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
+	NANDSCAPE=target/debug/nandscape tests/serve/machine_failure --rounds 48 --lower xfs,btrfs --upper ext4,xfs,btrfs
+	NANDSCAPE=target/debug/nandscape tests/serve/machine_failure --rounds 48 --lower xfs,btrfs --upper ext4,xfs,btrfs --control
