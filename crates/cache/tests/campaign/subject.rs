@@ -427,8 +427,9 @@ impl Subject for Served {
         Allowed {
             in_service: others || loses || is_unrecorded,
             after_mend: loses,
-            // If a place of a disk cannot be struck off before it is written to, the disk counts as changed.
-            refusal: makes_dirty && fast.is_some() || is_unrecorded,
+            // If a place of a disk cannot be struck off before it is written to, the disk counts as changed; and
+            // with a second fault blocks may count as dirty that are not.
+            refusal: fast.is_some() && (makes_dirty || faults.len() > 1) || is_unrecorded,
             older_after_kill,
             older_after_power_loss: of_disks(&|kind| kind.fits(Access::Sync)),
         }
