@@ -2,7 +2,7 @@
 
 use super::copying::{copy_out, copy_tail};
 use super::fingerprint::first_byte;
-use super::held::rewrite;
+use super::held::{repair, rewrite};
 use super::stamp::{Stamp, judge};
 use super::{Beside, Change, Counts, Disk, DiskState, GivenUp, Held, ManageError, Mark, Progress, Verdict};
 use super::{change_root, damage, fingerprint, given_up, look, watch};
@@ -250,7 +250,7 @@ pub fn copy_dirty(
 
 /// Drops all blocks of a volume from the cache, dirty ones too.
 pub fn forget(fast: &mut dyn Area, id: u16) -> Result<(), ManageError> {
-    rewrite(fast, |entry| (entry.key.volume() != id).then_some(entry))
+    repair(fast, |entry| (entry.key.volume() != id).then_some(entry))
 }
 
 /// Whether a disk is as the cache left it.

@@ -167,19 +167,37 @@ impl Table for Slots {
 }
 
 /// Gives every entry what `change` says, and leaves the cache as after a clean removal. A cut leaves some entries changed and others not, each of
-/// them whole; so `change` must be right for each by itself.
+/// them whole; so `change` must be right for each by itself. Metadata that hides dirty blocks, or cannot be read now, is an error, and nothing is written.
 pub(super) fn rewrite(
     fast: &mut dyn Area,
-    mut change: impl FnMut(Entry) -> Option<Entry>,
+    change: impl FnMut(Entry) -> Option<Entry>,
 ) -> Result<(), ManageError> {
     let held = look(fast)?;
+    held.report.check()?;
+    rewrite_held(fast, &held, change)
+}
+
+/// As [`rewrite`], over damage too: the superblock lists the volumes that it concerns.
+pub(super) fn repair(
+    fast: &mut dyn Area,
+    change: impl FnMut(Entry) -> Option<Entry>,
+) -> Result<(), ManageError> {
+    let held = look(fast)?;
+    rewrite_held(fast, &held, change)
+}
+
+fn rewrite_held(
+    fast: &mut dyn Area,
+    held: &Held,
+    mut change: impl FnMut(Entry) -> Option<Entry>,
+) -> Result<(), ManageError> {
     let stays_dirty = |(_, entry): &&(u32, Entry)| change(*entry).is_some_and(|new| new.dirty != 0);
     let dirty: Vec<&Entry> = held.entries.iter().filter(stays_dirty).map(|(_, entry)| entry).collect();
     if held.superblock.kind == metadata::AT_REMOVAL && !dirty.is_empty() {
         let dirty_bytes = dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
-        return Err(ManageError::Unsafe { kind: held.superblock.kind, dirty_bytes });
+        return Err(ManageError::Unsafe { kind: held.superblock.kind.clone(), dirty_bytes });
     }
-    damage::list(fast, &held)?;
+    damage::list(fast, held)?;
     let Opened { mut metadata, found, repairs, .. } = metadata::open(fast)?;
     if !held.report.hides_dirty() {
         // It could be read a moment ago.
