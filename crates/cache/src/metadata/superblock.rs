@@ -381,7 +381,9 @@ impl Root {
         }
         let mut superblock =
             copies.into_iter().max_by_key(|copy| copy.generation).ok_or(MetadataError::Absent)?;
-        let is_sure = damaged.as_ref().is_none_or(|head| superblock.follow(head.as_ref()));
+        let follows = damaged.as_ref().is_none_or(|head| superblock.follow(head.as_ref()));
+        // The other copy is of generation 2 then, or was not written yet: the cache was never used.
+        let is_sure = follows || superblock.generation == 1;
         Ok(Self { superblock, is_damaged: damaged.is_some(), is_sure, unreadable })
     }
 }
