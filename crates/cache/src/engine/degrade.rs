@@ -107,6 +107,23 @@ impl<E: Eviction> Cache<E> {
         self.failures.tries = 0;
     }
 
+    /// A change failed on both sides: what was dirty there had made way for it, and what the disk has may be older than that.
+    #[cold]
+    pub(super) fn lose_change(&mut self, volume: u16, extent: Extent, failure: StoreError) {
+        if !self.mode.makes_dirty() {
+            return;
+        }
+        self.failures.lose(volume, extent);
+        self.meter.of(volume).lost_bytes += extent.len;
+        if self.failures.bypassed.is_some() {
+            self.failures.given_up.note_change(volume);
+            // If it cannot be recorded now, the next change of the volume tries again.
+            let _ = self.record_given_up(volume);
+        } else if self.failures.given_up.is_kept() {
+            self.abandon(failure);
+        }
+    }
+
     /// The fast store failed. Afterwards the command can be tried again.
     #[cold]
     pub(super) fn degrade(&mut self, error: StoreError) -> Result<(), CacheError> {

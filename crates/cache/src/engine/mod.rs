@@ -426,9 +426,11 @@ impl<E: Eviction> Cache<E> {
         }
         let mut payload = payload;
         self.begin_tries();
+        let mut failure = None;
         let done = loop {
             match self.execute(volume, command, &mut payload, is_durable) {
                 Err(CacheError::Fast(error)) => {
+                    failure = Some(error.clone());
                     if let Err(error) = self.degrade(error) {
                         break Err(error);
                     }
@@ -437,6 +439,11 @@ impl<E: Eviction> Cache<E> {
                 done => break done,
             }
         };
+        if let (Err(_), Some(failure)) = (&done, failure)
+            && !matches!(command.op, Op::Read | Op::Flush)
+        {
+            self.lose_change(volume, command.extent, failure);
+        }
         self.meter.end(command.op);
         let token = done?;
         if matches!(command.op, Op::Read | Op::Write) {
