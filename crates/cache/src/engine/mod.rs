@@ -426,23 +426,9 @@ impl<E: Eviction> Cache<E> {
         }
         let mut payload = payload;
         self.begin_tries();
-        let mut failure = None;
-        let done = loop {
-            match self.execute(volume, command, &mut payload, is_durable) {
-                Err(CacheError::Fast(error)) => {
-                    failure = Some(error.clone());
-                    if let Err(error) = self.degrade(error) {
-                        break Err(error);
-                    }
-                    self.meter.try_again();
-                }
-                done => break done,
-            }
-        };
-        if let (Err(_), Some(failure)) = (&done, failure)
-            && !matches!(command.op, Op::Read | Op::Flush)
-        {
-            self.lose_change(volume, command.extent, failure);
+        let mut done = self.execute(volume, command, &mut payload, is_durable);
+        if let Err(CacheError::Fast(error)) = done {
+            done = self.execute_again(volume, command, &mut payload, is_durable, error);
         }
         self.meter.end(command.op);
         let token = done?;
@@ -453,6 +439,34 @@ impl<E: Eviction> Cache<E> {
         Ok(token)
     }
 
+    /// After an error of the fast store.
+    #[cold]
+    fn execute_again(
+        &mut self,
+        volume: u16,
+        command: Command,
+        payload: &mut Payload<'_>,
+        is_durable: bool,
+        error: StoreError,
+    ) -> Result<Token, CacheError> {
+        let mut failure = error;
+        let done = loop {
+            if let Err(error) = self.degrade(failure.clone()) {
+                break Err(error);
+            }
+            self.meter.try_again();
+            match self.execute(volume, command, payload, is_durable) {
+                Err(CacheError::Fast(error)) => failure = error,
+                done => break done,
+            }
+        };
+        if done.is_err() && !matches!(command.op, Op::Read | Op::Flush) {
+            self.lose_change(volume, command.extent, failure);
+        }
+        done
+    }
+
+    #[inline]
     fn execute(
         &mut self,
         volume: u16,
