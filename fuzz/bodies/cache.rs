@@ -7,8 +7,8 @@ use nandscape_cache::BlockKey;
 use nandscape_cache::manage;
 use nandscape_cache::metadata::{self, Area, Entry, Setup, Table, Volume};
 use nandscape_core::StoreError;
+use nandscape_testkit::checksums::reseal_cache;
 use std::sync::OnceLock;
-use xxhash_rust::xxh3::xxh3_64;
 
 const KINDS: [&str; 4] = ["journal", "slots", "periodic", "at-removal"];
 const SLOTS: u32 = 40;
@@ -93,26 +93,6 @@ fn used(kind: &str) -> Bytes {
     area
 }
 
-fn put_sum(area: &mut [u8], at: usize, range: std::ops::Range<usize>) {
-    let sum = xxh3_64(&area[range]);
-    area[at..at + 8].copy_from_slice(&sum.to_le_bytes());
-}
-
-/// Makes the checksums of superblocks, tables, records and places right (docs/formats/cache.md).
-fn reseal(area: &mut [u8], unit: usize) {
-    for at in [0, BLOCK] {
-        put_sum(area, at + 116, at + 8..at + 116);
-        put_sum(area, at, at + 8..at + BLOCK);
-    }
-    for at in (2 * BLOCK..=area.len() - BLOCK).step_by(512) {
-        match &area[at + 8..at + 12] {
-            b"nsT1" => put_sum(area, at, at + 8..at + unit),
-            b"nsR1" | b"nsC1" | b"nsW1" => put_sum(area, at, at + 8..at + BLOCK),
-            _ => {}
-        }
-    }
-}
-
 pub fn feed(bytes: &[u8]) {
     static USED: OnceLock<Vec<(Bytes, usize)>> = OnceLock::new();
     let used = USED.get_or_init(|| {
@@ -132,7 +112,7 @@ pub fn feed(bytes: &[u8]) {
         patches = &rest[len..];
     }
     if choice & 4 != 0 {
-        reseal(&mut area.0, unit);
+        reseal_cache(&mut area.0, unit);
     }
     let Ok(opened) = metadata::open(&mut area) else { return };
     if metadata::apply(&mut area, &opened.repairs).is_ok() {

@@ -1,12 +1,14 @@
 //! Suites that every implementation of a contract must pass. A dev-dependency only.
 //!
 //! * [`campaign`]: anything over stores that fail at every operation, go on, end and begin again.
+//! * [`checksums`]: of damaged metadata, made right again.
 //! * [`conformance`]: any translation layer against a plain array of bytes.
 //! * [`crash`]: any translation layer over a device whose power is cut at every operation.
 //! * [`store`]: any store, and [`subsystem`]: any subsystem, a cache too, against plain arrays of bytes, with commands that overlap.
 //! * [`shrink`]: makes a failing list of steps short enough to read.
 
 pub mod campaign;
+pub mod checksums;
 pub mod conformance;
 pub mod crash;
 pub mod shrink;

@@ -9,6 +9,7 @@ use nandscape_cache::metadata::{Superblock, WATCH_BYTES};
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_testkit::campaign::{Act, Faults, Model, Subject as _, UNIT, acts, fill};
+use nandscape_testkit::checksums::reseal_cache;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::ops::Range;
@@ -40,6 +41,8 @@ enum Where {
 struct Life {
     world: World,
     models: Vec<Model>,
+    /// Bytes of a block of its tables.
+    unit: usize,
     /// Structures on the cache device that are not blank: name and bytes.
     blocks: Vec<(&'static str, Range<u64>)>,
 }
@@ -92,13 +95,13 @@ fn live(kept: &Kept, world: &World, rng: &mut Xoshiro256PlusPlus) -> Result<Life
     // All of it is on the media by now.
     world.fast.medium.settle();
     world.disks.iter_mut().for_each(|disk| disk.medium.settle());
-    let blocks = blocks(&mut served, &world);
-    Ok(Life { world, models, blocks })
+    let (root, _) = Superblock::read(&mut served.fast).unwrap();
+    let blocks = blocks(&root, &world);
+    Ok(Life { world, models, unit: root.shape.unit as usize, blocks })
 }
 
 /// Blocks of metadata with anything in them.
-fn blocks(served: &mut Served, world: &World) -> Vec<(&'static str, Range<u64>)> {
-    let (root, _) = Superblock::read(&mut served.fast).unwrap();
+fn blocks(root: &Superblock, world: &World) -> Vec<(&'static str, Range<u64>)> {
     let shape = root.shape;
     let unit = u64::from(shape.unit);
     let table = u64::from(shape.slots.div_ceil((shape.unit - 64) / 16)) * unit;
@@ -193,11 +196,24 @@ pub struct Tally {
     pub errors: u64,
 }
 
-/// Starts, compares, ends cleanly, and starts and compares once more.
-fn check(life: &Life, damages: &[Damage], tally: &mut Tally) -> Result<(), String> {
+/// Every checksum on the cache device is right again.
+fn reseal(world: &mut World, unit: usize) {
+    let medium = &mut world.fast.medium;
+    let mut bytes = vec![0; medium.bytes() as usize];
+    medium.peek(0, &mut bytes);
+    reseal_cache(&mut bytes, unit);
+    medium.poke(0, &bytes);
+    medium.settle();
+}
+
+/// Starts, compares, ends cleanly, and starts and compares once more. The sabotage: checksums are made right after the damage.
+fn check(life: &Life, damages: &[Damage], is_sabotaged: bool, tally: &mut Tally) -> Result<(), String> {
     let mut world = life.world.clone();
     for damage in damages {
         hurt(&mut world, damage);
+    }
+    if is_sabotaged {
+        reseal(&mut world, life.unit);
     }
     let mut served = Served::new(&world, &Faults::default());
     let mut models = life.models.clone();
@@ -259,7 +275,7 @@ fn campaign(cases: u64) -> Tally {
                 let first = life.damage(&mut rng);
                 let second = (below(&mut rng, 10) == 0).then(|| life.damage(&mut rng));
                 let damages: Vec<Damage> = std::iter::once(first).chain(second).collect();
-                let done = catch_unwind(AssertUnwindSafe(|| check(&life, &damages, &mut total)));
+                let done = catch_unwind(AssertUnwindSafe(|| check(&life, &damages, false, &mut total)));
                 let Err(error) = done.unwrap_or_else(|_| Err("panic".to_owned())) else { continue };
                 let names: Vec<&str> = damages.iter().map(|damage| life.name_of(damage)).collect();
                 let text = format!(
@@ -279,4 +295,21 @@ fn campaign(cases: u64) -> Tally {
 fn damage_to_any_field_of_any_metadata_gives_errors_and_never_older_data() {
     let tally = campaign(2000);
     assert!(tally.refused > 0 && tally.refused < tally.cases, "{tally:?}");
+}
+
+#[test]
+fn damage_that_no_checksum_tells_is_found_by_the_comparison() {
+    let kept = Kept::new("nandscape", "write-back", &[]);
+    let world = World::new(&kept);
+    let mut rng = seeded(1);
+    let found = (0..10).any(|_| {
+        let life = live(&kept, &world, &mut rng).unwrap();
+        (0..OF_A_LIFE).any(|_| {
+            let damage = life.damage(&mut rng);
+            let done =
+                catch_unwind(AssertUnwindSafe(|| check(&life, &[damage], true, &mut Tally::default())));
+            done.is_ok_and(|compared| compared.is_err())
+        })
+    });
+    assert!(found, "wrong data passed");
 }

@@ -9,7 +9,7 @@ mod place;
 mod subject;
 
 use nandscape_cache::presets::PRESETS;
-use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Model, Subject, UNIT, campaign, finds};
+use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Model, Subject, UNIT, again, campaign, finds};
 use subject::{DISK_AT, Kept, Sabotage, Served, World};
 
 const COMMAND: &str = "cargo test --package nandscape-cache --test campaign whatever_store";
@@ -42,6 +42,16 @@ fn cases() -> Vec<Case<'static>> {
 fn what_was_flushed_is_there_whatever_store_fails_at_any_operation() {
     let tally = campaign("cache", &cases(), (2000, 2000), COMMAND);
     assert!(tally.errors > 0, "{tally}");
+}
+
+/// The cache device and the disk fail for the same change: what the host was told is all that is known of it.
+#[test]
+fn a_change_that_failed_on_both_sides_is_no_older_data_after_the_next_start() {
+    let found = [
+        ("nandscape/write-back/devices", 2, "0@203:read-only,clean,mended"),
+        ("nandscape/write-back/devices", 4, "0@245:io-once,1@119:read-only,clean,not-mended"),
+    ];
+    again(&cases(), &found, COMMAND);
 }
 
 /// A slot cannot be read for a moment, and the disk does not take what it has.

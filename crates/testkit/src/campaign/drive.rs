@@ -189,6 +189,21 @@ pub fn campaign(label: &str, cases: &[Case<'_>], (singles, pairs): (u64, u64), c
     total
 }
 
+/// Runs plans that once broke a promise: the name of a case, the seed, the plan. Panics with the first that does so again, and
+/// where no fault comes any more.
+pub fn again(cases: &[Case<'_>], plans: &[(&str, u64, &str)], command: &str) {
+    for (name, seed, text) in plans {
+        let case = cases.iter().find(|case| case.name == *name).unwrap_or_else(|| panic!("no case '{name}'"));
+        let plan: Plan = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let seen = run(case, *seed, &plan, true)
+            .unwrap_or_else(|broken| panic!("{}", report(case, &broken, command)));
+        assert!(
+            seen.has_failed,
+            "{name}, seed {seed}, {text}: nothing failed; choose a plan for the operations as they are now"
+        );
+    }
+}
+
 /// Broken promises by kind.
 struct Kinds {
     goes_on: bool,

@@ -23,7 +23,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Case, Make, Tally, campaign, finds};
+pub use drive::{Case, Make, Tally, again, campaign, finds};
 pub use faults::{Access, Fault, Faults, Kind, Refusal};
 pub use load::{Act, acts};
 pub use medium::Medium;
