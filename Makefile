@@ -41,6 +41,8 @@ crash:
 	DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-image --lib damage_at_rest -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 COMMAND_CASES=all DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-cache --test campaign -- --nocapture
+	$(CARGO) build --locked --package nandscape-cli
+	tests/serve/snapshot_faults --all
 
 fuzz:
 	MINUTES=$(MINUTES) fuzz/run
