@@ -119,7 +119,16 @@ fn hold_device(
     tell: &Sender<Result<PathBuf, LoopError>>,
     given_up: &Receiver<()>,
 ) {
-    match take(file, options) {
+    // SAFETY: the thread begins here, with a path, options and channels, none of which is a descriptor; what it opens
+    // stays in this function.
+    #[expect(unsafe_code, reason = "descriptors of other threads are closed for this one")]
+    let is_apart = unsafe { apart::from_other_threads() };
+    let is_apart = is_apart.map_err(|error| LoopError::Call {
+        file: file.to_owned(),
+        call: "unshare".to_owned(),
+        error: error.into(),
+    });
+    match is_apart.and_then(|()| take(file, options)) {
         Err(error) => _ = tell.send(Err(error)),
         Ok((path, hold)) => {
             if tell.send(Ok(path)).is_ok() {
@@ -140,7 +149,6 @@ fn take(file: &Path, options: LoopOptions) -> Result<(PathBuf, OwnedFd), LoopErr
         call: call.to_owned(),
         error: error.into(),
     };
-    apart::from_other_threads().map_err(|e| failed("unshare", e))?;
     let access = if options.is_read_only { OFlags::RDONLY } else { OFlags::RDWR };
     let backing = rustix::fs::open(file, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
         .map_err(|e| failed("open", e))?;

@@ -13,11 +13,16 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// Standard input, output and error stay: a panic has to be told.
 const FIRST: RawFd = 3;
 
-/// Gives this thread a table of descriptors of its own, and closes all in it but the standard ones. To be called at the start of a thread
-/// that has opened nothing and was given nothing that is open.
+/// Gives this thread a table of descriptors of its own, and closes all in it but the standard ones.
+///
+/// # Safety
+///
+/// The thread has opened nothing and was given nothing that is open, and it is given nothing later: afterwards a
+/// descriptor of another thread is closed here, or is something else that this thread opened. What this thread opens
+/// from now on must be used and dropped in it alone.
 #[expect(unsafe_code, reason = "descriptors of other threads are closed in this thread's own table")]
-pub fn from_other_threads() -> Result<(), Errno> {
-    // SAFETY: only what this thread opens itself is used in it from now on, see above. What others open, and close, is theirs alone.
+pub unsafe fn from_other_threads() -> Result<(), Errno> {
+    // SAFETY: by the contract nothing that is open is shared with other threads from now on.
     unsafe { unshare_unsafe(UnshareFlags::FILES)? };
     let list = rustix::fs::open(
         "/proc/thread-self/fd",
@@ -48,7 +53,9 @@ mod tests {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (end, ends) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let outcome = from_other_threads();
+            // SAFETY: channels have no descriptors, and the file is opened afterwards and stays here.
+            #[expect(unsafe_code, reason = "this is what is tested")]
+            let outcome = unsafe { from_other_threads() };
             let own = std::fs::File::open("/dev/null").map(|file| file.metadata().is_ok());
             ready.send((outcome, own.unwrap_or(false))).unwrap();
             _ = ends.recv();
