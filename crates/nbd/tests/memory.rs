@@ -1,6 +1,7 @@
 //! Requests that are longer than a connection's own buffers: they share one memory, wait for it, and nobody
 //! waits for ever.
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use nandscape_nbd::limits::LEAST_MEMORY_BYTES;

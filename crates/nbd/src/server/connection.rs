@@ -56,7 +56,7 @@ pub(super) fn serve(
     tls: Option<&TlsConfig>,
 ) -> Result<(), ConnectionError> {
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
-    let mut input = Input::new(OPTION_HEADER_BYTES + MAX_OPTION_BYTES)?;
+    let mut input = Input::new()?;
     let state = if tls.is_some() { TlsState::Required } else { TlsState::Absent };
     let negotiation = Negotiation::new(shared.exports.clone(), state);
     let (transport, session) = match negotiate(socket, &mut input, negotiation, tls, deadline) {

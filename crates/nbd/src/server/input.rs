@@ -1,6 +1,7 @@
 //! Bytes that have arrived and are not used up.
 
 use super::transport::Transport;
+use memmap2::MmapMut;
 use nandscape_engine::budget::{Budget, Evict, NoMemory, Room};
 use std::io;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ pub(super) enum ReceiveError {
 
 /// A buffer that bytes are received into and requests are parsed in.
 pub(super) struct Input {
-    own: Vec<u8>,
+    /// Mapped, and so aligned to a page: a copy of the system's to elsewhere was measured to take half as long again.
+    own: MmapMut,
     /// In place of `own`, for one request that does not fit there.
     long: Option<Room>,
     start: usize,
@@ -31,21 +33,16 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Room for `bytes`.
-    pub fn new(bytes: usize) -> io::Result<Self> {
-        let mut input = Self { own: Vec::new(), long: None, start: 0, end: 0 };
-        input.grow(bytes)?;
-        Ok(input)
-    }
-
-    fn grow(&mut self, bytes: usize) -> io::Result<()> {
-        self.own.try_reserve_exact(bytes - self.own.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        self.own.resize(bytes, 0);
-        Ok(())
+    /// Nothing has arrived.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { own: MmapMut::map_anon(OWN_BYTES)?, long: None, start: 0, end: 0 })
     }
 
     fn buffer(&self) -> &[u8] {
-        self.long.as_deref().unwrap_or(&self.own)
+        match &self.long {
+            Some(room) => room,
+            None => &self.own,
+        }
     }
 
     /// What has arrived.
@@ -68,7 +65,7 @@ impl Input {
     /// Receives more, with room for `needed` bytes from the first unused one. `false` at the end.
     pub fn receive(&mut self, transport: &dyn Transport, needed: usize) -> io::Result<bool> {
         assert!(needed <= OWN_BYTES, "{needed} bytes are received with `receive_long`");
-        self.make_room(needed)?;
+        self.make_room(needed);
         let received = transport.recv(&mut self.own[self.end..])?;
         self.end += received;
         Ok(received > 0)
@@ -105,16 +102,12 @@ impl Input {
         Ok(received > 0)
     }
 
-    fn make_room(&mut self, needed: usize) -> io::Result<()> {
+    fn make_room(&mut self, needed: usize) {
         assert!(self.long.is_none(), "the long request in front is used up first");
-        if needed > self.own.len() {
-            self.grow(OWN_BYTES)?;
-        }
         if needed > self.own.len() - self.start || self.end == self.own.len() {
             self.own.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        Ok(())
     }
 
     /// Throws away `bytes`, those that have arrived and those to come. `false` at the end.

@@ -1,6 +1,6 @@
 //! A server over a device in memory, through a socket: every command, both kinds of replies, errors, several clients, stopping.
 
-mod support;
+use crate::support;
 
 use nandscape_nbd::server::ServerOptions;
 use nandscape_nbd::wire::{command, command_flag};

@@ -1,6 +1,6 @@
 //! Replies on a paced clock: not before the model's device would have answered, and in that order.
 
-mod support;
+use crate::support;
 
 use nandscape_engine::Clock;
 use nandscape_nbd::server::ServerOptions;

@@ -1,6 +1,6 @@
 //! TLS on a loopback address: with and without client certificates, and what a client may not do before it.
 
-mod support;
+use crate::support;
 
 use nandscape_engine::Clock;
 use nandscape_nbd::Server;
