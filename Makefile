@@ -35,12 +35,12 @@ bench-peers:
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
 crash:
-	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test crash -- --nocapture
-	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --test crash -- --nocapture
+	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test suite crash:: -- --nocapture
+	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --test suite crash:: -- --nocapture
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 $(CARGO) test --release --locked --package nandscape-image --lib campaign -- --nocapture
 	DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-image --lib damage_at_rest -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture
-	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 COMMAND_CASES=all DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-cache --test campaign -- --nocapture
+	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 COMMAND_CASES=all DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-cache --test suite campaign:: -- --nocapture
 	$(CARGO) build --locked --package nandscape-cli
 	tests/serve/snapshot_faults --all
 

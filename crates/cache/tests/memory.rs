@@ -1,6 +1,7 @@
 //! What a cache holds in memory for each of its slots, as counted by the allocator: index, records, marks, metadata, policy, names and dirty blocks, and the most that it
 //! held on the way. The stores keep nothing, so that all that is counted is the cache's.
 
+#[path = "suite/rig/mod.rs"]
 mod rig;
 
 use nandscape_cache::engine::Disk;

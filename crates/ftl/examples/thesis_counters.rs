@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/suite/support/mod.rs"]
 mod support;
 
 use nandscape_core::{BlockId, Cause, Ftl};

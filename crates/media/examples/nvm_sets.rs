@@ -1,7 +1,7 @@
 //! Two NVM sets on one drive, without a translation layer: `cargo run --release -p nandscape-media --example nvm_sets [READS [DEPTH...]]`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-#[path = "../tests/support/sets.rs"]
+#[path = "../tests/suite/sets.rs"]
 mod sets;
 
 use sets::{Layout, options, run, timing};

@@ -1,6 +1,6 @@
 //! The file is read back with the reader of the same crate, which knows nothing of how it was filled.
 
-#[path = "../../report/tests/sample/mod.rs"]
+#[path = "../../report/tests/suite/sample/mod.rs"]
 mod sample;
 
 use nandscape_core::Cause;

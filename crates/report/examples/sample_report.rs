@@ -1,7 +1,7 @@
 //! Writes a report of five made-up runs: `cargo run -p nandscape-report --example sample_report -- OUT.html [REQUESTS]`.
 //! For working on the look of the report without running a simulation.
 
-#[path = "../tests/sample/mod.rs"]
+#[path = "../tests/suite/sample/mod.rs"]
 mod sample;
 
 use nandscape_report::{ReportContext, render_html, render_text, write_atomically};

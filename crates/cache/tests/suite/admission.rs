@@ -1,6 +1,6 @@
 //! What admission is asked and told by a running cache.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::admission::Bypass;
 use nandscape_core::namespace::Payload;

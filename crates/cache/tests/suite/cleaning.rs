@@ -1,6 +1,6 @@
 //! What the cleaning policies do to a running cache, in virtual time.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::{BlockKey, Design};
 use nandscape_core::{Op, Subsystem};

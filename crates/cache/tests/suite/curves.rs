@@ -115,10 +115,10 @@ fn requests_are_split_where_they_touch_and_trims_where_they_cover() {
     let blocks = Splitter::new(4096).unwrap();
     assert_eq!(units(blocks, Op::Read, 4095, 2), [0, 1]);
     assert_eq!(units(blocks, Op::Write, 4096, 4096), [1]);
-    assert_eq!(units(blocks, Op::Write, 4096, 0), []);
-    assert_eq!(units(blocks, Op::Flush, 0, 4096), []);
+    assert_eq!(units(blocks, Op::Write, 4096, 0), [0_u64; 0]);
+    assert_eq!(units(blocks, Op::Flush, 0, 4096), [0_u64; 0]);
     assert_eq!(units(blocks, Op::Trim, 1, 12_287), [1, 2]);
-    assert_eq!(units(blocks, Op::Trim, 1, 4000), []);
+    assert_eq!(units(blocks, Op::Trim, 1, 4000), [0_u64; 0]);
     let objects = Splitter::objects();
     assert_eq!(units(objects, Op::Read, 4095, 1 << 30), [4095]);
     let message = blocks.units(&record(Op::Read, 1 << 62, 1)).unwrap_err();

@@ -1,6 +1,6 @@
 //! Writes that a cache has no room for: past it above a share of dirty slots, and what leaves to make room.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::engine::Disk;

@@ -1,6 +1,6 @@
 //! Every published design, and every cleaning policy, over stores that take time: nothing is lost, and the counters add up.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::cleaning::CLEANINGS;
 use nandscape_cache::presets::PRESETS;

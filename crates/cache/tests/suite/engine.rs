@@ -1,7 +1,7 @@
 //! The engine against plain bytes: whatever the mode, block size and map, a read gives what was written last, and with a journal every
 //! flushed byte survives a loss of power, whichever of the unflushed writes of both stores come through.
 
-mod support;
+use crate::support;
 
 use nandscape_cache::admission::{Admission, Ask, Bypass, Room};
 use nandscape_cache::compose::Design;

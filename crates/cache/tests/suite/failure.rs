@@ -1,7 +1,6 @@
 //! Stores that fail, at every operation: who sees an error, which bytes it is about, and what the cache still holds.
 
-#[expect(dead_code, reason = "other tests need the rest")]
-mod support;
+use crate::support;
 
 use nandscape_cache::engine::{Disk, Identity};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};

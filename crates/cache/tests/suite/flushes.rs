@@ -1,6 +1,6 @@
 //! Which stores are flushed for what.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::AnyEviction;

@@ -3,7 +3,7 @@
 //!
 //! `NANDSCAPE_ROUNDS` is the number of seeds for each (3 where it is not set).
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::cleaning::CLEANINGS;
 use nandscape_cache::engine::Disk;

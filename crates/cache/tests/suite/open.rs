@@ -1,7 +1,6 @@
 //! Creating, removing and opening a cache over stores, with metadata of every kind.
 
-#[expect(dead_code, reason = "other tests need the rest")]
-mod support;
+use crate::support;
 
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::metadata::{KINDS, MetadataError};

@@ -1,6 +1,6 @@
 //! Each published design on a load that is small enough to be worked out by hand, and what it prints of it.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Now;

@@ -3,8 +3,7 @@
 //! The stores serve one request after another and say at once when it ends, so every time is computed by hand. Of 4 KiB the fast store reads in 2 us and
 //! writes in 4 us, the disk does either in 1 ms.
 
-#[expect(dead_code, reason = "other tests need the rest")]
-mod support;
+use crate::support;
 
 use nandscape_cache::CacheCounters;
 use nandscape_cache::{Cache, Map, Mode, Setup};

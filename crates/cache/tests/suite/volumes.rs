@@ -1,6 +1,6 @@
 //! Volumes come, share the cache, and leave with all that is theirs.
 
-mod rig;
+use crate::rig;
 
 use nandscape_cache::admission::Bypass;
 use nandscape_cache::engine::Disk;

@@ -1,21 +1,21 @@
 //! The bodies of the fuzz targets, on their corpora: inputs written by hand in `fuzz/corpus/TARGET`, and those that fuzzing found, in
 //! `fuzz/corpus/TARGET.tar.zst`. A body panics where a fuzz target would fail.
 
-#[path = "../../../fuzz/bodies/cache.rs"]
+#[path = "../../../../fuzz/bodies/cache.rs"]
 mod cache;
-#[path = "../../../fuzz/bodies/config.rs"]
+#[path = "../../../../fuzz/bodies/config.rs"]
 mod config;
-#[path = "../../../fuzz/bodies/control.rs"]
+#[path = "../../../../fuzz/bodies/control.rs"]
 mod control;
-#[path = "../../../fuzz/bodies/image.rs"]
+#[path = "../../../../fuzz/bodies/image.rs"]
 mod image;
-#[path = "../../../fuzz/bodies/jobs.rs"]
+#[path = "../../../../fuzz/bodies/jobs.rs"]
 mod jobs;
-#[path = "../../../fuzz/bodies/nbd.rs"]
+#[path = "../../../../fuzz/bodies/nbd.rs"]
 mod nbd;
-#[path = "../../../fuzz/bodies/read.rs"]
+#[path = "../../../../fuzz/bodies/read.rs"]
 mod read;
-#[path = "../../../fuzz/bodies/spec.rs"]
+#[path = "../../../../fuzz/bodies/spec.rs"]
 mod spec;
 
 use std::fs::File;

@@ -7,7 +7,7 @@ use nandscape_ftl::victim::{
 };
 use std::path::Path;
 
-#[path = "../examples/new_victim/windowed_greedy.rs"]
+#[path = "../../examples/new_victim/windowed_greedy.rs"]
 mod windowed_greedy;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,7 +1,7 @@
 //! The four thesis strategies against the golden counters of an independent implementation: every counter, and the erase count of
 //! every block where the file has them.
 
-mod support;
+use crate::support;
 
 use nandscape_core::{BlockId, Cause, Ftl};
 use nandscape_media::BadBlocks;

@@ -298,7 +298,7 @@ fn a_snapshot_that_was_killed_does_not_pass_for_a_finished_one() {
         }
         drop(image);
         let mut taker = Command::new("sh")
-            .args(["-c", "exec \"$0\" --exact snapshot_taker --nocapture 3>&1 >/dev/null 2>&1"])
+            .args(["-c", "exec \"$0\" --exact host_file::snapshot_taker --nocapture 3>&1 >/dev/null 2>&1"])
             .arg(std::env::current_exe().unwrap())
             .env("SNAPSHOT_TAKER", dir.path())
             .stdin(Stdio::piped())

@@ -102,7 +102,7 @@ fn a_killed_writer_leaves_what_it_had_done() {
     for round in 0..12u64 {
         // Pages are said on descriptor 3, which the shell makes of the pipe, since the test runner has standard output.
         let mut writer = Command::new("sh")
-            .args(["-c", "exec \"$0\" --exact writer --nocapture 3>&1 >/dev/null 2>&1"])
+            .args(["-c", "exec \"$0\" --exact kill::writer --nocapture 3>&1 >/dev/null 2>&1"])
             .arg(std::env::current_exe().unwrap())
             .env("IMAGE_WRITER", &path)
             .stdin(Stdio::piped())

@@ -1,8 +1,7 @@
 //! The NVM sets experiment (rows S2-06 to S2-18) at the level of the scheduler: what the article states in figures or orderings, with the
 //! parameters of the preset `pblaze5-916`. `cargo run --release -p nandscape-media --example nvm_sets 10000000` prints it all.
 
-#[path = "support/sets.rs"]
-mod sets;
+use crate::sets;
 
 use nandscape_media::Options;
 use sets::{Layout, Outcome, options, run, timing};

@@ -1,8 +1,7 @@
 //! `ReadFirst` against a naive model of its rules, the rules themselves on what the model did, and single claims with numbers worked
 //! out by hand.
 
-#[path = "support/reference.rs"]
-mod reference;
+use crate::reference;
 
 use nandscape_core::{Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{Fifo, ReadFirst, Scheduler, TimedOp, Timing};

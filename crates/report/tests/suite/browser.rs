@@ -1,7 +1,7 @@
 //! The report in headless Chromium, opened from disk: no script error, nothing requested, and every chart has drawn something.
 //! Skipped, visibly, where there is no Chromium, unless `NANDSCAPE_REQUIRE=1`.
 
-mod sample;
+use crate::sample;
 
 use nandscape_report::{ReportContext, render_html};
 use serde_json::Value;

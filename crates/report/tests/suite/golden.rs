@@ -1,6 +1,6 @@
 //! What is printed for five made-up runs, byte for byte. `UPDATE_GOLDEN=1` rewrites the files; the difference is to be reviewed.
 
-mod sample;
+use crate::sample;
 
 use nandscape_report::{
     OUTPUTS, ReportContext, ReproductionRow, render_csv, render_detail, render_json, render_json_document,

@@ -1,6 +1,6 @@
 //! The page as text: well formed, self-contained, and nothing from outside gets through unescaped.
 
-mod sample;
+use crate::sample;
 
 use nandscape_report::{ReportContext, ReproductionRow, RowSeries, Run, render_html};
 use nandscape_sim::result::RunError;
@@ -208,8 +208,8 @@ fn five_runs_stay_below_three_megabytes() {
 #[test]
 fn vendored_files_are_those_of_the_readme() {
     // SHA-256 is not worth a dependency; the length and the version line tell an edit or an update from the original.
-    let js = include_str!("../assets/vendor/uplot-1.6.32.iife.min.js");
-    let css = include_str!("../assets/vendor/uplot-1.6.32.min.css");
+    let js = include_str!("../../assets/vendor/uplot-1.6.32.iife.min.js");
+    let css = include_str!("../../assets/vendor/uplot-1.6.32.min.css");
     assert_eq!((js.len(), css.len()), (51_081, 1857));
     assert!(js.starts_with("/*! https://github.com/leeoniya/uPlot (v1.6.32) */"));
     assert!(!js.contains("</script") && !css.contains("</style"));

@@ -1,6 +1,6 @@
 //! Streams and placement handles in the reports.
 
-mod sample;
+use crate::sample;
 
 use nandscape_core::{FdpReport, PlacementReport, StreamReport};
 use nandscape_report::{ReportContext, Run, render_detail, render_html};

@@ -2,8 +2,8 @@
 //! stores are mended or not, and the command is given again: before and after, each volume is what it was, and in the
 //! end the command has had its effect.
 
-use crate::place::{Content, Place, Time};
-use crate::subject::{DISK_AT, Kept, World, fill_all, uuid};
+use crate::campaign::place::{Content, Place, Time};
+use crate::campaign::subject::{DISK_AT, Kept, World, fill_all, uuid};
 use nandscape_cache::manage::{self, Attach, ManageError};
 use nandscape_cache::metadata::Area as _;
 use nandscape_core::rng::{below, seeded};
@@ -73,7 +73,7 @@ fn wipe(stores: &mut Stores) {
     clean_up(stores);
     stores.fast = Content::new(stores.fast.medium.bytes());
     for disk in &mut stores.disks {
-        disk.mark = crate::place::Beneath::default();
+        disk.mark = crate::campaign::place::Beneath::default();
     }
 }
 

@@ -4,7 +4,7 @@
 //! Damaged are the superblocks, the tables, the ring of records, the confirmation, the table of a removal, the places
 //! of the disks, and the stamp file beside a disk. Cached data has no checksum, so it is not damaged here.
 
-use crate::subject::{Kept, Served, World};
+use crate::campaign::subject::{Kept, Served, World};
 use nandscape_cache::metadata::{Superblock, WATCH_BYTES};
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
@@ -279,7 +279,7 @@ fn campaign(cases: u64) -> Tally {
                 let Err(error) = done.unwrap_or_else(|_| Err("panic".to_owned())) else { continue };
                 let names: Vec<&str> = damages.iter().map(|damage| life.name_of(damage)).collect();
                 let text = format!(
-                    "{name}, seed {seed}, {names:?} {damages:?}: {error}\n  repeat with: DAMAGE_CASE='{name}' DAMAGE_SEED={seed} cargo test --package nandscape-cache --test campaign damage"
+                    "{name}, seed {seed}, {names:?} {damages:?}: {error}\n  repeat with: DAMAGE_CASE='{name}' DAMAGE_SEED={seed} cargo test --package nandscape-cache --test suite campaign::damage"
                 );
                 assert!(goes_on, "{text}");
                 let _ = writeln!(found, "{text}");

@@ -12,7 +12,7 @@ use nandscape_cache::presets::PRESETS;
 use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Model, Subject, UNIT, again, campaign, finds};
 use subject::{DISK_AT, Kept, Sabotage, Served, World};
 
-const COMMAND: &str = "cargo test --package nandscape-cache --test campaign whatever_store";
+const COMMAND: &str = "cargo test --package nandscape-cache --test suite whatever_store";
 
 fn case(name: &str, kept: &Kept) -> Case<'static> {
     let world = World::new(kept);

@@ -1,6 +1,6 @@
 //! A cache as it is served: sessions of its disks, the records of their places, the engine, and its end.
 
-use crate::place::{Content, Place, Time};
+use crate::campaign::place::{Content, Place, Time};
 use nandscape_cache::Cache;
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::engine::Disk as Member;

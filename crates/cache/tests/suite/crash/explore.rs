@@ -1,8 +1,8 @@
 //! Cuts a life before each of its operations, in several ways, and looks at what comes back.
 
-use crate::life::{Begin, Case, Life, Mark, Sabotage, at_start, live, read_volumes, start};
-use crate::model::{self, Volume};
-use crate::tape::{Fate, Image, Tape, Walk};
+use crate::crash::life::{Begin, Case, Life, Mark, Sabotage, at_start, live, read_volumes, start};
+use crate::crash::model::{self, Volume};
+use crate::crash::tape::{Fate, Image, Tape, Walk};
 use nandscape_cache::Mode;
 use nandscape_cache::presets::AfterCut;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
@@ -197,7 +197,7 @@ impl Explorer<'_> {
         let direct = read_volumes(case, &mut cache, Mode::PassThrough, at)?;
         for (number, (cached, direct)) in all.iter().zip(&direct).enumerate() {
             if let Some(at) = cached.iter().zip(direct).position(|(cached, direct)| cached != direct) {
-                let unit = at / crate::tape::UNIT;
+                let unit = at / crate::crash::tape::UNIT;
                 let [cached, direct] =
                     [cached, direct].map(|bytes| model::read_all(number, bytes).map(|ids| ids[unit]));
                 return Err(format!(
@@ -309,7 +309,7 @@ pub fn campaign(cases: &[Case], effort: Effort, points: u64) -> Vec<Tally> {
                     let first = cut.split(' ').next().unwrap_or_default();
                     let limit = if first == "-" { String::new() } else { format!(" CRASH_CUT={first}") };
                     panic!(
-                        "{}, seed {seed}, cut {cut}: {message}\n  repeat with: CRASH_CASE='{}' CRASH_SEED={seed}{limit} cargo test --package nandscape-cache --test crash",
+                        "{}, seed {seed}, cut {cut}: {message}\n  repeat with: CRASH_CASE='{}' CRASH_SEED={seed}{limit} cargo test --package nandscape-cache --test suite crash::",
                         case.name, case.name
                     );
                 }

@@ -1,7 +1,7 @@
 //! One life of a cache: it is created or opened, used, perhaps removed cleanly, and everything that it does to its stores is recorded.
 
-use crate::model::{self, Volume};
-use crate::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
+use crate::crash::model::{self, Volume};
+use crate::crash::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
 use nandscape_cache::admission::{Bypass, Chain};
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::eviction::{AnyEviction, EvictionSpec};

@@ -1,7 +1,7 @@
 //! What a host may find: of every unit one of its versions, from the last durable one on; and of a block that is written only through a journalled
 //! cache, one of its states as a whole.
 
-use crate::tape::UNIT;
+use crate::crash::tape::UNIT;
 
 const NEVER: usize = usize::MAX;
 /// What was trimmed.

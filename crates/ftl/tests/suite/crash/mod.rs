@@ -21,7 +21,7 @@ const POINTS: u64 = 110_000;
 /// Tries this layer's share of the cuts, in percent.
 fn survives(layer: &'static str, test: &str, share: u64) -> Tally {
     let points = points_from_environment(POINTS, share);
-    let command = format!("cargo test -p nandscape-ftl --test crash {test} -- --exact --nocapture");
+    let command = format!("cargo test -p nandscape-ftl --test suite crash::{test} -- --exact --nocapture");
     let tally = campaign(layer, &setups::of(layer), points, &command);
     let is_limited = std::env::var("CRASH_CASE").is_ok();
     assert!(is_limited || tally.points >= points, "{layer}: {tally}");
@@ -57,7 +57,7 @@ fn hsbm_gcl_survives_every_cut() {
 /// Tries a layer whose blocks fail besides.
 fn survives_failing_blocks(layer: &'static str, test: &str) {
     let points = points_from_environment(POINTS, 3);
-    let command = format!("cargo test -p nandscape-ftl --test crash {test} -- --exact --nocapture");
+    let command = format!("cargo test -p nandscape-ftl --test suite crash::{test} -- --exact --nocapture");
     campaign(&format!("{layer} failing"), &[setups::failing(layer)], points, &command);
 }
 
@@ -92,8 +92,7 @@ fn the_journal_survives_every_cut() {
     let options = |interval| JournalOptions { interval, ..JournalOptions::default() };
     let setups =
         [journal::setup("journal", options(Some(40))), journal::setup("journal, default", options(None))];
-    let command =
-        "cargo test -p nandscape-ftl --test crash the_journal_survives_every_cut -- --exact --nocapture";
+    let command = "cargo test -p nandscape-ftl --test suite crash::the_journal_survives_every_cut -- --exact --nocapture";
     let tally = campaign("journal", &setups, points, command);
     assert!(tally.erases > 0 && tally.rows > 0, "{tally}");
 }
@@ -101,7 +100,7 @@ fn the_journal_survives_every_cut() {
 /// Tries a layer whose journal is damaged while the power is off.
 fn survives_damage(layer: &'static str, test: &str) {
     let points = points_from_environment(POINTS, 2);
-    let command = format!("cargo test -p nandscape-ftl --test crash {test} -- --exact --nocapture");
+    let command = format!("cargo test -p nandscape-ftl --test suite crash::{test} -- --exact --nocapture");
     let setup =
         Setup { name: format!("{layer} damaged"), damage: Some(damage::damage), ..setups::quick(layer) };
     campaign(&format!("{layer} damaged"), &[setup], points, &command);
@@ -140,7 +139,7 @@ fn damaged(sabotage: Sabotage) -> Setup<'static> {
 #[test]
 fn a_damaged_journal_loses_nothing_and_says_what_it_used() {
     let points = points_from_environment(POINTS, 5);
-    let command = "cargo test -p nandscape-ftl --test crash a_damaged_journal_loses_nothing_and_says_what_it_used -- --exact --nocapture";
+    let command = "cargo test -p nandscape-ftl --test suite crash::a_damaged_journal_loses_nothing_and_says_what_it_used -- --exact --nocapture";
     let sources = Mutex::new(BTreeMap::new());
     let plain = damaged(Sabotage::None);
     let open = |device| {

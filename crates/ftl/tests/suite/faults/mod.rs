@@ -114,7 +114,7 @@ fn run(test: &str, scenario: Scenario) -> Seen {
                 Ok(seen) => all.add(&Seen { scenarios: 1, ..seen }),
                 Err(error) => panic!(
                     "{layer}, seed {seed}: {error}\n  repeat with: FAULT_LAYER={layer} FAULT_SEED={seed} \
-                     cargo test -p nandscape-ftl --test faults {test} -- --exact --nocapture"
+                     cargo test -p nandscape-ftl --test suite faults::{test} -- --exact --nocapture"
                 ),
             }
         }

@@ -1,6 +1,6 @@
 //! A host that knows what it wrote, and which of it lies on a damaged place.
 
-use crate::medium::Held;
+use crate::faults::medium::Held;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{Extent, FlashError, Ftl, FtlError, Hint, Lpn, SimTime};
 use nandscape_media::Medium as _;

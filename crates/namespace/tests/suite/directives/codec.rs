@@ -1,6 +1,6 @@
 //! Dwords and structures of Directive Send, Directive Receive and writes, byte by byte.
 
-use crate::bench::{Bench, Device, Step};
+use crate::directives::bench::{Bench, Device, Step};
 use nandscape_namespace::directives::identify::IdentifyParameters;
 use nandscape_namespace::directives::streams::{StreamsParameters, decode_status, encode_status};
 use nandscape_namespace::directives::{

@@ -3,7 +3,9 @@
 //! Endurance group 1 (set 0) has two configurations: number 0 with RGIF 2, two groups, four handles (log = group x 4 + handle) and three
 //! placement handles; number 1 with eight handles of one group. Namespaces 1 to 3 are elsewhere; those created here start with id 4.
 
-use crate::bench::{BLOCK, Bench, Device, FakeLogs, Row, Step, Then, UNIT, check, fdp_configuration};
+use crate::directives::bench::{
+    BLOCK, Bench, Device, FakeLogs, Row, Step, Then, UNIT, check, fdp_configuration,
+};
 use nandscape_core::SimTime;
 use nandscape_namespace::directives::fdp::{
     Event, EventLog, EventType, Fdp, HANDLES_MAX, KEPT, MediaBytes, PidFormat, Statistics, Tail,

@@ -213,7 +213,7 @@ fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsyste
         groups: vec![Some(Fdp::new(vec![configuration], tail))],
     });
     let controller = directives.connect(HostId(1)).unwrap();
-    let logs_of_nothing = crate::bench::FakeLogs::default();
+    let logs_of_nothing = crate::directives::bench::FakeLogs::default();
     directives.set_fdp_feature(1, 1, &logs_of_nothing).unwrap();
     directives.create_namespace(0, &(0..logs).collect::<Vec<_>>()).unwrap();
     DirectedSubsystem::new(single(ftl), directives, controller, HintMeaning::Placement)

@@ -1,7 +1,7 @@
 //! Random commands of several hosts and namespaces against a model that only knows the rules: which ids are open may differ from it
 //! by what the controller may choose freely, nothing else may.
 
-use crate::bench::{Bench, Device, Step};
+use crate::directives::bench::{Bench, Device, Step};
 use nandscape_namespace::directives::Status;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! SCSI stream commands over the same state (S0-10).
 
-use crate::bench::{Bench, Device, Step, Then};
+use crate::directives::bench::{Bench, Device, Step, Then};
 use nandscape_namespace::directives::scsi::{ScsiStreams, Sense};
 use nandscape_namespace::directives::{Status, WriteDirective};
 

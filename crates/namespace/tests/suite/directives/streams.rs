@@ -1,6 +1,6 @@
 //! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3; rows S0-11 to S0-19).
 
-use crate::bench::{Device, Row, Step, Then, check};
+use crate::directives::bench::{Device, Row, Step, Then, check};
 use nandscape_namespace::directives::{BROADCAST, DirectiveCommand, IDENTIFY, STREAMS, Status};
 
 const fn raw(nsid: u32, dtype: u8, doper: u8) -> DirectiveCommand {

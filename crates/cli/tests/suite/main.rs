@@ -1,0 +1,10 @@
+//! The integration tests of this crate, in one program.
+
+mod cache;
+mod cache_files;
+mod cli;
+mod documents;
+mod fuzz_corpus;
+mod hostile;
+mod readme;
+mod reproduce;

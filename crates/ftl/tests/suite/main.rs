@@ -1,0 +1,15 @@
+//! The integration tests of this crate, in one program.
+
+mod closed_forms;
+mod conformance;
+mod crash;
+mod extending;
+mod faults;
+mod golden;
+mod journal;
+mod order;
+mod page_map;
+mod streams;
+mod support;
+mod unreadable;
+mod worn_out;

@@ -1,0 +1,8 @@
+//! The integration tests of this crate, in one program.
+
+mod mqsim_t1_t2;
+mod nvm_sets;
+mod options;
+mod read_first;
+mod reference;
+mod sets;

@@ -1,0 +1,7 @@
+//! The integration tests of this crate, in one program.
+
+mod directives;
+mod predictable;
+mod sets;
+mod store;
+mod subsystem;

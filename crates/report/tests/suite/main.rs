@@ -1,0 +1,7 @@
+//! The integration tests of this crate, in one program.
+
+mod browser;
+mod golden;
+mod html;
+mod placement;
+mod sample;
