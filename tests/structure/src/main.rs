@@ -1,0 +1,96 @@
+//! Facts about the structure of the production code, printed so that two commits can be compared.
+//!
+//! Production code is `src` of every crate without test modules. Printed are the traits with more than 16
+//! methods, the structs of the data path (`cache`, `engine`, `ftl`, `media`, `sim`) with more than 20 fields,
+//! circles of imports between sibling modules, files of more than 600 lines, forwarding methods (the body is one
+//! call of the method of the same name on a field) with the lines they take, and the size of each crate.
+//!
+//! `nandscape-structure [ROOT]` prints the facts. With `--check` it also ends with status 1 if a limit is
+//! exceeded.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod circles;
+mod facts;
+mod modules;
+
+use facts::Facts;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Methods of a trait.
+const METHODS_MAX: usize = 16;
+/// Fields of a struct on the data path.
+const FIELDS_MAX: usize = 20;
+/// Lines of a file.
+const LINES_MAX: usize = 600;
+/// Lines of methods that only call a field's method of the same name.
+const FORWARDING_MAX: usize = 250;
+/// Crates whose structs are counted.
+const DATA_PATH: [&str; 5] = ["cache", "engine", "ftl", "media", "sim"];
+
+fn main() -> ExitCode {
+    let (flags, roots): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.starts_with('-'));
+    if let Some(flag) = flags.iter().find(|flag| *flag != "--check") {
+        eprintln!("{flag}: expected --check, or the folder of the workspace");
+        return ExitCode::from(2);
+    }
+    let root = roots.first().map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let crates = match modules::crates(&root.join("crates")) {
+        Ok(crates) => crates,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let facts: Vec<Facts> = crates.iter().map(Facts::of).collect();
+    let is_exceeded = print(&facts);
+    let is_checked = !flags.is_empty();
+    if is_exceeded && is_checked { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints everything; gives whether a limit is exceeded.
+fn print(facts: &[Facts]) -> bool {
+    let all = |of: fn(&Facts) -> &Vec<facts::Counted>, max: usize| {
+        let mut found: Vec<_> = facts.iter().flat_map(of).filter(|one| one.count > max).collect();
+        found.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+        found
+    };
+    let traits = all(|facts| &facts.traits, METHODS_MAX);
+    section("traits", &format!("of more than {METHODS_MAX} methods"), &traits);
+    let structs = all(|facts| &facts.structs, FIELDS_MAX);
+    let (plain, owners): (Vec<_>, Vec<_>) = structs.into_iter().partition(|one| one.is_plain);
+    section("structs", &format!("of more than {FIELDS_MAX} fields on the data path"), &owners);
+    section("plain structs", "of that size, numbers and texts alone: counters and configuration", &plain);
+    let circles: Vec<String> = facts.iter().flat_map(|facts| facts.circles.iter().cloned()).collect();
+    println!("circles: {} between sibling modules", circles.len());
+    circles.iter().for_each(|circle| println!("  {circle}"));
+    let files = all(|facts| &facts.files, LINES_MAX);
+    section("files", &format!("of more than {LINES_MAX} lines"), &files);
+    let forwarding: usize = facts.iter().flat_map(|facts| &facts.forwarding).map(|one| one.count).sum();
+    let methods: usize = facts.iter().map(|facts| facts.forwarding.len()).sum();
+    println!("forwarding: {forwarding} lines of {methods} methods");
+    let mut owners = std::collections::BTreeMap::<&str, usize>::new();
+    for one in facts.iter().flat_map(|facts| &facts.forwarding) {
+        *owners.entry(one.name.rsplit_once("::").map_or("", |(owner, _)| owner)).or_default() += one.count;
+    }
+    let mut owners: Vec<_> = owners.into_iter().collect();
+    owners.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    owners.iter().for_each(|(owner, lines)| println!("  {lines:5} {owner}"));
+    let (lines, code) = facts.iter().fold((0, 0), |sum, one| (sum.0 + one.lines, sum.1 + one.code));
+    println!("production: {lines} lines, {code} of them code");
+    facts.iter().for_each(|one| println!("  {:6} {:6} {}", one.lines, one.code, one.name));
+    let is_exceeded =
+        !(traits.is_empty() && owners_within(&forwarding) && circles.is_empty() && files.is_empty());
+    is_exceeded
+        || facts.iter().flat_map(|facts| &facts.structs).any(|one| !one.is_plain && one.count > FIELDS_MAX)
+}
+
+const fn owners_within(lines: &usize) -> bool {
+    *lines <= FORWARDING_MAX
+}
+
+fn section(what: &str, which: &str, found: &[&facts::Counted]) {
+    println!("{what}: {} {which}", found.len());
+    found.iter().for_each(|one| println!("  {:5} {}", one.count, one.name));
+}
