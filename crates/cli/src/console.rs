@@ -183,10 +183,12 @@ impl Console {
         Ok(())
     }
 
-    /// A result of a server, such as where its clients find it.
+    /// A result of a server, such as where its clients find it. Earlier messages come first, if somebody
+    /// reads them: who waits for the result has what the start warned of.
     pub fn announce(self, text: &str) {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         if let Some(server) = SERVER.get() {
+            server.messages.drain(LAST_WORDS);
             server.results.push(format!("{text}{newline}"));
         }
     }
