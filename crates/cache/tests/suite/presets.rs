@@ -51,7 +51,8 @@ use Op::{Read, Write};
 fn dm_cache_of_fiu_replaces_clean_blocks_first_and_caches_blocks_whole() {
     let pairs = [("preset", "dm-cache-fiu"), ("size", "4b"), ("ways", "4")];
     let mut rig = rig(&pairs);
-    // Dirty blocks are 3 and 1, and later 7 and 8; the clean ones leave in the order 2, 0, 4, 5, 6, and then block 3, which is dirty.
+    // Dirty blocks are 3 and 1, and later 7 and 8; the clean ones leave in the order 2, 0, 4, 5, 6, and then
+    // block 3, which is dirty.
     let load = [
         (Read, 0),
         (Read, 1),
@@ -271,7 +272,13 @@ fn every_design_prints_what_a_run_has_counted() {
                 let part = |name: &str| said(name).expect(name).parse::<u64>().expect("a number");
                 (Some((part("read hits") + part("read misses")).to_string()), counters.read_pieces)
             }
-            "bcache" => (said("cache_readaheads"), 0),
+            "bcache" => {
+                let part = |name: &str| said(name).expect(name).parse::<u64>().expect("a number");
+                let parts = ["cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses"];
+                let all: u64 = parts.into_iter().map(part).sum();
+                assert!(part("cache_hits") > 0 && part("cache_misses") > 0, "{}", status.text());
+                (Some(all.to_string()), counters.reads + counters.writes)
+            }
             "enhanceio" => (said("readcount"), counters.reads),
             "nandscape" => (said("reads"), counters.reads),
             _ => (said("reads"), counters.read_pieces),

@@ -1,4 +1,5 @@
-//! Every `nandscape` command that docs/cache-simulation.md shows runs, on a small trace; and what it says of the JSON is so.
+//! Every `nandscape` command that docs/cache-simulation.md shows runs, on a small trace; and what it says of
+//! the JSON is so.
 
 use serde_json::Value;
 use std::path::Path;
@@ -58,7 +59,10 @@ fn the_document_names_every_field_and_flag() {
     ] {
         assert!(text.contains(flag), "{flag} is not in the document");
     }
+    // In prose, `arc` and `clock` are in other words too.
+    let rows = text.lines().filter(|line| line.starts_with('|'));
+    let cells: Vec<&str> = rows.flat_map(|row| row.split(['|', ',', '`', ' '])).collect();
     for info in nandscape_cache::eviction::EVICTIONS {
-        assert!(text.contains(info.name), "{} is not in the document", info.name);
+        assert!(cells.contains(&info.name), "{} is in no table of the document", info.name);
     }
 }

@@ -1,5 +1,5 @@
-//! The report in headless Chromium, opened from disk: no script error, nothing requested, and every chart has drawn something.
-//! Skipped, visibly, where there is no Chromium, unless `NANDSCAPE_REQUIRE=1`.
+//! The report in headless Chromium, opened from disk: no script error, nothing requested, and every chart has
+//! drawn something. Skipped, visibly, where there is no Chromium, unless `NANDSCAPE_REQUIRE=1`.
 
 use crate::sample;
 
@@ -65,8 +65,8 @@ fn open(browser: &Path, dir: &Path, html: &str, width: u32) -> (String, String) 
         std::thread::sleep(Duration::from_millis(50));
     }
     let log = std::fs::read_to_string(&log).unwrap_or_default();
-    // The network log names every URL that was asked for. Those the browser wants for itself have "not an origin" as their
-    // initiator, those of a page from disk "null".
+    // The network log names every URL that was asked for. Those the browser wants for itself have "not an
+    // origin" as their initiator, those of a page from disk "null".
     let net = std::fs::read_to_string(&net).unwrap_or_default();
     assert!(net.contains("report.html"), "the network log is empty: {log}");
     for line in net
@@ -92,7 +92,8 @@ fn self_check(document: &str, log: &str) -> Value {
 fn check(html: &str, width: u32, wanted_charts: &[&str]) {
     let Some(browser) = chromium() else { return };
     let dir = tempfile::tempdir().unwrap();
-    // On a busy machine the browser may give up its virtual time before the page has drawn; then it looks again.
+    // On a busy machine the browser may give up its virtual time before the page has drawn; then it looks
+    // again.
     let mut looked = open(&browser, dir.path(), html, width);
     for _ in 0..2 {
         if !looked.0.contains(MARK) {
@@ -116,7 +117,8 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) {
                 for curve in series {
                     assert!(curve["points"].as_u64().unwrap() > 0, "{chart}");
                 }
-                // A curve may lie wholly below another, so not every one has pixels of its own colour; most do.
+                // A curve may lie wholly below another, so not every one has pixels of its own colour; most
+                // do.
                 let seen = series.iter().filter(|curve| curve["pixels"].as_u64().unwrap() > 4).count();
                 assert!(seen * 2 > series.len(), "{chart}");
             }

@@ -1,4 +1,5 @@
-//! What is printed for five made-up runs, byte for byte. `UPDATE_GOLDEN=1` rewrites the files; the difference is to be reviewed.
+//! What is printed for five made-up runs, byte for byte. `UPDATE_GOLDEN=1` rewrites the files; the difference
+//! is to be reviewed.
 
 use crate::sample;
 
@@ -105,9 +106,21 @@ fn figures_over_time_as_text_and_csv() {
 fn every_output_gives_something_for_runs_and_survives_none() {
     let runs = sample::runs(50);
     for output in OUTPUTS {
-        let some = (output.render)(&runs, &ReportContext::default()).unwrap();
-        let none = (output.render)(&[], &ReportContext::default()).unwrap();
-        assert!(some.len() > none.len(), "{}", output.name);
-        assert_eq!(some, (output.render)(&runs, &ReportContext::default()).unwrap(), "{}", output.name);
+        let render = |runs: &[_]| (output.render)(runs, &ReportContext::default()).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let (some, none) = (text(render(&runs)), text(render(&[])));
+        assert!(!none.contains("pm-gcl"), "{} of no run", output.name);
+        for run in &runs {
+            let erases = run.result.flash.erases.to_string();
+            for wanted in [&run.label, &erases] {
+                assert!(
+                    some.contains(wanted.as_str()),
+                    "{}: {wanted} of {} is missing",
+                    output.name,
+                    run.label
+                );
+            }
+        }
+        assert_eq!(some, text(render(&runs)), "{}", output.name);
     }
 }

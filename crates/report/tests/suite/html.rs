@@ -57,8 +57,8 @@ fn evil_context() -> ReportContext {
     }
 }
 
-/// The elements of a page: names with `/` where they end, and their attributes as text. Script contents are skipped as a browser
-/// does: to the next `</script`.
+/// The elements of a page: names with `/` where they end, and their attributes as text. Script contents are
+/// skipped as a browser does: to the next `</script`.
 fn tags(html: &str) -> Vec<(String, String)> {
     let mut tags = Vec::new();
     let mut rest = html;
@@ -207,7 +207,8 @@ fn five_runs_stay_below_three_megabytes() {
 
 #[test]
 fn vendored_files_are_those_of_the_readme() {
-    // SHA-256 is not worth a dependency; the length and the version line tell an edit or an update from the original.
+    // SHA-256 is not worth a dependency; the length and the version line tell an edit or an update from the
+    // original.
     let js = include_str!("../../assets/vendor/uplot-1.6.32.iife.min.js");
     let css = include_str!("../../assets/vendor/uplot-1.6.32.min.css");
     assert_eq!((js.len(), css.len()), (51_081, 1857));

@@ -1,4 +1,5 @@
-//! `[cache]` and `[disk]`: checked, printed so that they read back, and run by traces, generators and job files.
+//! `[cache]` and `[disk]`: checked, printed so that they read back, and run by traces, generators and job
+//! files.
 
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
@@ -91,7 +92,8 @@ fn a_volume_has_a_quota_and_blocks_are_striped_over_several_devices() {
     assert!((1000..=1024).contains(&bound.0), "{bound:?}");
     assert!(bound.1 < all.1);
     let striped = used(&["cache.devices=3"]);
-    // The same blocks in the same slots; when commits and cleaning come differs with the speed of the devices, and a few hits with them.
+    // The same blocks in the same slots; when commits and cleaning come differs with the speed of the
+    // devices, and a few hits with them.
     assert_eq!(striped.2, "3 x rated");
     assert!(striped.1.abs_diff(all.1) * 100 <= all.1, "{striped:?} {all:?}");
     let timeless = ["cache.mode=write-through", "cache.metadata=none", "cache.cleaning=none"];

@@ -1,5 +1,5 @@
-//! Configuration: layers override each other in order, mistakes are refused by key, value and expectation, and what is printed
-//! reads back.
+//! Configuration: layers override each other in order, mistakes are refused by key, value and expectation,
+//! and what is printed reads back.
 
 use nandscape_core::Info;
 use nandscape_stack::presets::PRESETS;

@@ -18,7 +18,8 @@ const DEVICE: &[&str] = &[
     "workload.depth=8",
 ];
 
-/// Four sequential writers at rates 10 : 3 : 2 : 1 with hints 1 to 4, and reads between them; without hints if `hints` is false.
+/// Four sequential writers at rates 10 : 3 : 2 : 1 with hints 1 to 4, and reads between them; without hints
+/// if `hints` is false.
 fn trace(name: &str, hints: bool) -> PathBuf {
     const CHUNK: u64 = 16384;
     const PART: u64 = 800;

@@ -1,4 +1,5 @@
-//! A served device that follows the ext4 structures in its writes: an image copied onto it lands in the streams of its kinds.
+//! A served device that follows the ext4 structures in its writes: an image copied onto it lands in the
+//! streams of its kinds.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, KindReport, Op, SimTime, Subsystem};
@@ -95,7 +96,8 @@ fn an_image_lands_in_the_streams_of_its_kinds_and_reads_back() {
             assert!(bytes_of(&report, "inode-table") > 1 << 20, "{report:?}");
         }
     }
-    // A page has one stream, that of most of its bytes: journal and tables are longer than pages, directories are not.
+    // A page has one stream, that of most of its bytes: journal and tables are longer than pages, directories
+    // are not.
     let report = device.kinds(0).unwrap();
     for (log, kind, most) in [(1, "journal", 1.1), (2, "inode-table", 1.1), (4, "directory", 4.0)] {
         let share = device.log_status(0, log).host_bytes as f64 / bytes_of(&report, kind) as f64;

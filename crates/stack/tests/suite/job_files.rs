@@ -1,4 +1,5 @@
-//! The shipped job files: each is explained, and runs as the command in its header says, on a smaller device and for a shorter time.
+//! The shipped job files: each is explained, and runs as the command in its header says, on a smaller device
+//! and for a shorter time.
 
 use nandscape_jobs::JobFile;
 use nandscape_stack::jobs::{is_job_file, run_parsed};
@@ -21,12 +22,15 @@ fn shipped() -> Vec<PathBuf> {
 fn configuration(path: &Path) -> StackConfig {
     let text = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
-    assert!(text.starts_with("# ") && text.lines().all(|line| line.len() <= 140), "{name}");
-    let command = text
-        .lines()
-        .find_map(|line| line.trim_start_matches(['#', ';', ' ']).strip_prefix("nandscape replay "));
-    let words: Vec<&str> =
-        command.unwrap_or_else(|| panic!("{name}: the header shows no command")).split(' ').collect();
+    assert!(text.starts_with("# ") && text.lines().all(|line| line.len() <= 110), "{name}");
+    let mut lines = text.lines().map(|line| line.trim_start_matches(['#', ';', ' ']));
+    let first = lines.by_ref().find_map(|line| line.strip_prefix("nandscape replay "));
+    let mut words: Vec<&str> =
+        first.unwrap_or_else(|| panic!("{name}: the header shows no command")).split(' ').collect();
+    while words.last() == Some(&"\\") {
+        words.pop();
+        words.extend(lines.next().expect("the command goes on").split(' '));
+    }
     assert_eq!(words[0], format!("configs/{name}"));
     let mut typed = Typed::new();
     for pair in words[1..].chunks(2) {
@@ -127,7 +131,8 @@ fn deeper_queues_give_more_and_wait_longer() {
 fn the_writers_of_pm963_write_in_the_order_of_their_rates() {
     let result = run(&root().join("configs/pm963.fio"), 200_000_000).result;
     let rate = |name: &str| result.jobs.iter().find(|job| job.name == name).unwrap().write.bytes_per_s;
-    // How far apart they are is a matter of the device: where writes wait for reads, think times are a small part.
+    // How far apart they are is a matter of the device: where writes wait for reads, think times are a small
+    // part.
     let rates = ["writer-10x", "writer-3x", "writer-2x", "writer-1x"].map(rate);
     assert!(rates.windows(2).all(|pair| pair[0] > pair[1]), "{rates:?}");
     let readers = result.jobs.iter().find(|job| job.name == "readers").unwrap();

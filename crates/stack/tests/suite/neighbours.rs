@@ -1,4 +1,5 @@
-//! The noisy-neighbour harness on a small drive: the victim feels the writer where they share dies, and not in vertical sets.
+//! The noisy-neighbour harness on a small drive: the victim feels the writer where they share dies, and not
+//! in vertical sets.
 
 use nandscape_jobs::JobFile;
 use nandscape_stack::Typed;

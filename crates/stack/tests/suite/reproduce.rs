@@ -1,5 +1,5 @@
-//! The published experiments: all of them run, what is far from its figure is explained, runs repeat, and the document shows
-//! what the code gives.
+//! The published experiments: all of them run, what is far from its figure is explained, runs repeat, and the
+//! document shows what the code gives.
 
 use nandscape_report::ReproductionRow;
 use nandscape_stack::RunError;
@@ -92,8 +92,9 @@ fn ids_and_names_are_distinct() {
 
 #[test]
 fn throughput_misses_the_table_by_no_more_than_a_faithful_model_does() {
-    // A model that follows the source's text is 2.5 % low on PM_GCL, 20 to 22 % high on PM_GCC and about 7 % high on SBM_GCL
-    // over MACDRP; the rest is within 1 % on a trace with the published facts, and 2 % more or less on another with the same.
+    // A model that follows the source's text is 2.5 % low on PM_GCL, 20 to 22 % high on PM_GCC and about 7 %
+    // high on SBM_GCL over MACDRP; the rest is within 1 % on a trace with the published facts, and 2 %
+    // more or less on another with the same.
     let bounds = [
         ("PM_GCL on LAMMPS", 0.96, 1.0),
         ("PM_GCC on LAMMPS", 1.15, 1.25),

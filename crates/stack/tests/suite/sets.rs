@@ -1,4 +1,5 @@
-//! `[sets]` and `[namespaces]`: what is typed becomes sets over dies and ranges of them; mistakes are refused by key.
+//! `[sets]` and `[namespaces]`: what is typed becomes sets over dies and ranges of them; mistakes are refused
+//! by key.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};

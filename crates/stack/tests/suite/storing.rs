@@ -1,4 +1,5 @@
-//! Stacks over image files: what was written is there after a restart, keys of the image win, checks name what is wrong, snapshots start.
+//! Stacks over image files: what was written is there after a restart, keys of the image win, checks name
+//! what is wrong, snapshots start.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
@@ -174,7 +175,8 @@ fn a_check_does_not_pass_mapped_pages_that_cannot_be_read() {
     .unwrap();
     drop(stored.subsystem);
     assert!(storing::check(&path, &mut |_, _| {}).unwrap().is_good());
-    // What a copy leaves that was cut short: tables, and none of the data; and no state that says whether the last process closed it.
+    // What a copy leaves that was cut short: tables, and none of the data; and no state that says whether the
+    // last process closed it.
     let whole = std::fs::read(&path).unwrap();
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&[0; 4096], 4096).unwrap();

@@ -1,4 +1,5 @@
-//! The golden counters of the thesis strategies through everything: preset, trace reader, namespace, replay, result document.
+//! The golden counters of the thesis strategies through everything: preset, trace reader, namespace, replay,
+//! result document.
 
 use nandscape_core::Cause;
 use nandscape_sim::RunResult;

@@ -172,7 +172,8 @@ struct Load {
     write_bytes_per_s: f64,
 }
 
-/// Random 16 KiB requests, `reads` in ten of them reads. With `gap_ns` above 0 they come so far apart, else `depth` are outstanding.
+/// Random 16 KiB requests, `reads` in ten of them reads. With `gap_ns` above 0 they come so far apart, else
+/// `depth` are outstanding.
 fn load(namespace: &mut dyn Namespace, count: u64, reads: u64, depth: usize, gap_ns: u64) -> Load {
     let mut rng = seeded(3);
     let pages = namespace.capacity_bytes() >> 14;

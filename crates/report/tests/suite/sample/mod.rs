@@ -1,5 +1,5 @@
-//! Made-up runs that look like real ones: five translation layers on a small device under a checkpoint-like load. Nothing here is
-//! a measurement; it feeds the tests of the report and `examples/sample_report.rs`.
+//! Made-up runs that look like real ones: five translation layers on a small device under a checkpoint-like
+//! load. Nothing here is a measurement; it feeds the tests of the report and `examples/sample_report.rs`.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -331,7 +331,8 @@ pub fn runs(requests: u64) -> Vec<Run> {
     runs
 }
 
-/// The first two runs as caches, the first over flash and the second over a drive without any; and a disk alone.
+/// The first two runs as caches, the first over flash and the second over a drive without any; and a disk
+/// alone.
 pub fn cached_runs(requests: u64) -> Vec<Run> {
     let mut runs = runs(requests);
     runs.truncate(3);
