@@ -1,26 +1,30 @@
-# make demo   build and compare all five translation layers on the shipped LAMMPS trace; table and HTML report
-# make test   the whole check: format, lints, tests, documents, differential tests, browser test
-# make bench  benches of our own code, interleaved with a bare loop
-# make test-apps  SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
-# make test-guest  Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
-# make powercut   70 power cuts under ext4, xfs and btrfs on a loop device over an image, on all layers (root), 50 over NBD; 48 failures of the whole machine
-# make bench-peers  what is served, beside other servers of its kind, and simulated caches beside libCacheSim, interleaved
-# make crash  millions of power cuts at every operation of every layer, and of a cache (POINTS=...)
-# make fuzz   coverage-guided fuzzing of all that reads what others wrote; MINUTES of processor time for each target (nightly Rust)
-# make man    man pages and completions into target/man
+# make demo         build, and compare all five translation layers on the shipped LAMMPS trace
+# make check        the quick part of it: format, lints, unit tests
+# make test         the whole check: format, lints, tests, documents, real clients, browser
+# make bench        benches of our own code, interleaved with a bare loop
+# make bench-peers  servers and simulated caches beside others of their kind, interleaved
+# make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
+# make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
+# make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
+# make crash        power cuts and failing stores at every operation, damage at rest (POINTS=...)
+# make fuzz         fuzzing of all that reads what others wrote; MINUTES of processor time for each target
+# make man          man pages and completions into target/man
 
 CARGO ?= cargo
 REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: demo test bench bench-peers man test-apps test-guest powercut crash fuzz
+.PHONY: demo check test bench bench-peers man test-apps test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
 	@mkdir -p $(dir $(REPORT))
 	target/release/nandscape compare traces/lammps.block.csv.zst --remap dense --device thesis --report $(REPORT)
 	@echo "report: $(abspath $(REPORT))"
+
+check:
+	tests/check
 
 test:
 	tests/run
@@ -34,6 +38,7 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
+
 crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test suite crash:: -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --test suite crash:: -- --nocapture
