@@ -1,5 +1,6 @@
-//! A damaged fast store. Byte 0 chooses the kind of metadata and whether checksums are made right again after the damage; then come
-//! patches: a place (3 bytes, taken modulo the size), a length (1 byte, at most 16), and that many bytes.
+//! A damaged fast store. Byte 0 chooses the kind of metadata and whether checksums are made right again after
+//! the damage; then come patches: a place (3 bytes, taken modulo the size), a length (1 byte, at most 16),
+//! and that many bytes.
 //!
 //! Opening may refuse, and must not panic. If it succeeds, its repairs must not change what is found.
 

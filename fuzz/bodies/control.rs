@@ -1,4 +1,5 @@
-//! Arbitrary lines on either end of a control socket. What is understood must mean the same after it was written again.
+//! Arbitrary lines on either end of a control socket. What is understood must mean the same after it was
+//! written again.
 
 use nandscape_engine::control::{Answer, Ask};
 

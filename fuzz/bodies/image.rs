@@ -1,8 +1,9 @@
-//! A damaged image. Byte 0 chooses the translation layer and whether checksums are made right again after the damage; then come patches: a
-//! place (3 bytes, taken modulo the size), a length (1 byte, at most 16), and that many bytes.
+//! A damaged image. Byte 0 chooses the translation layer and whether checksums are made right again after the
+//! damage; then come patches: a place (3 bytes, taken modulo the size), a length (1 byte, at most 16), and
+//! that many bytes.
 //!
-//! Checking and starting may refuse, and must not panic. After a single patch whose checksum was left wrong, every page that was flushed is
-//! read as it was written, or is an error.
+//! Checking and starting may refuse, and must not panic. After a single patch whose checksum was left wrong,
+//! every page that was flushed is read as it was written, or is an error.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};

@@ -1,5 +1,5 @@
-//! Arbitrary bytes from an NBD client. Byte 0 chooses whether TLS is required. What follows goes through the negotiation and, if an
-//! export is chosen, through the planning of requests.
+//! Arbitrary bytes from an NBD client. Byte 0 chooses whether TLS is required. What follows goes through the
+//! negotiation and, if an export is chosen, through the planning of requests.
 
 use nandscape_nbd::Export;
 use nandscape_nbd::negotiation::{Negotiation, Progress, TlsState};

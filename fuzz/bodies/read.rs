@@ -1,4 +1,5 @@
-//! Arbitrary bytes through every trace reader. Byte 0 chooses the format; a number beyond the registry leaves it to detection.
+//! Arbitrary bytes through every trace reader. Byte 0 chooses the format; a number beyond the registry leaves
+//! it to detection.
 
 use nandscape_trace::{OpenOptions, Target, Workload, formats};
 

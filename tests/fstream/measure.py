@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Streams by what a file system keeps in a block, measured on a real ext4 (docs/streams-live.md).
 
-Serves a device over FUSE with a loop device on it, runs loads on ext4 there while every write is recorded with the kind of its blocks, and
-replays each recording in virtual time with one log and with streams: the same writes in the same order each time, so the write
-amplification is exact. Needs root, /dev/fuse, loop devices, e2fsprogs; pgbench besides for the loads of that name.
+Serves a device over FUSE with a loop device on it, runs loads on ext4 there while every write is recorded
+with the kind of its blocks, and replays each recording in virtual time with one log and with streams: the
+same writes in the same order each time, so the write amplification is exact. Needs root, /dev/fuse, loop
+devices, e2fsprogs; pgbench besides for the loads of that name.
 
     tests/fstream/measure.py --binary target/release/nandscape [--loads files,pgbench,...] [--keep DIR]
     tests/fstream/measure.py --binary ... --loads amplification      metadata by kind on ext2, ext3 and ext4
-    tests/fstream/measure.py --binary ... --quick                    a short run that checks, but measures nothing
+    tests/fstream/measure.py --binary ... --quick                    a short run that checks, but measures
+    nothing
 
-Each load ends with a check of the classifier: the last write to every block of journal, inode table, directory, bitmap and descriptors, as
-`fs classify` finds them afterwards, must have been recorded with that kind.
+Each load ends with a check of the classifier: the last write to every block of journal, inode table,
+directory, bitmap and descriptors, as `fs classify` finds them afterwards, must have been recorded with that
+kind.
 """
 
 import argparse
@@ -281,7 +284,8 @@ def shares(trace, first, last):
 
 
 def lifetimes(trace, first, last):
-    """For people: after how many MiB of writes blocks of each kind were written again, in the counted part."""
+    """For people: after how many MiB of writes blocks of each kind were written again, in the counted
+    part."""
     written, clock, lives = {}, 0, {kind: [] for kind in KINDS}
     for number, (op, offset, length, kind) in enumerate(records(trace)):
         if number >= last:
@@ -311,7 +315,8 @@ def replay(arguments, trace, mebibytes, streams, keys, limit, op):
 
 
 def amplification(arguments, trace, mebibytes, streams, keys, first, last, op):
-    """Pages programmed over pages written between two records, the device being in the state that everything before has made."""
+    """Pages programmed over pages written between two records, the device being in the state that everything
+    before has made."""
     before = replay(arguments, trace, mebibytes, streams, keys, first, op)
     after = replay(arguments, trace, mebibytes, streams, keys, last, op)
     return (after[0] - before[0]) / (after[1] - before[1])
@@ -406,7 +411,8 @@ def fill_more(served):
 
 
 def updates(folder, synced, seed, count):
-    """Small updates, appends and new files, as in S4-110's SYNC and ASYNC modes. Gives the bytes that programs wrote."""
+    """Small updates, appends and new files, as in S4-110's SYNC and ASYNC modes. Gives the bytes that
+    programs wrote."""
     chance = random.Random(seed)
     total = 0
     flags = os.O_WRONLY | os.O_CREAT | (os.O_SYNC if synced else 0)

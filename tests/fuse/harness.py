@@ -28,7 +28,8 @@ def check(condition, message):
 
 
 def run(*command, ok=(0,), timeout=300, **keywords):
-    """Runs a command and gives what it printed. Another exit status than those in `ok` stops the test with all it printed."""
+    """Runs a command and gives what it printed. Another exit status than those in `ok` stops the test with
+    all it printed."""
     words = [str(word) for word in command]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, check=False, **keywords)
     text = done.stdout if isinstance(done.stdout, str) else done.stdout.decode(errors="replace")

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A program that changes files and logs what has been promised to it, and the check of what is left of them after a power cut.
+"""A program that changes files and logs what has been promised to it, and the check of what is left of them
+after a power cut.
 
     writer.py DIRECTORY LOG SEED      until the first error, which is how it learns that the power is gone
 
-Before each change a line says what is about to happen, after the fsync that completes it another says that it is done; the log lies on another
-file system. So at most one change of a writer is in doubt. Files are made of units of 1 KiB, each of which says in its bytes which change wrote it.
+Before each change a line says what is about to happen, after the fsync that completes it another says that it
+is done; the log lies on another file system. So at most one change of a writer is in doubt. Files are made of
+units of 1 KiB, each of which says in its bytes which change wrote it.
 """
 
 import hashlib
@@ -204,7 +206,8 @@ class Promised:
         return self.compare(name, data, allowed, len(old))
 
     def compare(self, name, data, allowed, at_least):
-        """Compares units with the changes that may have written them; units from `at_least` on may be missing."""
+        """Compares units with the changes that may have written them; units from `at_least` on may be
+        missing."""
         have = len(data) / UNIT
         if not at_least <= have <= len(allowed):
             return f"is {len(data)} bytes long, expected {at_least * UNIT} to {len(allowed) * UNIT}"

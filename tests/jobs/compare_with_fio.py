@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the same job files in fio, on a temporary file, and in nandscape, and reads both outputs with the same code.
+"""Runs the same job files in fio, on a temporary file, and in nandscape, and reads both outputs with the same
+code.
 
-What a job file fixes must be equal: bytes and requests of each direction of each job that is bound by its size, flushes of a writer,
-report groups, percentiles that are listed. Times and rates are those of two different devices and are only checked to be consistent
-in themselves. Job files that fio refuses must be refused; those that it accepts must be accepted or refused by the name of an option.
+What a job file fixes must be equal: bytes and requests of each direction of each job that is bound by its
+size, flushes of a writer, report groups, percentiles that are listed. Times and rates are those of two
+different devices and are only checked to be consistent in themselves. Job files that fio refuses must be
+refused; those that it accepts must be accepted or refused by the name of an option.
 """
 
 import argparse
@@ -17,8 +19,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Job files whose sums are fixed by sizes alone. `{file}` is the file or namespace; both programs get the very same text.
-# (fio goes one request beyond a size that is no multiple of the block if the file happens to be longer; hence fresh files.)
+# Job files whose sums are fixed by sizes alone. `{file}` is the file or namespace; both programs get the very
+# same text. (fio goes one request beyond a size that is no multiple of the block if the file happens to be
+# longer; hence fresh files.)
 BOUND = {
     "sequential": "[global]\nioengine=psync\nfilename={file}\nsize=2m\n[r]\nrw=read\nbs=4k\n[w]\nrw=write\nbs=64k\nstonewall\n",
     "random": "[g]\nfilename={file}\nrw=randwrite\nbs=4k\nsize=4m\n",
@@ -103,7 +106,8 @@ def compare_bound(binary, fio, work, failures):
             continue
         their_document, their_jobs = read_jobs(theirs.stdout)
         our_document, our_jobs = read_jobs(ours.stdout)
-        # Which places a mix or split draws first is a matter of the generator; the sum of both directions is not.
+        # Which places a mix or split draws first is a matter of the generator; the sum of both directions is
+        # not.
         def told(job):
             rows = dict(job)
             if name in ("mix", "sizes", "depths"):

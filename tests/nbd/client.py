@@ -100,7 +100,8 @@ class Model:
         self.states[page] = self.may(page)[-1:]
 
     def compare(self, client, pages, what):
-        """Reads the first so many pages, whose states then are certain. Any other than those that may be is an error."""
+        """Reads the first so many pages, whose states then are certain. Any other than those that may be is
+        an error."""
         step = 256
         for first in range(0, pages, step):
             count = min(step, pages - first)
@@ -117,7 +118,8 @@ class Model:
 
 
 class Load:
-    """Sends batches of requests and keeps the books, until the server has gone. What else went wrong is in `wrong`."""
+    """Sends batches of requests and keeps the books, until the server has gone. What else went wrong is in
+    `wrong`."""
 
     def __init__(self, client, model, rng, pages):
         self.client, self.model, self.rng, self.pages = client, model, rng, pages
@@ -148,7 +150,8 @@ class Load:
         return (pages, flags)
 
     def batch(self):
-        """Some requests and their replies, and perhaps a flush when all of them are answered, so that it covers them."""
+        """Some requests and their replies, and perhaps a flush when all of them are answered, so that it
+        covers them."""
         sent = []
         flush = False
         for _ in range(self.rng.randrange(1, 24)):

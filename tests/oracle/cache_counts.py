@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Hits and misses of eviction policies, by textbook programs that share nothing with ours, on a small trace made here.
+"""Hits and misses of eviction policies, by textbook programs that share nothing with ours, on a small trace
+made here.
 
     cache_counts.py --make FILE           writes the trace (CSV, .gz), the same every time
-    cache_counts.py --print FILE          misses of every policy and size, as rows for crates/cache/tests/counts.rs
+    cache_counts.py --print FILE          misses of every policy and size, as rows for
+    crates/cache/tests/counts.rs
     cache_counts.py --binary B FILE       compares them with 'nandscape cache simulate'
 
-The definitions are the published ones: Corbato's CLOCK with one bit; SIEVE (NSDI '24); S3-FIFO (SOSP '23) with a small queue of a tenth, names for nine tenths, two
-hits to leave the small queue and a counter up to three; ARC (FAST '03, figure 4); Belady's MIN.
+The definitions are the published ones: Corbato's CLOCK with one bit; SIEVE (NSDI '24); S3-FIFO (SOSP '23)
+with a small queue of a tenth, names for nine tenths, two hits to leave the small queue and a counter up to
+three; ARC (FAST '03, figure 4); Belady's MIN.
 """
 
 import argparse
@@ -38,7 +41,8 @@ class Draws:
 
 
 def make(path):
-    """Phases of a disk's day: a few popular places, a scan, a loop larger than most caches, a new hot set. Many requests are not aligned."""
+    """Phases of a disk's day: a few popular places, a scan, a loop larger than most caches, a new hot set.
+    Many requests are not aligned."""
     draws = Draws(2026)
     lines = ["ts_us,op,offset,len"]
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Random devices, options and traces through the oracle and the real strategies: every counter and every block's erase count must agree.
+"""Random devices, options and traces through the oracle and the real strategies: every counter and every
+block's erase count must agree.
 
     differential.py --cases 500 --seed 1                               drives the nandscape binary
-    differential.py --cases 500 --seed 1 --driver PATH/thesis_counters    drives the small example of crates/ftl
-    differential.py --case 1234567                                       one case again; --keep leaves its trace behind
+    differential.py --cases 500 --seed 1 --driver PATH/thesis_counters    drives the small example of
+    crates/ftl
+    differential.py --case 1234567                                       one case again; --keep leaves its
+    trace behind
 
 A case is a function of its own seed alone, so the seed that a failure prints repeats it.
 """

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A naive model of the four thesis strategies, for comparison with the real ones.
 
-It follows the decisions on the thesis's section 3 word by word, with plain lists and full scans, and shares no code, no data structure and no
-shortcut with the translation layers it checks. It is slow on purpose. No dependencies.
+It follows the decisions on the thesis's section 3 word by word, with plain lists and full scans, and shares
+no code, no data structure and no shortcut with the translation layers it checks. It is slow on purpose. No
+dependencies.
 
 Run on its own it prints the counters of one replay:
 
@@ -35,7 +36,8 @@ class OutOfRange(Exception):
 
 
 class Flash:
-    """Units of blocks of pages. A page is None (erased) or the logical page whose data it was programmed with."""
+    """Units of blocks of pages. A page is None (erased) or the logical page whose data it was programmed
+    with."""
 
     def __init__(self, device, bad=()):
         self.units = device["channels"] * device["dies_per_channel"]
@@ -327,7 +329,8 @@ class PmGcc(PageMapped):
 
 
 class Superblocked(Strategy):
-    """Superblocks are (outer_pu, outer_blk); their pages are numbered inner_pu, page, inner_blk from low to high."""
+    """Superblocks are (outer_pu, outer_blk); their pages are numbered inner_pu, page, inner_blk from low to
+    high."""
 
     def __init__(self, flash, options):
         super().__init__(flash, options)

@@ -1,5 +1,5 @@
-"""A scrape of `serve --http` as a collector reads it, with the parser of Prometheus's own client library, and what docs/serving.md says of it. Imported, not run,
-by tests that have `harness` in their path."""
+"""A scrape of `serve --http` as a collector reads it, with the parser of Prometheus's own client library, and
+what docs/serving.md says of it. Imported, not run, by tests that have `harness` in their path."""
 
 import pathlib
 import re
@@ -67,7 +67,8 @@ def documented():
 
 
 def check_documented(families):
-    """Each family is in the documentation, with its type and labels. Gives the names of those that are there and not in the scrape."""
+    """Each family is in the documentation, with its type and labels. Gives the names of those that are there
+    and not in the scrape."""
     wanted = documented()
     for name, family in families.items():
         check(name in wanted, f"{name} is not in docs/serving.md")

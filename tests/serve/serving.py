@@ -1,4 +1,5 @@
-"""What the tests here share: a `serve nbd` in a directory of its own, and the command to ask it things. Imported, not run."""
+"""What the tests here share: a `serve nbd` in a directory of its own, and the command to ask it things.
+Imported, not run."""
 
 import contextlib
 import json
@@ -63,7 +64,8 @@ class Bench:
         return json.loads(self.nandscape(*words)[0])
 
     def serve(self, *words, keys=None, name="s", wait=True, prefix=()):
-        """Starts `serve nbd` on the socket `name`.sock and waits until clients can come; `wait=False` only starts it. `prefix` goes before the command."""
+        """Starts `serve nbd` on the socket `name`.sock and waits until clients can come; `wait=False` only
+        starts it. `prefix` goes before the command."""
         server = Server(self, name, [*device_words(keys), *words], prefix)
         self.servers.append(server)
         if wait:

@@ -1,8 +1,12 @@
-//! The whole cache engine on hits: journalled metadata, the default design with its cleaning, over memory, one thread.
+//! The whole cache engine on hits: journalled metadata, the default design with its cleaning, over memory,
+//! one thread.
 //!
-//! Driven as a replay drives it, in a closed loop of 32 requests of 4 KiB, each prepared eight requests ahead; time goes on as the stores say, and commits, cleaning and moves of
-//! blocks to other slots are all in it. Requests are uniform over a working set of nine tenths of the slots, which is the worst that hits can be for the processor's caches: 64 Ki slots
-//! (256 MiB) and 1 Mi slots (4 GiB). Processor time is what counts. Stores keep no bytes, as in a replay, but for the last group, where 4 KiB are copied for each request.
+//! Driven as a replay drives it, in a closed loop of 32 requests of 4 KiB, each prepared eight requests
+//! ahead; time goes on as the stores say, and commits, cleaning and moves of blocks to other slots are all in
+//! it. Requests are uniform over a working set of nine tenths of the slots, which is the worst that hits can
+//! be for the processor's caches: 64 Ki slots (256 MiB) and 1 Mi slots (4 GiB). Processor time is what
+//! counts. Stores keep no bytes, as in a replay, but for the last group, where 4 KiB are copied for each
+//! request.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use nandscape_cache::counters::Counters;
@@ -103,7 +107,8 @@ fn request(op: Op, block: u64) -> Command {
     Command { op, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() }
 }
 
-/// Of this thread, so that others on the machine do not matter much; wall time where the system does not tell.
+/// Of this thread, so that others on the machine do not matter much; wall time where the system does not
+/// tell.
 fn processor_time(start: Instant) -> Duration {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()

@@ -1,5 +1,6 @@
-//! Simulated caches on the sequence that caches are compared on (`zipf-cdf`, a million ranks, alpha 1, seed 42), its first two million requests: six policies at
-//! three sizes, and LRU at every size in one pass. An element is one request; reading and splitting are not in it.
+//! Simulated caches on the sequence that caches are compared on (`zipf-cdf`, a million ranks, alpha 1, seed
+//! 42), its first two million requests: six policies at three sizes, and LRU at every size in one pass. An
+//! element is one request; reading and splitting are not in it.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nandscape_cache::Map;

@@ -1,5 +1,5 @@
-//! Job files: requests a second of the whole stack, event loop, generator, page map and scheduler together, with both kinds of
-//! scheduler. Budgets: 3 M/s with `fifo`, 1 M/s event-driven.
+//! Job files: requests a second of the whole stack, event loop, generator, page map and scheduler together,
+//! with both kinds of scheduler. Budgets: 3 M/s with `fifo`, 1 M/s event-driven.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use nandscape_core::{FlashDevice, Geometry, Params, Single, Subsystem};

@@ -1,6 +1,6 @@
-//! The page map's budget: random 4 KiB overwrites of a 16 GiB device at 28 % over-provisioning, greedy, parallel timing, in steady state,
-//! as a share of a bare loop over the same arrays. Both run in turns in one process, and processor time is what counts, so that other
-//! work on the machine moves both alike.
+//! The page map's budget: random 4 KiB overwrites of a 16 GiB device at 28 % over-provisioning, greedy,
+//! parallel timing, in steady state, as a share of a bare loop over the same arrays. Both run in turns in one
+//! process, and processor time is what counts, so that other work on the machine moves both alike.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
 mod bare;
@@ -143,7 +143,8 @@ fn compare(stack: &mut Stack, bare: &mut Bare) {
     );
 }
 
-/// What streams cost: the speed with eight of them over that with one log, budget at least 0.85 a programmed page.
+/// What streams cost: the speed with eight of them over that with one log, budget at least 0.85 a programmed
+/// page.
 fn compare_streams(one: &mut Stack) {
     let mut eight = Stack::new(8);
     let start = Instant::now();

@@ -1,6 +1,6 @@
-//! Both parallel schedulers on 200,000 operations: `t1` (programs of whole pages), `t2` (7 small reads in 10, the rest small
-//! programs), both open loop on 8 channels x 4 dies, and `collect` (copies as read, then program on another die, and an erase after
-//! the last copy of each block). An element is one operation.
+//! Both parallel schedulers on 200,000 operations: `t1` (programs of whole pages), `t2` (7 small reads in 10,
+//! the rest small programs), both open loop on 8 channels x 4 dies, and `collect` (copies as read, then
+//! program on another die, and an erase after the last copy of each block). An element is one operation.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use nandscape_core::rng::{below, seeded};

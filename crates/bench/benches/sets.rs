@@ -1,5 +1,6 @@
-//! What it costs that sets share a device: random 4 KiB overwrites and reads through a translation layer that has the device for itself,
-//! and through one over a part of all its dies, behind the lock. Both run in turns in one process on processor time.
+//! What it costs that sets share a device: random 4 KiB overwrites and reads through a translation layer that
+//! has the device for itself, and through one over a part of all its dies, behind the lock. Both run in turns
+//! in one process on processor time.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};

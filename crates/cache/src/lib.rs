@@ -1,13 +1,15 @@
 //! Flash or RAM in front of disks.
 //!
-//! A cache joins a fast store to one slow store for each volume ([`nandscape_core::Store`]). Four kinds of policy decide, the engine acts:
+//! A cache joins a fast store to one slow store for each volume ([`nandscape_core::Store`]). Four kinds of
+//! policy decide, the engine acts:
 //! * [`eviction`]: which block leaves;
 //! * [`admission`]: what is not worth caching;
 //! * [`cleaning`]: when dirty blocks go to the disk, and which;
 //! * [`metadata`]: what is known of the cached blocks after a loss of power.
 //!
 //! The engine is [`engine::Cache`]; [`manage`] attaches and detaches volumes while it does not run.
-//! [`simulate`] runs eviction policies alone over a stream of requests, which tells hits and misses and nothing else.
+//! [`simulate`] runs eviction policies alone over a stream of requests, which tells hits and misses and
+//! nothing else.
 
 pub mod admission;
 pub mod cleaning;

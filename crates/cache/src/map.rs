@@ -8,13 +8,14 @@ use crate::key::BlockKey;
 pub enum Map {
     /// One set: every block may lie in every slot.
     Full,
-    /// Runs of as many neighbouring blocks as a set has slots share a set, and the sets are taken in turn (`FlashCache` before its
-    /// cluster hash, `EnhanceIO`, `RapidCache`).
+    /// Runs of as many neighbouring blocks as a set has slots share a set, and the sets are taken in turn
+    /// (`FlashCache` before its cluster hash, `EnhanceIO`, `RapidCache`).
     Linear {
         /// Slots of a set.
         ways: u32,
     },
-    /// Neighbouring blocks of a cluster share a set, which the cluster's hash selects (`FlashCache` later, dm-cache of FIU).
+    /// Neighbouring blocks of a cluster share a set, which the cluster's hash selects (`FlashCache` later,
+    /// dm-cache of FIU).
     ClusterHashed {
         /// Slots of a set.
         ways: u32,

@@ -1,5 +1,6 @@
-//! What a cache holds in memory for each of its slots, as counted by the allocator: index, records, marks, metadata, policy, names and dirty blocks, and the most that it
-//! held on the way. The stores keep nothing, so that all that is counted is the cache's.
+//! What a cache holds in memory for each of its slots, as counted by the allocator: index, records, marks,
+//! metadata, policy, names and dirty blocks, and the most that it held on the way. The stores keep nothing,
+//! so that all that is counted is the cache's.
 
 #[path = "suite/rig/mod.rs"]
 mod rig;
@@ -54,7 +55,8 @@ struct Filled {
     most: f64,
 }
 
-/// Fills a cache with single blocks of a disk 50 times as large, this share of the requests writes, and reads and writes blocks that are there.
+/// Fills a cache with single blocks of a disk 50 times as large, this share of the requests writes, and reads
+/// and writes blocks that are there.
 fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
     let size = format!("{slots}b");
     let mut pairs = pairs.to_vec();
@@ -170,8 +172,8 @@ impl Table for Full {
     }
 }
 
-/// What opening takes beside the cache that comes of it: while the metadata are read 16 bytes for each slot, and 8 where blocks in two slots are looked for; while
-/// the cache is filled, the 16.
+/// What opening takes beside the cache that comes of it: while the metadata are read 16 bytes for each slot,
+/// and 8 where blocks in two slots are looked for; while the cache is filled, the 16.
 #[test]
 fn opening_takes_24_bytes_for_each_slot_while_it_reads_and_16_beside_the_new_cache() {
     let slots = 1 << 18;

@@ -16,7 +16,8 @@ const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz trans
                              (*.fio), or a generator \
                              such as uniform:span=80%,bs=4k,count=10M ('nandscape list workloads')";
 
-/// One emulated flash device, every host interface: replay workloads through flash translation layers and compare them.
+/// One emulated flash device, every host interface: replay workloads through flash translation layers and
+/// compare them.
 #[derive(Debug, Parser)]
 #[command(name = "nandscape", version, propagate_version = true, max_term_width = 110)]
 #[command(
@@ -104,7 +105,8 @@ pub struct StackArgs {
     /// Seed of generators and preconditioning [default: 42].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Requests outstanding; 0 follows the workload's time stamps [default: the stamps if they are real, else 32].
+    /// Requests outstanding; 0 follows the workload's time stamps [default: the stamps if they are real,
+    /// else 32].
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
     /// Writes before the counted part: fill, fill:80%, fill+uniform:2x.
@@ -137,8 +139,8 @@ pub enum ImageVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Verify every checksum of an image, its tables, that the stack starts from it, and that every mapped page can be read. Changes
-    /// nothing; exit status 1 if something is wrong.
+    /// Verify every checksum of an image, its tables, that the stack starts from it, and that every mapped
+    /// page can be read. Changes nothing; exit status 1 if something is wrong.
     Check {
         /// Image file.
         #[arg(value_hint = ValueHint::FilePath)]
@@ -206,7 +208,8 @@ pub struct ServeNbdArgs {
     /// TLS on the socket file, too.
     #[arg(long, requires = "tls_cert")]
     pub tls_socket: bool,
-    /// Listen on an address that other machines can reach without TLS: whoever can connect reads and writes the device.
+    /// Listen on an address that other machines can reach without TLS: whoever can connect reads and writes
+    /// the device.
     #[arg(long, requires = "listen")]
     pub insecure_listen: bool,
     /// Only these namespaces, the first of them also under the empty name [default: all].
@@ -230,8 +233,9 @@ pub struct ServeArgs {
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,
-    /// Keep the bytes in this image file, made if it is absent; without it they are in memory and gone with the server. An image keeps the
-    /// configuration it was made with; a flag that contradicts it is an error.
+    /// Keep the bytes in this image file, made if it is absent; without it they are in memory and gone with
+    /// the server. An image keeps the configuration it was made with; a flag that contradicts it is an
+    /// error.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub image: Option<PathBuf>,
     /// Answer when the model's device would have, instead of as fast as possible.
@@ -397,8 +401,8 @@ pub struct CompareArgs {
     /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
-    /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk alone). --ftl is then that of
-    /// their flash [default: page-map].
+    /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk
+    /// alone). --ftl is then that of their flash [default: page-map].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cache: Vec<String>,
     #[command(flatten)]
@@ -448,7 +452,8 @@ pub struct ReproduceArgs {
     /// List the experiments.
     #[arg(long)]
     pub list: bool,
-    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first look, whose figures are not those published.
+    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first
+    /// look, whose figures are not those published.
     #[arg(long)]
     pub quick: bool,
     /// Print JSON.
@@ -520,7 +525,8 @@ pub enum TraceVerb {
 /// The verbs of `fs`.
 #[derive(Debug, Subcommand)]
 pub enum FsVerb {
-    /// What each block of an ext2, ext3 or ext4 file system holds: superblock, descriptors, bitmaps, inode tables, directories, journal ...
+    /// What each block of an ext2, ext3 or ext4 file system holds: superblock, descriptors, bitmaps, inode
+    /// tables, directories, journal ...
     Classify {
         /// Image file or block device.
         #[arg(value_hint = ValueHint::FilePath)]

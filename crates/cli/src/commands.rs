@@ -32,7 +32,8 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
     }
     if let Some(path) = &args.config {
         typed.merge_file(path)?;
-        // --device replaces the device of the file, while the file's other tables override those of the preset.
+        // --device replaces the device of the file, while the file's other tables override those of the
+        // preset.
         if let Some(device) = &args.device {
             let mut again = Typed::new();
             merge_device(&mut again, device)?;

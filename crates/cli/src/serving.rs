@@ -1,7 +1,7 @@
 //! What every front end of `serve` has in common: the engine, its start and its end.
 //!
-//! A front end calls [`Session::start`], begins to serve [`Session::engine`], says where with [`Session::ready`], sleeps in
-//! [`Session::wait`], stops serving, and calls [`Session::finish`].
+//! A front end calls [`Session::start`], begins to serve [`Session::engine`], says where with
+//! [`Session::ready`], sleeps in [`Session::wait`], stops serving, and calls [`Session::finish`].
 
 use crate::args::ServeArgs;
 use crate::commands::cache::files::{disks, pairs};
@@ -38,7 +38,8 @@ struct Aside {
 }
 
 impl Session {
-    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
+    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed.
+    /// From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
     pub fn start(args: &ServeArgs, is_read_only: bool, console: Console) -> Result<Self, Failure> {
         if let Some(fast) = &args.cached.cache {
@@ -150,7 +151,8 @@ impl Session {
         self.console.note(&format!("{why}: shutting down"));
     }
 
-    /// Leaves the device in a state that opens at once. The front end has answered everything and takes no more.
+    /// Leaves the device in a state that opens at once. The front end has answered everything and takes no
+    /// more.
     pub fn finish(self) -> Result<(), Failure> {
         drop(self.aside);
         let recording = self.engine.stop_recording().ok();

@@ -1,11 +1,12 @@
-//! Addresses. Every number that names a place has its own type, so that a logical page cannot be passed for a physical one.
+//! Addresses. Every number that names a place has its own type, so that a logical page cannot be passed for a
+//! physical one.
 
 use std::fmt;
 
 /// Logical page number: host address in device pages.
 ///
-/// 32 bits: a device has at most 2^32 - 3 pages, so that maps cost 4 B an entry. The three highest values are reserved
-/// as marks ([`Lpn::NONE`], [`Lpn::PADDING`], [`Lpn::META`]).
+/// 32 bits: a device has at most 2^32 - 3 pages, so that maps cost 4 B an entry. The three highest values are
+/// reserved as marks ([`Lpn::NONE`], [`Lpn::PADDING`], [`Lpn::META`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Lpn(pub u32);
@@ -26,7 +27,8 @@ impl Lpn {
     }
 }
 
-/// Physical page number, block-major: `block * pages_per_block + page`. See [`crate::Geometry`] for the parts.
+/// Physical page number, block-major: `block * pages_per_block + page`. See [`crate::Geometry`] for the
+/// parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Ppn(pub u32);
@@ -46,8 +48,8 @@ impl Ppn {
     }
 }
 
-/// Physical block, unit-major: `unit * blocks_per_unit + block in unit`, where `unit = lun * channels + channel` and the
-/// block in the unit is `plane * blocks_per_plane + block in plane`.
+/// Physical block, unit-major: `unit * blocks_per_unit + block in unit`, where `unit = lun * channels +
+/// channel` and the block in the unit is `plane * blocks_per_plane + block in plane`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct BlockId(pub u32);
@@ -89,7 +91,8 @@ impl Extent {
         Self { offset, len }
     }
 
-    /// One past the last byte. Saturates, so that a range check against a capacity always catches an absurd extent.
+    /// One past the last byte. Saturates, so that a range check against a capacity always catches an absurd
+    /// extent.
     pub const fn end(self) -> u64 {
         self.offset.saturating_add(self.len)
     }
@@ -143,8 +146,8 @@ impl PageSpan {
     }
 }
 
-/// Iterator over the pages of an [`Extent`]. The extent must lie below `Lpn::MAX` pages, which the range check against the
-/// logical capacity has established.
+/// Iterator over the pages of an [`Extent`]. The extent must lie below `Lpn::MAX` pages, which the range
+/// check against the logical capacity has established.
 #[derive(Clone, Debug)]
 pub struct PageSpans {
     origin: u64,

@@ -1,4 +1,5 @@
-//! A device whose type is known only at run time, so that what stands over it is compiled once for all of them.
+//! A device whose type is known only at run time, so that what stands over it is compiled once for all of
+//! them.
 
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{CauseTable, OpCounts};
@@ -9,7 +10,8 @@ use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
 
-/// A flash device of any type. Every method is passed on; one that is added to the trait with a default must be added here too.
+/// A flash device of any type. Every method is passed on; one that is added to the trait with a default must
+/// be added here too.
 pub type AnyDevice = Box<dyn FlashDevice + Send>;
 
 impl FlashDevice for AnyDevice {

@@ -1,11 +1,13 @@
-//! What a cache counted, for the result document and for servers: a part of what a [`crate::Subsystem`] reports.
+//! What a cache counted, for the result document and for servers: a part of what a [`crate::Subsystem`]
+//! reports.
 
 use crate::namespace::HostCounts;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Pieces of requests that went past a cache for one reason. A piece is the part of a request that lies in one cache block.
+/// Pieces of requests that went past a cache for one reason. A piece is the part of a request that lies in
+/// one cache block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BypassCount {
     /// Pieces of reads.
@@ -33,7 +35,8 @@ pub struct CacheReport {
     pub dirty_bytes: u64,
     /// Memory of index, policy and slots, in bytes.
     pub memory_bytes: u64,
-    /// Every counter by name, over all volumes: `read_hits`, `write_hits`, `dirty_replacements`, `metadata_bytes` ...
+    /// Every counter by name, over all volumes: `read_hits`, `write_hits`, `dirty_replacements`,
+    /// `metadata_bytes` ...
     pub counters: BTreeMap<String, u64>,
     /// What went past the cache, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<String, BypassCount>,
@@ -76,8 +79,8 @@ impl CacheReport {
 
 /// What can be asked of a cache that is served.
 pub trait CacheControl {
-    /// Commands from now on follow other settings, by key: the mode, and the policies with their parameters. The error says what was expected, and
-    /// then nothing has changed.
+    /// Commands from now on follow other settings, by key: the mode, and the policies with their parameters.
+    /// The error says what was expected, and then nothing has changed.
     fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), String>;
 
     /// Writes dirty blocks to their disks, at most so many, and gives how many there were.

@@ -1,8 +1,8 @@
 //! The flash device contract: what an FTL programs against, in replay and in service alike.
 //!
-//! State changes when an operation is submitted; when it runs in virtual time is the scheduler's business. An FTL expresses
-//! order only through [`Issue::after`] and [`FlashDevice::join`], so it cannot tell a scheduler that fixes the completion
-//! at submission (`fifo`) from one that is event-driven (`read-first`).
+//! State changes when an operation is submitted; when it runs in virtual time is the scheduler's business. An
+//! FTL expresses order only through [`Issue::after`] and [`FlashDevice::join`], so it cannot tell a scheduler
+//! that fixes the completion at submission (`fifo`) from one that is event-driven (`read-first`).
 //!
 //! Invariants every device keeps:
 //! * a page is programmed at most once between two erases of its block ([`FlashError::NotErased`] otherwise);
@@ -57,14 +57,16 @@ impl Issue {
 pub struct Oob {
     /// The logical page whose data this is, or [`Lpn::PADDING`].
     pub lpn: Lpn,
-    /// The log that the page belongs to, for the layer to sort its open blocks by after a loss of power; 0 where it has one log. The
-    /// superblock layers write data superblocks with 0 and log superblocks with 1.
+    /// The log that the page belongs to, for the layer to sort its open blocks by after a loss of power; 0
+    /// where it has one log. The superblock layers write data superblocks with 0 and log superblocks
+    /// with 1.
     pub stream: u16,
-    /// Sequence number of the *data*: grows with every host write, and a copy (any [`Cause`] but [`Cause::Host`]) passes on the number that
-    /// it read, so that the newest data of a logical page is known however often it was moved. A device with a journal assigns the
-    /// numbers of host writes itself, in steps of 65,536, and adds 1 to that of a copy, so that the copy made last counts as newest. A
-    /// timing-only medium keeps one per block (that of its first page), a medium with bytes one
-    /// per page.
+    /// Sequence number of the *data*: grows with every host write, and a copy (any [`Cause`] but
+    /// [`Cause::Host`]) passes on the number that it read, so that the newest data of a logical page is
+    /// known however often it was moved. A device with a journal assigns the numbers of host writes
+    /// itself, in steps of 65,536, and adds 1 to that of a copy, so that the copy made last counts as
+    /// newest. A timing-only medium keeps one per block (that of its first page), a medium with bytes
+    /// one per page.
     pub seq: u64,
 }
 
@@ -82,7 +84,8 @@ pub struct PageRead {
 pub struct MediumHealth {
     /// Reads refused since the start because a checksum of the data or of the OOB did not match.
     pub checksum_errors: u64,
-    /// Reads refused since the start because the program of the page or the erase of its block was cut short.
+    /// Reads refused since the start because the program of the page or the erase of its block was cut
+    /// short.
     pub torn_pages: u64,
     /// Blocks that are bad now, from the factory or since.
     pub bad_blocks: u64,
@@ -97,8 +100,9 @@ pub struct Capabilities {
     pub stores_data: bool,
     /// Reads and programs move only the bytes asked for over the bus instead of the whole page.
     pub partial_transfer: bool,
-    /// Pages of a block that one array operation programs together (3 for one-shot TLC), from 1. A layer that stripes its writes
-    /// fills such a unit before it goes to the next die; each page is still programmed by a call of its own.
+    /// Pages of a block that one array operation programs together (3 for one-shot TLC), from 1. A layer
+    /// that stripes its writes fills such a unit before it goes to the next die; each page is still
+    /// programmed by a call of its own.
     pub program_pages: u32,
 }
 
@@ -118,8 +122,8 @@ pub struct Completion {
     pub at: SimTime,
 }
 
-/// What a medium can refuse. The first three are ordinary events of flash; the others are bugs of the caller that the medium
-/// refuses to hide.
+/// What a medium can refuse. The first three are ordinary events of flash; the others are bugs of the caller
+/// that the medium refuses to hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlashError {
@@ -129,8 +133,8 @@ pub enum FlashError {
         /// Which page.
         page: Ppn,
     },
-    /// The page was programmed, and whose data it holds is not known any more: its OOB is damaged, and neither a program nor an erase that
-    /// was cut short explains that.
+    /// The page was programmed, and whose data it holds is not known any more: its OOB is damaged, and
+    /// neither a program nor an erase that was cut short explains that.
     #[error("the OOB of page {} is damaged", page.0)]
     Damaged {
         /// Which page.
@@ -183,7 +187,8 @@ pub enum FlashError {
         /// Which page.
         page: Ppn,
     },
-    /// The device takes no more programs and erases: its own metadata has no room left, or what it is kept on failed.
+    /// The device takes no more programs and erases: its own metadata has no room left, or what it is kept on
+    /// failed.
     #[error("the device is read-only: {reason}")]
     ReadOnly {
         /// Why.
@@ -195,7 +200,8 @@ pub enum FlashError {
         /// The program or erase at which it was, counted from the start.
         operation: u64,
     },
-    /// The block still holds the newest data of logical pages, which an erase would lose; refused by a device with a journal.
+    /// The block still holds the newest data of logical pages, which an erase would lose; refused by a device
+    /// with a journal.
     #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
     HoldsData {
         /// Which block.
@@ -203,7 +209,8 @@ pub enum FlashError {
         /// Logical pages whose newest data is there.
         pages: u32,
     },
-    /// A copy of a logical page that holds nothing, or no such copy where one was said to be; refused by a device with a journal.
+    /// A copy of a logical page that holds nothing, or no such copy where one was said to be; refused by a
+    /// device with a journal.
     #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
     NoCopy {
         /// Which logical page.
@@ -223,8 +230,8 @@ pub enum FlashError {
 
 /// A flash device: state, rules, counters and time.
 ///
-/// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device without
-/// [`Capabilities::partial_transfer`] moves the whole page whatever they say.
+/// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device
+/// without [`Capabilities::partial_transfer`] moves the whole page whatever they say.
 pub trait FlashDevice {
     /// The device's shape.
     fn geometry(&self) -> &Geometry;
@@ -232,7 +239,8 @@ pub trait FlashDevice {
     /// What it can do beyond the basic contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an error it may hold anything.
+    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an
+    /// error it may hold anything.
     fn read(
         &mut self,
         page: Ppn,
@@ -241,8 +249,9 @@ pub trait FlashDevice {
         issue: Issue,
     ) -> Result<PageRead, FlashError>;
 
-    /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are what is transferred. A device
-    /// that stores data touches no more than it must. A decorator passes this on to the device below.
+    /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are
+    /// what is transferred. A device that stores data touches no more than it must. A decorator passes
+    /// this on to the device below.
     fn read_part(
         &mut self,
         page: Ppn,
@@ -256,8 +265,8 @@ pub trait FlashDevice {
         Ok(read)
     }
 
-    /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for speed only, and for
-    /// any page number.
+    /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for
+    /// speed only, and for any page number.
     fn prepare_read(&self, _page: Ppn) {}
 
     /// Programs a page. `data`, if given, is one page long.
@@ -276,43 +285,49 @@ pub trait FlashDevice {
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
 
-    /// Completes when every program answered so far, and every drop of pages noted so far ([`FlashDevice::drop_pages`]), is safe from a
-    /// loss of power. For programs that is at once unless the device answers them from a volatile buffer.
+    /// Completes when every program answered so far, and every drop of pages noted so far
+    /// ([`FlashDevice::drop_pages`]), is safe from a loss of power. For programs that is at once unless
+    /// the device answers them from a volatile buffer.
     fn barrier(&mut self, _at: SimTime) -> Result<Token, FlashError> {
         Ok(Token::NONE)
     }
 
-    /// As [`FlashDevice::barrier`] where only the order matters: nothing that is issued after the token survives a loss of power that one of the
-    /// programs answered so far does not. A device kept in a file need not write it through for that.
+    /// As [`FlashDevice::barrier`] where only the order matters: nothing that is issued after the token
+    /// survives a loss of power that one of the programs answered so far does not. A device kept in a
+    /// file need not write it through for that.
     fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
         self.barrier(at)
     }
 
-    /// Notes that logical pages hold nothing from now on (a trim), so that a journal can keep it. Durable with the next
-    /// [`FlashDevice::barrier`]; without a journal nothing happens. A layer calls this for every page it unmaps at the host's wish.
+    /// Notes that logical pages hold nothing from now on (a trim), so that a journal can keep it. Durable
+    /// with the next [`FlashDevice::barrier`]; without a journal nothing happens. A layer calls this for
+    /// every page it unmaps at the host's wish.
     fn drop_pages(&mut self, _first: Lpn, _count: u32, _at: SimTime) -> Result<(), FlashError> {
         Ok(())
     }
 
-    /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where nothing is, and on devices
-    /// without a journal. A layer that finds programmed blocks when it is built makes its maps from this.
+    /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where
+    /// nothing is, and on devices without a journal. A layer that finds programmed blocks when it is
+    /// built makes its maps from this.
     fn newest(&self, _lpn: Lpn) -> Option<Ppn> {
         None
     }
 
-    /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the one that [`FlashDevice::newest`]
-    /// gives, with the same [`Oob::seq`] but for the count of copies in it: after a loss of power both ends of a copy may be there and either may have been taken, and a
-    /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is no such copy at `page`.
+    /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the
+    /// one that [`FlashDevice::newest`] gives, with the same [`Oob::seq`] but for the count of copies in
+    /// it: after a loss of power both ends of a copy may be there and either may have been taken, and a
+    /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is
+    /// no such copy at `page`.
     fn prefer(&mut self, _lpn: Lpn, _page: Ppn) -> Result<(), FlashError> {
         Ok(())
     }
 
-    /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: a device with a journal
-    /// no longer refuses such an erase.
+    /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: a
+    /// device with a journal no longer refuses such an erase.
     fn allow_loss(&mut self) {}
 
-    /// Whether the block went bad since the device was made ([`FlashDevice::mark_bad`]), as far as the device can tell. The capacity of a
-    /// layer counts such blocks, so that it stays what it was.
+    /// Whether the block went bad since the device was made ([`FlashDevice::mark_bad`]), as far as the device
+    /// can tell. The capacity of a layer counts such blocks, so that it stays what it was.
     fn is_grown_bad(&self, _block: BlockId) -> bool {
         false
     }
@@ -322,16 +337,18 @@ pub trait FlashDevice {
         None
     }
 
-    /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a [`FlashDevice::barrier`].
+    /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a
+    /// [`FlashDevice::barrier`].
     fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
         self.barrier(at)
     }
 
-    /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be asked of it
-    /// afterwards.
+    /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be
+    /// asked of it afterwards.
     fn mark_bad(&mut self, _block: BlockId) {}
 
-    /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read = "flash"`).
+    /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read =
+    /// "flash"`).
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
 
     /// Whether the page has been programmed since the last erase.
@@ -349,8 +366,8 @@ pub trait FlashDevice {
     /// When the token completes, for schedulers that know at submission; `None` for event-driven ones.
     fn completion(&self, token: Token) -> Option<SimTime>;
 
-    /// Asks for a [`Completion`] with `tag` from [`FlashDevice::advance`] once `token` completes. One watcher a token.
-    /// Only meaningful where [`FlashDevice::completion`] gives `None`.
+    /// Asks for a [`Completion`] with `tag` from [`FlashDevice::advance`] once `token` completes. One watcher
+    /// a token. Only meaningful where [`FlashDevice::completion`] gives `None`.
     fn watch(&mut self, token: Token, tag: u64);
 
     /// Runs events up to and including `until`, appending completions in time order.
@@ -370,13 +387,15 @@ pub trait FlashDevice {
     /// Operations by cause since the last reset.
     fn counters(&self) -> &CauseTable;
 
-    /// The medium's own totals since the last reset, counted apart from [`FlashDevice::counters`] so that one checks the other.
+    /// The medium's own totals since the last reset, counted apart from [`FlashDevice::counters`] so that one
+    /// checks the other.
     fn medium_totals(&self) -> OpCounts;
 
     /// Starts counting anew (after preconditioning). Wear counts on: see [`FlashDevice::erase_count`].
     fn reset_counters(&mut self);
 
-    /// Forgets all queued time: every resource is free at `at`. For the border between preconditioning and the counted part.
+    /// Forgets all queued time: every resource is free at `at`. For the border between preconditioning and
+    /// the counted part.
     fn reset_time(&mut self, at: SimTime);
 
     /// Programs per page since the last reset, block-major, if the device was asked to keep them.

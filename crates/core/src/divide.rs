@@ -1,10 +1,11 @@
-//! Division by a number that is known only when a device is built, without a division instruction: addresses are taken apart several
-//! times for every page.
+//! Division by a number that is known only when a device is built, without a division instruction: addresses
+//! are taken apart several times for every page.
 
 /// Divides 32-bit numbers by a fixed divisor with one multiplication.
 ///
-/// `(n + 1) * m / 2^64` with `m = floor((2^64 - 1) / d)` is exact for every 32-bit `n` and `d`: with `2^64 - 1 = m d + r` the product lies below
-/// `(n + 1) / d`, and by less than `1 / d`, since `(n + 1) (r + 1) <= 2^64`.
+/// `(n + 1) * m / 2^64` with `m = floor((2^64 - 1) / d)` is exact for every 32-bit `n` and `d`: with `2^64 -
+/// 1 = m d + r` the product lies below `(n + 1) / d`, and by less than `1 / d`, since `(n + 1) (r + 1) <=
+/// 2^64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divider {
     divisor: u32,

@@ -5,8 +5,8 @@ use crate::device::{FlashDevice, FlashError, Token};
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-/// Advice that comes with a write: at a namespace the host's stream id or placement handle, at a translation layer the number of the
-/// log to append to. 0 is none, or the default log.
+/// Advice that comes with a write: at a namespace the host's stream id or placement handle, at a translation
+/// layer the number of the log to append to. 0 is none, or the default log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint(pub u16);
 
@@ -19,12 +19,14 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
-/// Why a translation layer refuses a request. A refused request has changed nothing the host can see, unless the variant says so.
+/// Why a translation layer refuses a request. A refused request has changed nothing the host can see, unless
+/// the variant says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FtlError {
-    /// There is no room: nothing that could be collected has an invalid page. A layer that allocates page by page may have written
-    /// the pages before the one that found no room; each page of the request holds its old or its new bytes.
+    /// There is no room: nothing that could be collected has an invalid page. A layer that allocates page by
+    /// page may have written the pages before the one that found no room; each page of the request holds
+    /// its old or its new bytes.
     #[error(
         "device full: {reason}; the request needs {needed_pages} page(s), {free_pages} are free, \
          {live_pages} of {total_pages} physical pages are live"
@@ -128,17 +130,20 @@ pub struct Cost {
 
 /// A flash translation layer. Holds its device; one thread owns both.
 ///
-/// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes, and a read fills
-/// `data` where the device stores payload (zeroes where nothing is mapped). The returned token completes when the host may be answered.
+/// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes,
+/// and a read fills `data` where the device stores payload (zeroes where nothing is mapped). The returned
+/// token completes when the host may be answered.
 pub trait Ftl {
     /// Logical capacity in pages.
     fn logical_pages(&self) -> u64;
 
-    /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says otherwise.
+    /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says
+    /// otherwise.
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
 
-    /// A request for this extent is about to come. Lets the layer ask the processor for what it will need; changes nothing, and may be
-    /// ignored. A replay calls it as soon as it knows a request, and then does what else it has to do.
+    /// A request for this extent is about to come. Lets the layer ask the processor for what it will need;
+    /// changes nothing, and may be ignored. A replay calls it as soon as it knows a request, and then
+    /// does what else it has to do.
     fn prepare(&self, extent: Extent) {
         let _ = extent;
     }
@@ -155,7 +160,8 @@ pub trait Ftl {
     /// Drops the pages that `extent` wholly covers; a partly covered page is left alone.
     fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
 
-    /// Like [`Ftl::trim`], and the whole extent reads as zeroes afterwards. Timing-only devices drop whole pages and are done.
+    /// Like [`Ftl::trim`], and the whole extent reads as zeroes afterwards. Timing-only devices drop whole
+    /// pages and are done.
     fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
 
     /// Makes what was acknowledged durable.
@@ -166,8 +172,8 @@ pub trait Ftl {
         Ok(self.device_mut().checkpoint(at)?)
     }
 
-    /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is refused with
-    /// [`FtlError::ReadOnly`], reads go on.
+    /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is
+    /// refused with [`FtlError::ReadOnly`], reads go on.
     fn read_only(&self) -> Option<&'static str> {
         None
     }
@@ -175,8 +181,8 @@ pub trait Ftl {
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
 
-    /// Logs that host writes can be told apart into by their [`Hint`], log 0 included. A layer without streams has 1, and puts every
-    /// write there; a hint of `logs()` or above means log 0.
+    /// Logs that host writes can be told apart into by their [`Hint`], log 0 included. A layer without
+    /// streams has 1, and puts every write there; a hint of `logs()` or above means log 0.
     fn logs(&self) -> u16 {
         1
     }
@@ -187,20 +193,22 @@ pub trait Ftl {
         LogStatus::default()
     }
 
-    /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the host updates). Gives the bytes
-    /// that were left unwritten in the piece it leaves.
+    /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the
+    /// host updates). Gives the bytes that were left unwritten in the piece it leaves.
     fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
         let _ = (log, at);
         Ok(0)
     }
 
-    /// Room for host writes before the layer collects, where it can put collection off; `None` where it cannot.
+    /// Room for host writes before the layer collects, where it can put collection off; `None` where it
+    /// cannot.
     fn quiet_room(&self) -> Option<QuietRoom> {
         None
     }
 
-    /// From now on no collection, levelling or other work that no request asked for, as long as [`Ftl::quiet_room`] lasts (`true`), or
-    /// as usual again, after what was put off is made up for (`false`). For deterministic windows of NVM sets.
+    /// From now on no collection, levelling or other work that no request asked for, as long as
+    /// [`Ftl::quiet_room`] lasts (`true`), or as usual again, after what was put off is made up for
+    /// (`false`). For deterministic windows of NVM sets.
     fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
         let _ = (deferred, at);
         Ok(())
@@ -209,7 +217,8 @@ pub trait Ftl {
     /// Where a logical page is, if it is mapped. For tests and analysis.
     fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
 
-    /// Whether the first byte of `extent` is mapped, and how far this goes on in it. Extents past the capacity are unmapped there.
+    /// Whether the first byte of `extent` is mapped, and how far this goes on in it. Extents past the
+    /// capacity are unmapped there.
     fn allocation(&self, extent: Extent) -> Allocation {
         let mut spans = extent.pages(self.device().geometry().page_bytes);
         let is_mapped = |span: &PageSpan| self.lookup(span.lpn).is_some();
@@ -234,6 +243,7 @@ pub trait Ftl {
     /// The device below.
     fn device_mut(&mut self) -> &mut dyn FlashDevice;
 
-    /// Checks the layer's own invariants (maps, counts, queues agree with the device). For tests: slow, panics with the values.
+    /// Checks the layer's own invariants (maps, counts, queues agree with the device). For tests: slow,
+    /// panics with the values.
     fn check_invariants(&self);
 }

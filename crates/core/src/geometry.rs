@@ -1,8 +1,8 @@
 //! The shape of a device and all address arithmetic.
 //!
 //! Two linear layouts exist beside the block-major [`Ppn`]: the interleaved one of the page maps
-//! (low to high: channel, LUN, page, block; row S4-16) and the superblock one (low to high: inner unit, page, inner block,
-//! outer block, outer unit; rows S4-24 and S4-25, with the strides of S4-25).
+//! (low to high: channel, LUN, page, block; row S4-16) and the superblock one (low to high: inner unit, page,
+//! inner block, outer block, outer unit; rows S4-24 and S4-25, with the strides of S4-25).
 
 use crate::addr::{BlockId, Lpn, Ppn, UnitId};
 use serde::Serialize;
@@ -45,8 +45,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Checks that the shape is possible: every field at least 1, the page a multiple of the sector and at most 64 sectors,
-    /// at most 2^32 - 3 pages.
+    /// Checks that the shape is possible: every field at least 1, the page a multiple of the sector and at
+    /// most 64 sectors, at most 2^32 - 3 pages.
     pub fn checked(self) -> Result<Self, GeometryError> {
         let fields = [
             ("device.channels", self.channels, 4096),
@@ -190,7 +190,8 @@ impl Geometry {
         page.0 % self.pages_per_block
     }
 
-    /// The page at a place of the interleaved layout: low to high channel, LUN, page, block (thesis figure 3.2, row S4-16).
+    /// The page at a place of the interleaved layout: low to high channel, LUN, page, block (thesis figure
+    /// 3.2, row S4-16).
     pub const fn from_interleaved(&self, linear: u32) -> Ppn {
         let units = self.units();
         let unit = UnitId(linear % units);
@@ -267,8 +268,8 @@ impl SuperblockLayout {
         self.superunits() * self.superblocks_per_superunit()
     }
 
-    /// The page `index` of superblock `superblock`, where superblocks count `outer_pu * (blocks / bn) + outer_blk` and pages
-    /// low to high inner unit, page, inner block.
+    /// The page `index` of superblock `superblock`, where superblocks count `outer_pu * (blocks / bn) +
+    /// outer_blk` and pages low to high inner unit, page, inner block.
     pub const fn page(&self, superblock: u32, index: u32) -> Ppn {
         let inner_pu = index % self.pn;
         let rest = index / self.pn;

@@ -1,4 +1,5 @@
-//! What a file system wrote for itself and what for its users, by kind of block: a part of what a served device counts.
+//! What a file system wrote for itself and what for its users, by kind of block: a part of what a served
+//! device counts.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! Vocabulary of nandscape: what every other crate speaks and nothing that does I/O, spawns a thread or reads a clock.
+//! Vocabulary of nandscape: what every other crate speaks and nothing that does I/O, spawns a thread or reads
+//! a clock.
 //!
 //! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
@@ -10,10 +11,12 @@
 //! * [`store`]: what a cache joins two of: a range of bytes behind any device.
 //! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
 //! * [`class`]: what an error means to a client.
-//! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued it.
+//! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued
+//!   it.
 //! * [`kinds`]: writes by what blocks hold.
 //! * [`recovery`]: what a start from flash found and did.
-//! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as typed by people.
+//! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as
+//!   typed by people.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 

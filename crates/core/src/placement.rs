@@ -1,4 +1,5 @@
-//! What a device that tells writes apart by streams or placement handles has counted: a part of the result document.
+//! What a device that tells writes apart by streams or placement handles has counted: a part of the result
+//! document.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,8 @@ pub struct PlacementReport {
     pub evicted: u64,
     /// Bytes left unwritten in pieces or reclaim units that were left early.
     pub left_bytes: u64,
-    /// Every stream resource that was used, or every reclaim unit handle, in ascending order of `set` and `log`.
+    /// Every stream resource that was used, or every reclaim unit handle, in ascending order of `set` and
+    /// `log`.
     pub streams: Vec<StreamReport>,
     /// Of data placement only.
     pub fdp: Option<FdpReport>,

@@ -42,8 +42,8 @@ pub struct IoRecord {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// Volume, disk or LUN the request addresses; 0 where the format has none. Readers that know several volumes leave
-    /// them apart; the workload layer lays them side by side or filters them.
+    /// Volume, disk or LUN the request addresses; 0 where the format has none. Readers that know several
+    /// volumes leave them apart; the workload layer lays them side by side or filters them.
     pub volume: u32,
     /// Write-lifetime hint or stream id, 0 where there is none.
     pub hint: u16,

@@ -1,7 +1,8 @@
 //! Registries: what a variant is called, what it takes, and how typed parameters are checked.
 //!
-//! A registry is a plain list of entries; CLI help, `list`, documentation tables and conformance tests read it. The build
-//! function lives beside the [`Info`] in each registry's own entry type, since what is built differs.
+//! A registry is a plain list of entries; CLI help, `list`, documentation tables and conformance tests read
+//! it. The build function lives beside the [`Info`] in each registry's own entry type, since what is built
+//! differs.
 
 use crate::units;
 use serde::Serialize;
@@ -136,7 +137,8 @@ pub fn suggestion(typed: &str, known: &str) -> String {
     near.unwrap_or_default()
 }
 
-/// The name that is nearest to what was typed: at most a third of its letters are wrong, missing, too many or swapped with their neighbour, or it only goes on, as `evict` for `eviction`.
+/// The name that is nearest to what was typed: at most a third of its letters are wrong, missing, too many or
+/// swapped with their neighbour, or it only goes on, as `evict` for `eviction`.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
     // Nothing known is as long as what is cut.
@@ -161,8 +163,8 @@ pub struct Params {
 }
 
 impl Params {
-    /// Checks what was typed (`key -> text`) against the parameters of a variant. `prefix` is the table the keys stand in
-    /// (`"ftl."`), for error messages.
+    /// Checks what was typed (`key -> text`) against the parameters of a variant. `prefix` is the table the
+    /// keys stand in (`"ftl."`), for error messages.
     pub fn check(info: &Info, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
         if let Some(key) = typed.keys().find(|key| !info.params.iter().any(|p| p.name == key.as_str())) {
             return Err(ParamError::UnknownKey {

@@ -1,5 +1,5 @@
-//! Random numbers whose sequences are part of recorded results: named algorithms, our own bounded and Zipf samplers, no
-//! dependence on a library's choice of distribution code.
+//! Random numbers whose sequences are part of recorded results: named algorithms, our own bounded and Zipf
+//! samplers, no dependence on a library's choice of distribution code.
 
 pub use rand_core::{Rng, SeedableRng};
 pub use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,7 +9,8 @@ pub fn seeded(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A number in `0..bound`, by Lemire's multiplication without the rejection step. The bias is at most `bound / 2^64`.
+/// A number in `0..bound`, by Lemire's multiplication without the rejection step. The bias is at most `bound
+/// / 2^64`.
 #[inline]
 pub fn below(rng: &mut impl Rng, bound: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64

@@ -1,12 +1,12 @@
-//! Samplers whose draws are part of recorded results: Zipf's law, and a bijection that scatters ranks. Logarithm and exponential
-//! come from a software library, so that sequences are the same on every platform.
+//! Samplers whose draws are part of recorded results: Zipf's law, and a bijection that scatters ranks.
+//! Logarithm and exponential come from a software library, so that sequences are the same on every platform.
 
 use crate::rng::{Rng, unit};
 
 /// Draws ranks from 0, rank k with a probability proportional to `(k + 1)^-theta`.
 ///
-/// Rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996): needs no table, works for every theta above 0, and takes about
-/// 1.1 tries a draw.
+/// Rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6(3), 1996): needs no table, works for every theta
+/// above 0, and takes about 1.1 tries a draw.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     ranks: u64,
@@ -68,8 +68,8 @@ fn log1p_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x / 2.0 }
 }
 
-/// A bijection that puts neighbouring ranks far apart: multiplication modulo the number of places, by a number near the
-/// golden section of it that has no common divisor with it.
+/// A bijection that puts neighbouring ranks far apart: multiplication modulo the number of places, by a
+/// number near the golden section of it that has no common divisor with it.
 #[derive(Clone, Debug)]
 pub struct Scatter {
     slots: u64,

@@ -1,11 +1,14 @@
 //! What a cache joins two of: a range of bytes behind a device of any kind, in virtual time or for real.
 //!
-//! A store is less than a [`crate::Namespace`]: it need not have flash below. A namespace, a disk model, a RAM disk and a file are stores.
+//! A store is less than a [`crate::Namespace`]: it need not have flash below. A namespace, a disk model, a
+//! RAM disk and a file are stores.
 //!
-//! State and time are apart: [`Store::apply`] does to the bytes what a command asks for, in the order of these calls; [`Store::start`] lets the command
-//! take its time, and its token says when it completes. Who has several steps to do of which one waits for another (a cache) applies all of
-//! them at once, in an order in which the bytes come out right, and starts each when the one before it has completed. [`Store::submit`] does both. A
-//! store that keeps a queue and reorders it (a disk) does not know the completion when a command starts, and reports it through [`Store::advance`].
+//! State and time are apart: [`Store::apply`] does to the bytes what a command asks for, in the order of
+//! these calls; [`Store::start`] lets the command take its time, and its token says when it completes. Who
+//! has several steps to do of which one waits for another (a cache) applies all of them at once, in an order
+//! in which the bytes come out right, and starts each when the one before it has completed. [`Store::submit`]
+//! does both. A store that keeps a queue and reorders it (a disk) does not know the completion when a command
+//! starts, and reports it through [`Store::advance`].
 
 use crate::addr::Extent;
 use crate::device::{Completion, Token};
@@ -69,8 +72,10 @@ pub struct Applied(pub u64);
 
 /// A range of bytes behind a device.
 ///
-/// Commands are started in nondecreasing time, each that was applied once, and not always in the order in which they were applied. Reads of bytes never written give zeroes. A write is volatile until a later
-/// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of [`Store::block_bytes`] is old or new.
+/// Commands are started in nondecreasing time, each that was applied once, and not always in the order in
+/// which they were applied. Reads of bytes never written give zeroes. A write is volatile until a later
+/// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of
+/// [`Store::block_bytes`] is old or new.
 pub trait Store {
     /// Capacity in bytes, a multiple of [`Store::block_bytes`].
     fn capacity_bytes(&self) -> u64;
@@ -81,15 +86,16 @@ pub trait Store {
     /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].
     fn stores_bytes(&self) -> bool;
 
-    /// A command on this extent will come soon: what it will need may come nearer in the meantime. Nothing else changes.
+    /// A command on this extent will come soon: what it will need may come nearer in the meantime. Nothing
+    /// else changes.
     fn prepare(&self, op: Op, extent: Extent) {
         let _ = (op, extent);
     }
 
     /// Does to the bytes what a command asks for, and counts it. It takes no time before [`Store::start`].
     ///
-    /// A store below which state and time cannot be told apart, such as flash, may do here only what needs the payload, and refuse the command when it is
-    /// started.
+    /// A store below which state and time cannot be told apart, such as flash, may do here only what needs
+    /// the payload, and refuse the command when it is started.
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError>;
 
     /// Lets a command that was applied take its time, from `at` on. The token completes when it is answered.
@@ -104,13 +110,15 @@ pub trait Store {
     /// When a token completes, if that is known already.
     fn completion(&self, token: Token) -> Option<SimTime>;
 
-    /// Asks for a [`Completion`] with this tag from [`Store::advance`] when `token` completes. Only of tokens whose completion is not known.
+    /// Asks for a [`Completion`] with this tag from [`Store::advance`] when `token` completes. Only of tokens
+    /// whose completion is not known.
     fn watch(&mut self, token: Token, tag: u64);
 
     /// Runs until `until`, inclusive, and appends what completed of what is watched, in the order of time.
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
 
-    /// When something will happen by itself; `None` where nothing is outstanding or every completion is known at submission.
+    /// When something will happen by itself; `None` where nothing is outstanding or every completion is known
+    /// at submission.
     fn next_event(&self) -> Option<SimTime>;
 
     /// From when on nothing submitted is still running, as far as it is known now.
@@ -142,7 +150,8 @@ pub trait Store {
     fn reset_counters(&mut self, at: SimTime);
 }
 
-/// What a [`Store`] says of time and tokens that knows when a command is done as it starts: its tokens are the times of completion in nanoseconds.
+/// What a [`Store`] says of time and tokens that knows when a command is done as it starts: its tokens are
+/// the times of completion in nanoseconds.
 #[macro_export]
 macro_rules! tokens_are_times {
     () => {

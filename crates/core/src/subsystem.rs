@@ -1,4 +1,5 @@
-//! Several namespaces over one flash device and one clock: what job files and servers of more than one namespace see.
+//! Several namespaces over one flash device and one clock: what job files and servers of more than one
+//! namespace see.
 
 use crate::addr::Extent;
 use crate::cached::{CacheControl, CacheReport};
@@ -26,16 +27,17 @@ pub struct NamespaceInfo {
     pub endurance_group: u16,
 }
 
-/// Namespaces that share a flash device. Namespaces and sets are numbered from 0; commands of all namespaces are submitted in
-/// nondecreasing time, and one stream of completions serves them all.
+/// Namespaces that share a flash device. Namespaces and sets are numbered from 0; commands of all namespaces
+/// are submitted in nondecreasing time, and one stream of completions serves them all.
 ///
-/// A set has a translation layer of its own over its own dies; several namespaces may lie in one set, where they share that layer
-/// and its garbage collection.
+/// A set has a translation layer of its own over its own dies; several namespaces may lie in one set, where
+/// they share that layer and its garbage collection.
 pub trait Subsystem {
     /// What there is.
     fn namespaces(&self) -> &[NamespaceInfo];
 
-    /// NVM sets; 1 where the device is not divided, 0 where there is no flash (a cache of memory in front of a disk).
+    /// NVM sets; 1 where the device is not divided, 0 where there is no flash (a cache of memory in front of
+    /// a disk).
     fn sets(&self) -> u16;
 
     /// See [`crate::Ftl::prepare`].
@@ -43,7 +45,8 @@ pub trait Subsystem {
         let _ = (namespace, op, extent);
     }
 
-    /// Executes a command on a namespace, offsets counted from its first byte. The token completes when the host may be answered.
+    /// Executes a command on a namespace, offsets counted from its first byte. The token completes when the
+    /// host may be answered.
     fn submit(
         &mut self,
         namespace: u32,
@@ -52,8 +55,9 @@ pub trait Subsystem {
         at: SimTime,
     ) -> Result<Token, NamespaceError>;
 
-    /// As [`Subsystem::submit`], and answered only when what the command wrote survives a loss of power (forced unit access). By default with a flush of the
-    /// namespace behind it, which is more than was asked for and never less.
+    /// As [`Subsystem::submit`], and answered only when what the command wrote survives a loss of power
+    /// (forced unit access). By default with a flush of the namespace behind it, which is more than was
+    /// asked for and never less.
     fn submit_durable(
         &mut self,
         namespace: u32,
@@ -94,8 +98,8 @@ pub trait Subsystem {
     /// Why a set takes no more writes, see [`crate::Ftl::read_only`].
     fn read_only(&self, set: u16) -> Option<&'static str>;
 
-    /// See [`crate::Ftl::allocation`], offsets counted from the namespace's first byte. By default everything is mapped, which is
-    /// never wrong.
+    /// See [`crate::Ftl::allocation`], offsets counted from the namespace's first byte. By default everything
+    /// is mapped, which is never wrong.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
         let _ = namespace;
         Allocation { is_mapped: true, bytes: extent.len }
@@ -159,7 +163,8 @@ pub trait Subsystem {
     fn check_invariants(&self);
 }
 
-/// What a [`Subsystem`] or [`crate::Namespace`] that holds another one says of time and tokens: what the one in the field says.
+/// What a [`Subsystem`] or [`crate::Namespace`] that holds another one says of time and tokens: what the one
+/// in the field says.
 #[macro_export]
 macro_rules! pass_on_time {
     ($field:ident) => {

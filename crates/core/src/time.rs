@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in virtual time, or a span of it, in nanoseconds. 2^64 ns are 584 years, so additions do not overflow
-/// for inputs that were checked at the boundary (time stamps above 100 years are refused there).
+/// A point in virtual time, or a span of it, in nanoseconds. 2^64 ns are 584 years, so additions do not
+/// overflow for inputs that were checked at the boundary (time stamps above 100 years are refused there).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SimTime(pub u64);
 

@@ -1,5 +1,5 @@
-//! Sizes, times and counts as people type them, after fio: bare `k/M/G/T` and `KiB/MiB/GiB/TiB` are powers of two, `kB/MB/GB/TB`
-//! powers of ten; times take `ns/us/ms/s`; counts take decimal `k/M/G`.
+//! Sizes, times and counts as people type them, after fio: bare `k/M/G/T` and `KiB/MiB/GiB/TiB` are powers of
+//! two, `kB/MB/GB/TB` powers of ten; times take `ns/us/ms/s`; counts take decimal `k/M/G`.
 
 /// Text that is not a quantity. The message says what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,8 @@ fn split(text: &str) -> (&str, String) {
     (&text[..end], text[end..].trim().to_ascii_lowercase())
 }
 
-/// Multiplies a decimal number by a unit without rounding integers. `None` if it is not a number or does not fit.
+/// Multiplies a decimal number by a unit without rounding integers. `None` if it is not a number or does not
+/// fit.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let digits: String = number.chars().filter(|c| *c != '_').collect();
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));

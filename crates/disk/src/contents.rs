@@ -161,7 +161,8 @@ impl Contents {
         }
     }
 
-    /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes are kept.
+    /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes
+    /// are kept.
     fn make(&mut self, page: u64, zeroed: bool) -> Option<Room> {
         let (at, within) = split(page);
         let present = &mut self.present[at];

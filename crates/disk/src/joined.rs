@@ -37,7 +37,8 @@ struct Group {
     tag: Option<u64>,
 }
 
-/// The joined stores. A command goes to each store that has a part of it, as one command; it is complete when all of them are, and a flush goes to all.
+/// The joined stores. A command goes to each store that has a part of it, as one command; it is complete when
+/// all of them are, and a flush goes to all.
 pub struct Joined {
     stores: Vec<Box<dyn Store + Send>>,
     /// First byte of each store, and the end, where they are concatenated.
@@ -74,7 +75,8 @@ impl Joined {
     /// Joins stores of any kinds.
     ///
     /// # Errors
-    /// No stores; stores of which some keep bytes and some do not; a stripe that is not whole blocks of every store, or larger than the smallest.
+    /// No stores; stores of which some keep bytes and some do not; a stripe that is not whole blocks of every
+    /// store, or larger than the smallest.
     pub fn new(stores: Vec<Box<dyn Store + Send>>, layout: Layout) -> Result<Self, ParamError> {
         let Some(keeps) = stores.first().map(|store| store.stores_bytes()) else {
             return Err(bad("stores", &0, "1 or more"));
@@ -156,7 +158,8 @@ impl Joined {
         found
     }
 
-    /// Bytes of a command that belong to one of its stores, between the host's memory and a memory of the part's own.
+    /// Bytes of a command that belong to one of its stores, between the host's memory and a memory of the
+    /// part's own.
     fn copy(&self, extent: Extent, store: usize, part: Extent, mut each: impl FnMut(usize, usize, usize)) {
         let mut at = extent.offset;
         while at < extent.end() {

@@ -4,9 +4,12 @@
 //! * [`disk`]: arm, rotation, zones, a queue that is reordered, read-ahead, a write cache;
 //! * [`rated`]: a drive of which four rates are known.
 //!
-//! [`joined`] makes several of them one. [`registry`] has them by name, with parameters, and presets. [`decorate`] has stores around stores: cuts of power and errors at any operation. [`mod@measure`] runs a benchmark on any store.
+//! [`joined`] makes several of them one. [`registry`] has them by name, with parameters, and presets.
+//! [`decorate`] has stores around stores: cuts of power and errors at any operation. [`mod@measure`] runs a
+//! benchmark on any store.
 //!
-//! Each keeps bytes or only its state, as it is made ([`Keep`]). None reads a clock: a run is a function of parameters and commands.
+//! Each keeps bytes or only its state, as it is made ([`Keep`]). None reads a clock: a run is a function of
+//! parameters and commands.
 
 mod base;
 mod contents;

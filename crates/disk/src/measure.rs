@@ -1,4 +1,5 @@
-//! A benchmark in virtual time, as fio would run it on a raw device: so many requests under way, of one size and direction.
+//! A benchmark in virtual time, as fio would run it on a raw device: so many requests under way, of one size
+//! and direction.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};

@@ -1,4 +1,5 @@
-//! A RAM disk. Pages are allocated when they are first written and freed by trims; detaching it frees them all.
+//! A RAM disk. Pages are allocated when they are first written and freed by trims; detaching it frees them
+//! all.
 
 use crate::base::Base;
 use crate::contents::Keep;

@@ -23,7 +23,8 @@ pub struct Rates {
     pub random_read: u64,
     /// Writing 4 KiB at random.
     pub random_write: u64,
-    /// What a read takes longer than it occupies the drive, in nanoseconds: seen by a host that has one request under way.
+    /// What a read takes longer than it occupies the drive, in nanoseconds: seen by a host that has one
+    /// request under way.
     pub read_latency_ns: u64,
     /// The same of a write.
     pub write_latency_ns: u64,
@@ -31,8 +32,9 @@ pub struct Rates {
 
 /// A drive with given rates: one server, first come first served.
 ///
-/// A request that begins where one of the last 32 streams of its direction ended is sequential and takes its bytes at the sequential rate. Any other takes
-/// longer by what makes 4 KiB requests run at the random rate, so large random requests come near the sequential rate. Trims and flushes occupy nothing; a
+/// A request that begins where one of the last 32 streams of its direction ended is sequential and takes its
+/// bytes at the sequential rate. Any other takes longer by what makes 4 KiB requests run at the random rate,
+/// so large random requests come near the sequential rate. Trims and flushes occupy nothing; a
 /// flush is answered when all before it is.
 #[derive(Debug)]
 pub struct RatedDrive {

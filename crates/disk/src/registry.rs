@@ -28,7 +28,8 @@ pub struct DiskPreset {
     pub kind: &'static str,
     /// Parameters that differ from the kind's defaults.
     pub values: &'static [(&'static str, &'static str)],
-    /// Published rates in MB/s with 4 KiB requests at depth 32, where there are any: sequential read and write, random read and write.
+    /// Published rates in MB/s with 4 KiB requests at depth 32, where there are any: sequential read and
+    /// write, random read and write.
     pub published_mb_per_s: Option<[f64; 4]>,
 }
 
@@ -173,7 +174,8 @@ pub struct DiskSpec {
 }
 
 impl DiskSpec {
-    /// Checks what was typed for a store of a kind or preset (`key -> text`; `prefix` is the table's, for messages).
+    /// Checks what was typed for a store of a kind or preset (`key -> text`; `prefix` is the table's, for
+    /// messages).
     ///
     /// # Errors
     /// An unknown name or key, or a value out of its range.
@@ -350,6 +352,7 @@ mod tests {
         }
     }
 
-    /// Measured over published: the article's disk writes slower than it reads, and reads more at random than a whole disk of such a drive can.
+    /// Measured over published: the article's disk writes slower than it reads, and reads more at random than
+    /// a whole disk of such a drive can.
     const HDD_RATIOS: [f64; 4] = [0.984, 1.598, 0.399, 1.033];
 }

@@ -1,5 +1,5 @@
-//! Every store of the crate, in every order of its queue, with and without its buffers, alone, decorated and joined, passes the suite for stores.
-//! `NANDSCAPE_ROUNDS` multiplies the seeds.
+//! Every store of the crate, in every order of its queue, with and without its buffers, alone, decorated and
+//! joined, passes the suite for stores. `NANDSCAPE_ROUNDS` multiplies the seeds.
 
 use nandscape_core::Store;
 use nandscape_disk::decorate::{Cut, Failing, Operations, Shared};

@@ -15,7 +15,8 @@ const REPEAT: Duration = Duration::from_secs(30);
 /// Share of late answers in a second from which the host does not keep the pace.
 const LATE_SHARE: f64 = 0.01;
 
-/// A thread that gives the stack its idle time, takes samples for [`Engine::stat`], and tells what somebody should know. Ends when dropped.
+/// A thread that gives the stack its idle time, takes samples for [`Engine::stat`], and tells what somebody
+/// should know. Ends when dropped.
 #[derive(Debug)]
 pub struct Background {
     /// Dropped to end the thread.
@@ -24,8 +25,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts it. `tell` is called with warnings: answers begin to be late, a set has become read-only, checksums do not match, a recording
-    /// ended with an error.
+    /// Starts it. `tell` is called with warnings: answers begin to be late, a set has become read-only,
+    /// checksums do not match, a recording ended with an error.
     pub fn start(engine: &Arc<Engine>, mut tell: impl FnMut(&str) + Send + 'static) -> std::io::Result<Self> {
         let (alive, ended) = channel::<()>();
         let engine = Arc::clone(engine);

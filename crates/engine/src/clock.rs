@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 /// The rule by which a request is given the model's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// As fast as the host can. The model is a closed loop, as in a replay: `depth` requests are outstanding, and the next is issued the
-    /// moment one of them completes *in the model*. What the model says is then a function of the requests and their order alone, not
-    /// of how the host happened to schedule its threads. Two things are waited for as real clients wait: a flush is issued when everything
-    /// before it has completed, and what follows it when it has. While no request comes for [`crate::QUIET`] of real time, the model's time
-    /// goes on with the real clock, so that background work is done as it would be.
+    /// As fast as the host can. The model is a closed loop, as in a replay: `depth` requests are outstanding,
+    /// and the next is issued the moment one of them completes *in the model*. What the model says is
+    /// then a function of the requests and their order alone, not of how the host happened to schedule
+    /// its threads. Two things are waited for as real clients wait: a flush is issued when everything
+    /// before it has completed, and what follows it when it has. While no request comes for [`crate::QUIET`]
+    /// of real time, the model's time goes on with the real clock, so that background work is done as it
+    /// would be.
     Free {
         /// Outstanding requests, from 1.
         depth: u32,
     },
-    /// With real time: a request is issued when it really arrives, and should be answered when the model completes it.
+    /// With real time: a request is issued when it really arrives, and should be answered when the model
+    /// completes it.
     Paced,
 }
 
@@ -28,8 +31,8 @@ impl Clock {
         Self::Free { depth: DEFAULT_DEPTH }
     }
 
-    /// When an answer that the model completes at `done` is to be sent, where the model's time was 0 at `start`; `None` means as soon
-    /// as it is there.
+    /// When an answer that the model completes at `done` is to be sent, where the model's time was 0 at
+    /// `start`; `None` means as soon as it is there.
     pub(crate) fn due(self, start: Instant, done: SimTime) -> Option<Instant> {
         match self {
             Self::Free { .. } => None,

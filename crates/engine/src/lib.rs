@@ -1,8 +1,10 @@
-//! What servers run a stack on: batches of commands with real bytes, and the model's clock beside the real one.
+//! What servers run a stack on: batches of commands with real bytes, and the model's clock beside the real
+//! one.
 //!
-//! One thread at a time owns the stack. A front end collects what its client has sent into a batch and brings it to
-//! [`Engine::run`]; whoever holds the engine runs its batch to the end, without waking another thread. A front end has one batch under
-//! way, of bounded size, so a client that sends faster than the stack runs is held back by its own socket.
+//! One thread at a time owns the stack. A front end collects what its client has sent into a batch and brings
+//! it to [`Engine::run`]; whoever holds the engine runs its batch to the end, without waking another thread.
+//! A front end has one batch under way, of bounded size, so a client that sends faster than the stack runs is
+//! held back by its own socket.
 //!
 //! Below the engine there are no locks and no clocks. Beside it, and only there:
 //! * [`Stat`]: what it counts and measures while it runs ([`Engine::stat`]);
@@ -98,13 +100,14 @@ impl Engine {
         }
     }
 
-    /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that waited for that calls
-    /// [`Engine::answered`] afterwards.
+    /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that
+    /// waited for that calls [`Engine::answered`] afterwards.
     pub fn due(&self, served: &Served) -> Option<Instant> {
         self.clock.due(self.start, served.done)
     }
 
-    /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What that was late is counted.
+    /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What
+    /// that was late is counted.
     pub fn answered(&self, due: Instant) {
         self.lock_pace().sent(due, Instant::now());
     }

@@ -1,4 +1,5 @@
-//! What the engine measures while it runs: cheap enough for every request, since a request takes a few microseconds in all.
+//! What the engine measures while it runs: cheap enough for every request, since a request takes a few
+//! microseconds in all.
 
 use hdrhistogram::Histogram;
 use nandscape_core::{FlashError, FtlError, NamespaceError, Op, StoreError};

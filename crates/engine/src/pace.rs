@@ -5,8 +5,8 @@ use crate::request::Request;
 use crate::timeline::Timeline;
 use std::time::{Duration, Instant};
 
-/// An answer that comes later than this after the model's completion counts as late. A sleeping thread wakes up some 60 us after it asked to, so
-/// a smaller span would call every answer late that was waited for.
+/// An answer that comes later than this after the model's completion counts as late. A sleeping thread wakes
+/// up some 60 us after it asked to, so a smaller span would call every answer late that was waited for.
 pub const LATE: Duration = Duration::from_micros(200);
 
 /// Lateness of answers on a paced clock.
@@ -21,7 +21,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A batch has run. Those of its answers that were due before are late by now; the others are told of by [`Pace::sent`].
+    /// A batch has run. Those of its answers that were due before are late by now; the others are told of by
+    /// [`Pace::sent`].
     pub fn ready(&mut self, batch: &[Request<'_>], timeline: &Timeline, end: Instant) {
         for request in batch {
             let Some(due) = request.outcome.as_ref().ok().and_then(|served| timeline.due(served.done)) else {

@@ -1,7 +1,8 @@
 //! Every command in a file that can be replayed.
 //!
-//! The stack's owner collects records and hands them over in chunks; a thread writes them. The queue between them is bounded, and nothing is
-//! dropped: when the file cannot be written as fast as commands come, requests wait, and how long is counted.
+//! The stack's owner collects records and hands them over in chunks; a thread writes them. The queue between
+//! them is bounded, and nothing is dropped: when the file cannot be written as fast as commands come,
+//! requests wait, and how long is counted.
 
 use crate::Engine;
 use crate::request::Request;
@@ -95,8 +96,9 @@ impl Tap {
         })
     }
 
-    /// A command was executed that arrived so long after the start of the engine. Of batches that wait for the stack any may be next: a command that
-    /// was overtaken has the time of what overtook it, so that times never go back.
+    /// A command was executed that arrived so long after the start of the engine. Of batches that wait for
+    /// the stack any may be next: a command that was overtaken has the time of what overtook it, so that
+    /// times never go back.
     #[inline]
     pub fn saw(&mut self, request: &Request<'_>, arrival: Duration) {
         if request.outcome.is_err() {
@@ -206,9 +208,9 @@ fn write(
 }
 
 impl Engine {
-    /// Records every command from now on in the native CSV, the time being that of its arrival since the start of the engine. Refused
-    /// commands are left out and counted; forced unit access is a write and a flush. The file must not exist; its name ends in `.csv` or
-    /// `.csv.zst`.
+    /// Records every command from now on in the native CSV, the time being that of its arrival since the
+    /// start of the engine. Refused commands are left out and counted; forced unit access is a write and
+    /// a flush. The file must not exist; its name ends in `.csv` or `.csv.zst`.
     pub fn start_recording(&self, path: &Path) -> Result<(), RecordError> {
         let mut stack = self.lock();
         if let Some(running) = stack.tap().as_ref().map(Tap::stat).filter(|stat| stat.is_running) {

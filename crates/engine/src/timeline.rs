@@ -7,7 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-/// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work between two requests.
+/// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work
+/// between two requests.
 pub const QUIET: Duration = Duration::from_millis(10);
 
 /// The model's time: never goes back, and never behind what an event-driven model has been advanced to.
@@ -66,7 +67,8 @@ impl Timeline {
         self.clock.due(self.start, done)
     }
 
-    /// A batch has arrived. Gives the host's idle time to the stack, if there was some, and says when the batch is issued.
+    /// A batch has arrived. Gives the host's idle time to the stack, if there was some, and says when the
+    /// batch is issued.
     pub fn arrive(
         &mut self,
         arrival: Instant,
@@ -99,7 +101,8 @@ impl Timeline {
         self.last_end = end;
     }
 
-    /// Nothing was asked for since the last batch: lets the stack do in the background what it would have done until `until`.
+    /// Nothing was asked for since the last batch: lets the stack do in the background what it would have
+    /// done until `until`.
     #[cold]
     fn pass_quiet(
         &mut self,
@@ -122,7 +125,8 @@ impl Timeline {
         outcome
     }
 
-    /// When the next request is issued. Waits, in the model, for room in the closed loop, and before a flush for all that is outstanding.
+    /// When the next request is issued. Waits, in the model, for room in the closed loop, and before a flush
+    /// for all that is outstanding.
     #[inline]
     pub fn issue(&mut self, kind: Kind, subsystem: &mut dyn Subsystem, meter: &mut Meter) -> SimTime {
         if let Clock::Free { depth } = self.clock {
@@ -163,7 +167,8 @@ impl Timeline {
         }
     }
 
-    /// Runs a paced event-driven model until everything that was submitted completes: its answers are due then, and have to be known now.
+    /// Runs a paced event-driven model until everything that was submitted completes: its answers are due
+    /// then, and have to be known now.
     #[cold]
     pub fn finish_batch(
         &mut self,
@@ -255,8 +260,8 @@ impl Timeline {
         self.advance(next, subsystem, meter, completed);
     }
 
-    /// Runs the events of an event-driven model up to a time. The model is then as far as the last of them, so that background work can
-    /// still start in the time that is left.
+    /// Runs the events of an event-driven model up to a time. The model is then as far as the last of them,
+    /// so that background work can still start in the time that is left.
     fn settle(&mut self, until: SimTime, subsystem: &mut dyn Subsystem, meter: &mut Meter) {
         while let Some(next) = subsystem.next_event().filter(|next| *next <= until) {
             self.advance(next, subsystem, meter, &mut |_, _| {});

@@ -32,9 +32,9 @@ struct Space {
     read_errors: u64,
 }
 
-/// Looks at every write, learns from it what blocks hold, and gives it the stream of that. A write that spans kinds of several streams is
-/// split, at pages of the device only, so that no page is programmed twice for it: a page takes the stream of the kind that has most of
-/// its bytes.
+/// Looks at every write, learns from it what blocks hold, and gives it the stream of that. A write that spans
+/// kinds of several streams is split, at pages of the device only, so that no page is programmed twice for
+/// it: a page takes the stream of the kind that has most of its bytes.
 pub struct Classified {
     inner: Box<dyn Subsystem + Send>,
     streams: KindStreams,
@@ -48,7 +48,8 @@ pub struct Classified {
 }
 
 impl Classified {
-    /// Classifies what goes to `inner`. File systems begin at byte `offset` of each namespace; those that are there already are read.
+    /// Classifies what goes to `inner`. File systems begin at byte `offset` of each namespace; those that are
+    /// there already are read.
     pub fn new(inner: Box<dyn Subsystem + Send>, streams: KindStreams, offset: u64) -> Self {
         let space = |info: &NamespaceInfo| Space {
             map: LiveMap::new(info.capacity_bytes.saturating_sub(offset)),
@@ -145,7 +146,8 @@ impl Classified {
         }
     }
 
-    /// Tells the sink of a command that was done. One that was refused is not for a replay, which ends with the first that fails.
+    /// Tells the sink of a command that was done. One that was refused is not for a replay, which ends with
+    /// the first that fails.
     fn note(&mut self, namespace: u32, command: Command) {
         let Some(sink) = &mut self.sink else { return };
         if command.op != Op::Write {

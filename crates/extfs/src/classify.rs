@@ -52,8 +52,8 @@ pub struct FileSystemMap {
     pub notes: Vec<String>,
 }
 
-/// Maps the file system that begins at byte 0 of what `read` reads and has at most `device_bytes`. `read` fills the buffer from an offset,
-/// or says why not.
+/// Maps the file system that begins at byte 0 of what `read` reads and has at most `device_bytes`. `read`
+/// fills the buffer from an offset, or says why not.
 pub fn classify(device_bytes: u64, read: &mut ReadAt<'_>) -> Result<FileSystemMap, ExtError> {
     let shape = read_superblock(device_bytes, read)?;
     if shape.features.is_journal_device() {
@@ -149,7 +149,8 @@ fn claim_all(
 /// Called with the number of an inode, the inode, and what reads more.
 type OnInode<'a> = dyn FnMut(u32, &Inode, &mut ReadAt<'_>) -> Result<(), ExtError> + 'a;
 
-/// Calls back for every inode in use. What cannot be read is an error for an image, and passed over for a device in use.
+/// Calls back for every inode in use. What cannot be read is an error for an image, and passed over for a
+/// device in use.
 pub(crate) fn each_inode(
     shape: &Superblock,
     groups: &[Group],

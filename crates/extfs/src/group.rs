@@ -1,4 +1,5 @@
-//! Group descriptors: where bitmaps and inode tables are, and from them the part of the layout that no inode decides.
+//! Group descriptors: where bitmaps and inode tables are, and from them the part of the layout that no inode
+//! decides.
 
 use crate::bytes::{le16, le32};
 use crate::kind::Kind;
@@ -44,8 +45,8 @@ impl Group {
     }
 }
 
-/// Reads all descriptors. A block of them that cannot be read is an error for an image, and unknown groups for a device in use
-/// (`is_strict`).
+/// Reads all descriptors. A block of them that cannot be read is an error for an image, and unknown groups
+/// for a device in use (`is_strict`).
 pub(crate) fn read_groups(
     shape: &Superblock,
     read: &mut ReadAt<'_>,

@@ -51,7 +51,8 @@ impl Inode {
         self.flags & 0x8_0000 != 0
     }
 
-    /// Whether the root is a map of blocks at all: not so for small files and directories inside the inode, short links, devices.
+    /// Whether the root is a map of blocks at all: not so for small files and directories inside the inode,
+    /// short links, devices.
     pub(crate) fn has_map(&self) -> bool {
         if self.flags & 0x1000_0000 != 0 {
             return false;

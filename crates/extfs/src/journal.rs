@@ -1,8 +1,9 @@
-//! What the journal says: copies of metadata blocks pass through it before they go to their places, so it tells of new directories before
-//! their first block is written there, and of deleted ones before their blocks are used again.
+//! What the journal says: copies of metadata blocks pass through it before they go to their places, so it
+//! tells of new directories before their first block is written there, and of deleted ones before their
+//! blocks are used again.
 //!
-//! A descriptor block names the places of the blocks that follow it in the journal. Blocks that begin with the journal's magic number are
-//! its own; a copy never does, since the journal masks such copies.
+//! A descriptor block names the places of the blocks that follow it in the journal. Blocks that begin with
+//! the journal's magic number are its own; a copy never does, since the journal masks such copies.
 
 use crate::bytes::{be16, be32};
 use crate::superblock::Superblock;
@@ -29,7 +30,8 @@ const TAG_LAST: u32 = 0x8;
 /// The journal inside a file system.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JournalLog {
-    /// Runs of its blocks on the device, in the order of the journal, each with the journal block it begins with.
+    /// Runs of its blocks on the device, in the order of the journal, each with the journal block it begins
+    /// with.
     runs: Vec<(u64, u64, u64)>,
     /// Its features, first block of the log and one past the last, as its superblock has them.
     features: u32,
@@ -106,7 +108,8 @@ impl JournalLog {
             at = if at + 1 >= self.end { self.first } else { at + 1 };
             if let Some(copy) = self.place(at) {
                 self.awaited.remove(&copy);
-                // A masked copy begins otherwise than its block; it is none that anything could be learned from.
+                // A masked copy begins otherwise than its block; it is none that anything could be learned
+                // from.
                 if home < shape.blocks && flags & TAG_MASKED == 0 {
                     self.awaited.insert(copy, home);
                 }

@@ -3,12 +3,14 @@
 use nandscape_core::BlockKind;
 use serde::Serialize;
 
-/// What a block holds. The first eight are the kinds that hints and streams know (S0-24), the others what ext4 has beside them.
+/// What a block holds. The first eight are the kinds that hints and streams know (S0-24), the others what
+/// ext4 has beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Kind {
-    /// Data of files, symbolic links included; while writes are watched, also everything about which nothing is known.
+    /// Data of files, symbolic links included; while writes are watched, also everything about which nothing
+    /// is known.
     #[default]
     Data,
     /// Superblock or a copy of it.

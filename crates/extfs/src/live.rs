@@ -7,7 +7,8 @@ use crate::kind::Kind;
 use crate::superblock::{self, Superblock};
 use file_system::FileSystem;
 
-/// What the blocks of a device hold, as far as the writes tell. Where nothing is known, and before there is a file system, everything is data.
+/// What the blocks of a device hold, as far as the writes tell. Where nothing is known, and before there is a
+/// file system, everything is data.
 #[derive(Clone, Debug)]
 pub struct LiveMap {
     device_bytes: u64,
@@ -42,7 +43,8 @@ impl LiveMap {
         Self { device_bytes, file_system: None }
     }
 
-    /// Looks for a file system that is already there. `read` fills the buffer from an offset, or says why not.
+    /// Looks for a file system that is already there. `read` fills the buffer from an offset, or says why
+    /// not.
     pub fn attach(&mut self, read: &mut ReadAt<'_>) {
         self.look(&mut Overlay { offset: 0, data: &[], read });
     }

@@ -83,7 +83,8 @@ pub struct Superblock {
     pub(crate) cluster_blocks: u32,
     pub(crate) inodes_per_group: u32,
     pub(crate) inode_bytes: u32,
-    /// Features. Whether the journal must be replayed is kept out of comparisons: see [`Superblock::needs_recovery`].
+    /// Features. Whether the journal must be replayed is kept out of comparisons: see
+    /// [`Superblock::needs_recovery`].
     pub features: Features,
     /// The journal was not replayed since the last mount.
     pub needs_recovery: bool,
@@ -259,7 +260,8 @@ impl Superblock {
         self.has_super(group).then(|| self.group_head(group))
     }
 
-    /// Descriptors in a group: their first block, how many blocks of them there are, and how many are reserved behind these.
+    /// Descriptors in a group: their first block, how many blocks of them there are, and how many are
+    /// reserved behind these.
     pub(crate) fn descriptors_in(&self, group: u32) -> Option<(u64, u32, u32)> {
         let has_super = self.has_super(group);
         let head = self.group_head(group) + u64::from(has_super);

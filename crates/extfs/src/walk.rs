@@ -32,8 +32,8 @@ pub(crate) enum Met {
     },
 }
 
-/// Walks the map of an inode, top down. `meet` says whether a node is to be looked into; `node` gives the content of one, if it can be had.
-/// What does not look like a map is passed over.
+/// Walks the map of an inode, top down. `meet` says whether a node is to be looked into; `node` gives the
+/// content of one, if it can be had. What does not look like a map is passed over.
 pub(crate) fn walk(
     inode: &Inode,
     blocks: u64,

@@ -48,7 +48,8 @@ pub fn punch(file: &File, offset: u64, len: u64) -> io::Result<Punched> {
     }
 }
 
-/// Has space for a range reserved, by writing zeroes where the file system has no other way; so only for ranges that hold nothing.
+/// Has space for a range reserved, by writing zeroes where the file system has no other way; so only for
+/// ranges that hold nothing.
 pub fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, len) {
         Err(Errno::OPNOTSUPP) => write_zeroes(file, offset, len),
@@ -56,8 +57,9 @@ pub fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Has space of its own reserved for a range, and keeps what it holds: holes are allocated, and blocks shared with another file are copied where
-/// the file system can do that by itself (xfs). Does nothing where it cannot reserve space at all.
+/// Has space of its own reserved for a range, and keeps what it holds: holes are allocated, and blocks shared
+/// with another file are copied where the file system can do that by itself (xfs). Does nothing where it
+/// cannot reserve space at all.
 pub fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     let flags = [FallocateFlags::UNSHARE_RANGE, FallocateFlags::empty()];
     for flags in flags {
@@ -69,7 +71,8 @@ pub fn reserve(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a file share the blocks of another from `offset` to the end. `false` where the file system cannot do that; nothing has changed then.
+/// Has a file share the blocks of another from `offset` to the end. `false` where the file system cannot do
+/// that; nothing has changed then.
 #[expect(unsafe_code, reason = "rustix has no call for a part of a file")]
 pub fn clone_from(source: &File, target: &File, offset: u64) -> io::Result<bool> {
     const FICLONERANGE: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<[u64; 4]>(0x94, 13);
@@ -86,7 +89,8 @@ pub fn clone_from(source: &File, target: &File, offset: u64) -> io::Result<bool>
     }
 }
 
-/// The number of the mount through which a file was opened. From Linux 6.8 on no other mount gets it until the machine starts again.
+/// The number of the mount through which a file was opened. From Linux 6.8 on no other mount gets it until
+/// the machine starts again.
 pub fn mount_id(file: &File) -> io::Result<u64> {
     // STATX_MNT_ID_UNIQUE; older kernels ignore it, and give the number that `mountinfo` has.
     let unique = StatxFlags::from_bits_retain(0x4000);
@@ -127,12 +131,13 @@ pub fn write_zeroes(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells a block device that a range is not needed any more. What is read from it afterwards is unknown. `false` where the device takes no
-/// such advice.
+/// Tells a block device that a range is not needed any more. What is read from it afterwards is unknown.
+/// `false` where the device takes no such advice.
 #[expect(unsafe_code, reason = "rustix has no call for this one")]
 pub fn discard(device: &File, offset: u64, len: u64) -> io::Result<bool> {
     const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
-    // SAFETY: the kernel reads two 64-bit numbers, offset and length, through the pointer, and writes nothing.
+    // SAFETY: the kernel reads two 64-bit numbers, offset and length, through the pointer, and writes
+    // nothing.
     let outcome = unsafe {
         rustix::ioctl::ioctl(device, rustix::ioctl::Setter::<BLKDISCARD, [u64; 2]>::new([offset, len]))
     };

@@ -24,14 +24,17 @@ pub struct FileOptions {
     pub is_read_only: bool,
     /// The size that it must have, in bytes.
     pub expected_bytes: Option<u64>,
-    /// Space is reserved for all of a file that is created, and trims of a file that has all its space do not give it back: what they trim keeps its content.
+    /// Space is reserved for all of a file that is created, and trims of a file that has all its space do
+    /// not give it back: what they trim keeps its content.
     pub keeps_space: bool,
 }
 
-/// A file or block device with its bytes. It takes no virtual time: a command completes when it is started, and how long it really takes is for
-/// whoever runs it to see. The bytes are read and written when a command is applied.
+/// A file or block device with its bytes. It takes no virtual time: a command completes when it is started,
+/// and how long it really takes is for whoever runs it to see. The bytes are read and written when a command
+/// is applied.
 ///
-/// A trimmed range reads as zeroes, except on a block device that can discard only, where what is read is unknown, and in a file that keeps its space.
+/// A trimmed range reads as zeroes, except on a block device that can discard only, where what is read is
+/// unknown, and in a file that keeps its space.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -48,7 +51,8 @@ pub struct FileStore {
     failed: Option<StoreError>,
     /// Links of a file when it was opened.
     links: u64,
-    /// Something was written since its size was looked at: if the file had been cut short before, that would have left a hole.
+    /// Something was written since its size was looked at: if the file had been cut short before, that would
+    /// have left a hole.
     is_unchecked: bool,
     latest: SimTime,
 }
@@ -65,7 +69,8 @@ pub enum Condition {
 }
 
 impl FileStore {
-    /// Makes a file of so many bytes, sparse unless it is to keep its space, for its owner alone. A file that is there is refused.
+    /// Makes a file of so many bytes, sparse unless it is to keep its space, for its owner alone. A file that
+    /// is there is refused.
     pub fn create(path: &Path, bytes: u64, options: FileOptions) -> Result<Self, FileError> {
         let options = FileOptions { is_read_only: false, ..options };
         let file = flags(options, false)
@@ -83,7 +88,8 @@ impl FileStore {
         fill().inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 
-    /// Opens a file or a block device, for this process alone. A block device that is mounted, or otherwise in use by the kernel, is refused.
+    /// Opens a file or a block device, for this process alone. A block device that is mounted, or otherwise
+    /// in use by the kernel, is refused.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, FileError> {
         let kind = std::fs::metadata(path).map_err(FileError::io(path, "open"))?.file_type();
         if let Some(found) = os::kind_of(kind).filter(|_| !kind.is_block_device()) {
@@ -163,7 +169,8 @@ impl FileStore {
         })
     }
 
-    /// From now on commands fail with this error; after [`StoreError::ReadOnly`] reads go on. What failed first stays.
+    /// From now on commands fail with this error; after [`StoreError::ReadOnly`] reads go on. What failed
+    /// first stays.
     pub fn fail(&mut self, error: StoreError) {
         self.failed.get_or_insert(error);
     }
@@ -173,7 +180,8 @@ impl FileStore {
         self.failed.as_ref()
     }
 
-    /// A file that has become shorter is gone: what was cut off would read as zeroes once something is written behind it.
+    /// A file that has become shorter is gone: what was cut off would read as zeroes once something is
+    /// written behind it.
     #[cold]
     fn cut_short(&mut self, bytes: u64) -> StoreError {
         let detail = format!(
@@ -193,8 +201,9 @@ impl FileStore {
         }
     }
 
-    /// Looks at the size. To look before each write would cost a system call for each, so a write is looked at with the next read or flush; but a write that reaches the end
-    /// would make the file as long as it was.
+    /// Looks at the size. To look before each write would cost a system call for each, so a write is looked
+    /// at with the next read or flush; but a write that reaches the end would make the file as long as it
+    /// was.
     fn check_size(&mut self) -> Result<(), StoreError> {
         self.is_unchecked = false;
         match self.condition() {

@@ -1,7 +1,9 @@
-//! Replays a native CSV through one layer on a serial device at depth 1 and prints the counters as JSON, in the names of the result
-//! document. For the comparison with the oracle in `tests/oracle` where the whole tool is not wanted.
+//! Replays a native CSV through one layer on a serial device at depth 1 and prints the counters as JSON, in
+//! the names of the result document. For the comparison with the oracle in `tests/oracle` where the whole
+//! tool is not wanted.
 //!
-//! `thesis_counters TRACE.csv --ftl NAME [--set KEY=VALUE]...`, keys `device.channels` and so on, `device.bad_blocks=3,7`, and `ftl.…`.
+//! `thesis_counters TRACE.csv --ftl NAME [--set KEY=VALUE]...`, keys `device.channels` and so on,
+//! `device.bad_blocks=3,7`, and `ftl.…`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 

@@ -1,12 +1,13 @@
-//! `HSBM_GCL`: page-mapped log superblocks over a superblock map, collection of superblocks without live pages (thesis section
-//! 3.2.4, rows S4-29 to S4-34).
+//! `HSBM_GCL`: page-mapped log superblocks over a superblock map, collection of superblocks without live
+//! pages (thesis section 3.2.4, rows S4-29 to S4-34).
 //!
-//! Every write goes to the next page of its superblock's log. A log is merged with the data superblock when the table is full and
-//! another superblock needs a log, or lazily when a full log is written again. A log in which every page is at its own place
-//! becomes the data superblock without a copy (switch); any other is copied with what it does not hold into a new one (full).
+//! Every write goes to the next page of its superblock's log. A log is merged with the data superblock when
+//! the table is full and another superblock needs a log, or lazily when a full log is written again. A log in
+//! which every page is at its own place becomes the data superblock without a copy (switch); any other is
+//! copied with what it does not hold into a new one (full).
 //!
-//! Invariants: the data superblock keeps its pages live until the merge, though the log may shadow them; an open log and a mapped data
-//! superblock each have a live page.
+//! Invariants: the data superblock keeps its pages live until the merge, though the log may shadow them; an
+//! open log and a mapped data superblock each have a live page.
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::{LOG, adopt, next_of_log};
@@ -54,7 +55,8 @@ pub static INFO: Info = Info {
     ],
 };
 
-/// Bytes of a page's entry in a log's map, and of a log-table entry without its map, in the thesis's cost model.
+/// Bytes of a page's entry in a log's map, and of a log-table entry without its map, in the thesis's cost
+/// model.
 const MODEL_PAGE_BYTES: u64 = 2;
 const MODEL_LOG_BYTES: u64 = 16;
 
@@ -78,7 +80,8 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> HsbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal knows.
+    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
+    /// knows.
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 1)?;
         let slots = params.int32("logs");
@@ -318,7 +321,8 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
         Ok(done)
     }
 
-    /// Writes page by page: a request that meets a full device has written the pages before the one that failed.
+    /// Writes page by page: a request that meets a full device has written the pages before the one that
+    /// failed.
     fn write(
         &mut self,
         extent: Extent,

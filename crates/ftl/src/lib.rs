@@ -1,6 +1,7 @@
 //! Flash translation layers, one file each, generic over the [`nandscape_core::FlashDevice`] below them.
 //!
-//! [`registry`] lists them; a layer that is not in the list is dead code, and one that is in it is tested by the conformance suite.
+//! [`registry`] lists them; a layer that is not in the list is dead code, and one that is in it is tested by
+//! the conformance suite.
 
 mod error;
 mod parts;

@@ -1,4 +1,5 @@
-//! What several of the layers of the thesis are built from: the page table, superblock bookkeeping, log blocks, candidate trees.
+//! What several of the layers of the thesis are built from: the page table, superblock bookkeeping, log
+//! blocks, candidate trees.
 
 pub(crate) mod adopt;
 pub(crate) mod base;

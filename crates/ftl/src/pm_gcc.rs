@@ -1,9 +1,9 @@
 //! `PM_GCC`: page map, whole-device collection of a contiguous region (thesis section 3.2.2, row S4-22).
 //!
-//! Pages are given out in the interleaved order (unit, then page, then block), as in a log-structured file system. When a request
-//! touches more pages than are left, the tail is abandoned and everything written is collected: row by row (one block of every unit)
-//! the live pages are read into memory, the row is erased, and they are rewritten from the beginning. A row of memory is what
-//! that takes.
+//! Pages are given out in the interleaved order (unit, then page, then block), as in a log-structured file
+//! system. When a request touches more pages than are left, the tail is abandoned and everything written is
+//! collected: row by row (one block of every unit) the live pages are read into memory, the row is erased,
+//! and they are rewritten from the beginning. A row of memory is what that takes.
 //!
 //! Invariants: `frontier` names a usable page whenever `left` is not 0; nothing at or after it is programmed.
 
@@ -133,7 +133,8 @@ impl<D: FlashDevice> PmGcc<D> {
         }
         let collected = self.collect(at);
         if collected.is_err() {
-            // Half done: rows beyond the frontier still hold data, so nothing may be written before a complete collection.
+            // Half done: rows beyond the frontier still hold data, so nothing may be written before a
+            // complete collection.
             self.frontier = Place { row: self.base.geometry.blocks_per_unit(), page: 0, unit: 0 };
             self.left = 0;
         }
@@ -180,8 +181,8 @@ impl<D: FlashDevice> PmGcc<D> {
         Ok(reads)
     }
 
-    /// Erases the blocks of a row that hold a written page. A block that cannot be erased any more keeps its live pages and is
-    /// never written again.
+    /// Erases the blocks of a row that hold a written page. A block that cannot be erased any more keeps its
+    /// live pages and is never written again.
     fn erase_row(&mut self, row: u32, at: SimTime, reads: Token) -> Result<Token, FtlError> {
         let geometry = self.base.geometry;
         let mut done = reads;

@@ -1,11 +1,13 @@
 //! `PM_GCL`: page map, greedy lazy collection (thesis section 3.2.1, rows S4-17 to S4-21).
 //!
-//! Every write takes the next page of an active block, walking round the units from a rotor that collection shares. Before a
-//! request that touches more pages than are free, full blocks are collected, fewest live pages first; old versions of the
-//! pages about to be overwritten still count as live. A victim is read into memory, erased, and only then rewritten.
+//! Every write takes the next page of an active block, walking round the units from a rotor that collection
+//! shares. Before a request that touches more pages than are free, full blocks are collected, fewest live
+//! pages first; old versions of the pages about to be overwritten still count as live. A victim is read into
+//! memory, erased, and only then rewritten.
 //!
-//! Invariants: `live[b]` is the number of mapped pages of block `b`; a block is in exactly one of empty queue, active, full
-//! queue or retired; `free_pages` counts the pages of empty blocks and the rest of the active ones.
+//! Invariants: `live[b]` is the number of mapped pages of block `b`; a block is in exactly one of empty
+//! queue, active, full queue or retired; `free_pages` counts the pages of empty blocks and the rest of the
+//! active ones.
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::page_log::{Collection, PageLog};

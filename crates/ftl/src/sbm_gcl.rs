@@ -1,11 +1,13 @@
-//! `SBM_GCL`: superblock map, collection of superblocks without live pages (thesis section 3.2.3, rows S4-23 to S4-28).
+//! `SBM_GCL`: superblock map, collection of superblocks without live pages (thesis section 3.2.3, rows S4-23
+//! to S4-28).
 //!
-//! A logical superblock lies in one physical superblock, every page at its own offset. A request that touches a page already
-//! programmed remaps the superblock once: the request's pages and copies of the other live ones go to a new superblock. Without a free
-//! or collectable superblock it is read, erased and rewritten in place.
+//! A logical superblock lies in one physical superblock, every page at its own offset. A request that touches
+//! a page already programmed remaps the superblock once: the request's pages and copies of the other live
+//! ones go to a new superblock. Without a free or collectable superblock it is read, erased and rewritten in
+//! place.
 //!
-//! Where copies come first the superblock that was left is erased only when its space is needed, which is always after the copies, and
-//! nothing is rewritten in place.
+//! Where copies come first the superblock that was left is erased only when its space is needed, which is
+//! always after the copies, and nothing is rewritten in place.
 //!
 //! Invariant: a mapped superblock has at least one live page; pages are live only in mapped superblocks.
 
@@ -76,7 +78,8 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> SbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal knows.
+    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
+    /// knows.
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
         let collects_first = params.text("full") == "gc-first";
@@ -194,7 +197,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         }
     }
 
-    /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old versions.
+    /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old
+    /// versions.
     fn write_pages(
         &mut self,
         target: u32,
@@ -224,8 +228,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         spans: impl Iterator<Item = PageSpan>,
     ) -> Result<Token, FtlError> {
         let written = self.write_pages(target, current, part, spans);
-        // What was written is newest from now on, also if the rest of it could not be read to be completed: then the remap is finished with
-        // the old versions of the rest.
+        // What was written is newest from now on, also if the rest of it could not be read to be completed:
+        // then the remap is finished with the old versions of the rest.
         let ends_here = self.base.order == Order::EraseFirst
             || matches!(written, Err(FtlError::Flash(FlashError::ProgramFailed { .. })));
         let moved = match &written {
@@ -259,7 +263,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         Ok(done)
     }
 
-    /// Reads what must survive, erases the superblock, and writes it back with the request's pages. The map does not change.
+    /// Reads what must survive, erases the superblock, and writes it back with the request's pages. The map
+    /// does not change.
     fn rewrite_in_place(
         &mut self,
         current: u32,

@@ -1,5 +1,5 @@
-//! The peer of `make bench-peers`: one file, `DIR/ns1`, that forgets what is written and reads as zeroes, on the same library with the same
-//! settings as the product. What it does is the price of FUSE alone.
+//! The peer of `make bench-peers`: one file, `DIR/ns1`, that forgets what is written and reads as zeroes, on
+//! the same library with the same settings as the product. What it does is the price of FUSE alone.
 //!
 //! `do_nothing DIR MEBIBYTES [THREADS]`
 

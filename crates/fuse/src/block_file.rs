@@ -11,7 +11,8 @@ const ZERO_BYTES: u64 = 256 << 20;
 
 /// What a file of fixed size makes of the calls of a client. Errors are error numbers.
 ///
-/// Offsets are bytes, of any alignment. As with a block device, reads end at the end of the file, and a write beyond it has no space.
+/// Offsets are bytes, of any alignment. As with a block device, reads end at the end of the file, and a write
+/// beyond it has no space.
 #[derive(Clone, Debug)]
 pub struct BlockFile {
     engine: Arc<Engine>,
@@ -53,7 +54,8 @@ impl BlockFile {
         Ok(Done { len, due })
     }
 
-    /// Writes `data`, as far as the file goes. With `is_durable` it is answered when it survives a loss of power.
+    /// Writes `data`, as far as the file goes. With `is_durable` it is answered when it survives a loss of
+    /// power.
     pub fn write(&self, offset: u64, data: &[u8], is_durable: bool) -> Result<Done, Failed> {
         self.check_writable()?;
         let len = self.inside(offset, data.len() as u64) as usize;
@@ -66,8 +68,9 @@ impl BlockFile {
 
     /// Allocates, punches or zeroes a range, by the mode bits of fallocate(2).
     ///
-    /// A punched hole is a trim that reads as zeroes: whole pages are dropped, the ends of partly covered ones are written. Space is there
-    /// from the beginning, so to allocate is to do nothing. What would change the size is refused.
+    /// A punched hole is a trim that reads as zeroes: whole pages are dropped, the ends of partly covered
+    /// ones are written. Space is there from the beginning, so to allocate is to do nothing. What would
+    /// change the size is refused.
     pub fn allocate(&self, offset: u64, len: u64, mode: i32) -> Result<Done, Failed> {
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         const ZERO_KEEP: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;

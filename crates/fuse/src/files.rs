@@ -338,7 +338,8 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    /// Every file has all of its space, so none is free. The block size is the page, and becomes the granularity of a loop device's discards.
+    /// Every file has all of its space, so none is free. The block size is the page, and becomes the
+    /// granularity of a loop device's discards.
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let page_bytes = self.entries.iter().map(|f| read_attr(&f.attr).blksize).max().unwrap_or(4096);
         let bytes: u64 = self.entries.iter().map(|f| f.file.capacity_bytes()).sum();

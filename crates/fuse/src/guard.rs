@@ -1,15 +1,16 @@
 //! What keeps a server below a block device from waiting for itself.
 //!
-//! When memory is short the kernel writes dirty pages back to make room. If those pages belong to a file system on a device that a process
-//! serves, and that process itself needs memory to do so, both wait for ever. Two things help: memory of the server that is not taken
-//! away, and the kernel's knowing that this process must not wait for its own writeback.
+//! When memory is short the kernel writes dirty pages back to make room. If those pages belong to a file
+//! system on a device that a process serves, and that process itself needs memory to do so, both wait for
+//! ever. Two things help: memory of the server that is not taken away, and the kernel's knowing that this
+//! process must not wait for its own writeback.
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Keeps this process's memory resident and marks it, and the threads it starts from now on, as part of the I/O path. Says what could not
-/// be done.
+/// Keeps this process's memory resident and marks it, and the threads it starts from now on, as part of the
+/// I/O path. Says what could not be done.
 pub fn stand_below_block_device() -> Vec<String> {
     let mut notes = Vec::new();
     if let Err(error) = lock_memory() {
@@ -27,7 +28,8 @@ pub fn stand_below_block_device() -> Vec<String> {
     notes
 }
 
-/// Locks what is there and what will be touched. Not under a limit: above it, every later allocation would fail.
+/// Locks what is there and what will be touched. Not under a limit: above it, every later allocation would
+/// fail.
 fn lock_memory() -> rustix::io::Result<()> {
     let may_lock = capabilities(None)?.effective.contains(CapabilitySet::IPC_LOCK);
     if !may_lock && getrlimit(Resource::Memlock).current.is_some() {

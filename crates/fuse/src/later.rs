@@ -1,4 +1,5 @@
-//! Answers that are not due yet: on a paced clock a request is answered when the model's device would have answered it.
+//! Answers that are not due yet: on a paced clock a request is answered when the model's device would have
+//! answered it.
 
 use nandscape_engine::{Clock, Engine};
 use std::cmp::Reverse;
@@ -7,7 +8,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Sends answers in the order in which they are due, from a thread of its own, so that those that run requests need not wait.
+/// Sends answers in the order in which they are due, from a thread of its own, so that those that run
+/// requests need not wait.
 pub struct Later {
     shared: Arc<Shared>,
 }

@@ -7,8 +7,8 @@ use rustix::mount::UnmountFlags;
 use std::path::Path;
 use std::process::Command;
 
-/// Clears `dir` of what an earlier server left there, and says what that was. A directory that is served, or a device that is still in
-/// use, is an error.
+/// Clears `dir` of what an earlier server left there, and says what that was. A directory that is served, or
+/// a device that is still in use, is an error.
 pub fn clear(dir: &Path) -> Result<Vec<String>, MountError> {
     let mut notes = Vec::new();
     // The table is asked, since a look at the directory itself fails.
@@ -30,12 +30,14 @@ pub fn clear(dir: &Path) -> Result<Vec<String>, MountError> {
     Ok(notes)
 }
 
-/// Whether nobody answers at a mount. The kernel may remember attributes, but how much room there is it always asks.
+/// Whether nobody answers at a mount. The kernel may remember attributes, but how much room there is it
+/// always asks.
 fn is_dead(dir: &Path) -> bool {
     matches!(rustix::fs::statfs(dir), Err(Errno::NOTCONN | Errno::CONNABORTED))
 }
 
-/// Unmounts; `lazily` takes it out of sight even where it is in use. Falls back on `fusermount3` where the caller may not unmount.
+/// Unmounts; `lazily` takes it out of sight even where it is in use. Falls back on `fusermount3` where the
+/// caller may not unmount.
 pub fn unmount(dir: &Path, lazily: bool) -> rustix::io::Result<()> {
     let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(dir, flags) {

@@ -59,11 +59,12 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// A block device over a file, with direct I/O, so that requests come to the server as they were made.
 ///
-/// The kernel takes it away when its last user goes, this process included: a server that is killed leaves no device behind, unless a file
-/// system is still mounted on it, and then only until that is unmounted.
+/// The kernel takes it away when its last user goes, this process included: a server that is killed leaves no
+/// device behind, unless a file system is still mounted on it, and then only until that is unmounted.
 ///
-/// A thread of its own opens the file, sets the device up and holds it, apart from the server's descriptors: these calls wait for
-/// requests that the same process answers, and would wait for ever if it were killed meanwhile.
+/// A thread of its own opens the file, sets the device up and holds it, apart from the server's descriptors:
+/// these calls wait for requests that the same process answers, and would wait for ever if it were killed
+/// meanwhile.
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
@@ -92,7 +93,8 @@ impl LoopDevice {
         &self.path
     }
 
-    /// Gives the device up. It goes at once if nobody else uses it, else with its last user; who that is, is told.
+    /// Gives the device up. It goes at once if nobody else uses it, else with its last user; who that is, is
+    /// told.
     pub fn detach(&mut self) -> Vec<String> {
         self.let_go();
         table::users_of_device(&self.path)
@@ -119,8 +121,8 @@ fn hold_device(
     tell: &Sender<Result<PathBuf, LoopError>>,
     given_up: &Receiver<()>,
 ) {
-    // SAFETY: the thread begins here, with a path, options and channels, none of which is a descriptor; what it opens
-    // stays in this function.
+    // SAFETY: the thread begins here, with a path, options and channels, none of which is a descriptor; what
+    // it opens stays in this function.
     #[expect(unsafe_code, reason = "descriptors of other threads are closed for this one")]
     let is_apart = unsafe { apart::from_other_threads() };
     let is_apart = is_apart.map_err(|error| LoopError::Call {
@@ -142,7 +144,8 @@ fn hold_device(
 
 /// Takes a free loop device and puts it over `file`. Gives its path, and a descriptor that keeps it.
 ///
-/// The descriptor is for reading only: some kernels refuse to mount a device that another has open for writing.
+/// The descriptor is for reading only: some kernels refuse to mount a device that another has open for
+/// writing.
 fn take(file: &Path, options: LoopOptions) -> Result<(PathBuf, OwnedFd), LoopError> {
     let failed = |call: &str, error: rustix::io::Errno| LoopError::Call {
         file: file.to_owned(),

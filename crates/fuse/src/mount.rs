@@ -37,8 +37,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts at `dir`, which is made if it is missing, and begins to serve. `tell` is called with messages about failed requests; `ended` once, when
-    /// the mount has gone, whoever unmounted it.
+    /// Mounts at `dir`, which is made if it is missing, and begins to serve. `tell` is called with messages
+    /// about failed requests; `ended` once, when the mount has gone, whoever unmounted it.
     pub fn start(
         engine: &Arc<Engine>,
         dir: &Path,
@@ -71,8 +71,8 @@ impl Mount {
         Ok(Self { dir: dir.to_owned(), files: paths, session: Some(session) })
     }
 
-    /// The directory as the system knows it: absolute, made if it is missing, without links, cleared of what a killed server left in it.
-    /// Gives it with notes on what was cleared.
+    /// The directory as the system knows it: absolute, made if it is missing, without links, cleared of what
+    /// a killed server left in it. Gives it with notes on what was cleared.
     pub fn prepare(dir: &Path) -> Result<(PathBuf, Vec<String>), MountError> {
         let failed = |error: io::Error| MountError::Directory { dir: dir.to_owned(), error };
         // The directory itself cannot be looked at while a dead mount covers it.
@@ -160,8 +160,8 @@ fn configuration(options: MountOptions) -> Config {
     if options.is_read_only {
         config.mount_options.push(MountOption::RO);
     }
-    // Who may do what is a matter of the files' owner and mode, which the kernel checks. Ordinary users may not open their mounts to others
-    // unless /etc/fuse.conf says so.
+    // Who may do what is a matter of the files' owner and mode, which the kernel checks. Ordinary users may
+    // not open their mounts to others unless /etc/fuse.conf says so.
     config.acl = if rustix::process::geteuid().is_root() { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = options.threads > 1;

@@ -19,7 +19,8 @@ impl StreamCounts {
     }
 }
 
-/// A workload whose writes carry the streams that a policy chose. Everything else passes unchanged and in order.
+/// A workload whose writes carry the streams that a policy chose. Everything else passes unchanged and in
+/// order.
 pub struct Assigned<R> {
     inner: R,
     policy: Box<dyn StreamPolicy>,
@@ -28,7 +29,8 @@ pub struct Assigned<R> {
 }
 
 impl<R: TraceReader> Assigned<R> {
-    /// Lets a policy choose among `streams` ids. A policy that needs to know the future must have seen it already.
+    /// Lets a policy choose among `streams` ids. A policy that needs to know the future must have seen it
+    /// already.
     pub fn new(inner: R, policy: Box<dyn StreamPolicy>, streams: u16) -> Self {
         Self { inner, policy, counts: vec![StreamCounts::default(); usize::from(streams) + 1] }
     }

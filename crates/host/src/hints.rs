@@ -1,8 +1,9 @@
 //! How a program says what it knows about the lifetime of its data, and which hint a write ends up with.
 //!
-//! Two call shapes: `fcntl` with the kernel's read-write hint commands (S0-20, S0-26), for a file or for one open handle of it, and
-//! `fadvise` with a numeric stream id, the shape fio uses for `fadvise_stream`. Different handles of a file may carry different hints
-//! (S0-21). A write takes the hint of its buffer (here: of its handle) if that is set, else that of the inode (S0-29).
+//! Two call shapes: `fcntl` with the kernel's read-write hint commands (S0-20, S0-26), for a file or for one
+//! open handle of it, and `fadvise` with a numeric stream id, the shape fio uses for `fadvise_stream`.
+//! Different handles of a file may carry different hints (S0-21). A write takes the hint of its buffer (here:
+//! of its handle) if that is set, else that of the inode (S0-29).
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,8 @@ impl WriteHint {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The stream that the Linux driver sends: the hint less one, none for `NotSet` and `None` (S0-27, S0-31).
+    /// The stream that the Linux driver sends: the hint less one, none for `NotSet` and `None` (S0-27,
+    /// S0-31).
     pub const fn stream(self) -> Option<u16> {
         match self {
             Self::NotSet | Self::None => None,
@@ -109,8 +111,8 @@ impl Hints {
         Self::default()
     }
 
-    /// Sets or asks a hint. Gives the hint that is in force for what the command addresses. The kernel wants 64 bits, but programs pass
-    /// 32-bit enums, so only the low 32 bits count.
+    /// Sets or asks a hint. Gives the hint that is in force for what the command addresses. The kernel wants
+    /// 64 bits, but programs pass 32-bit enums, so only the low 32 bits count.
     pub fn fcntl(&mut self, open: OpenFile, command: u32, argument: u64) -> Result<WriteHint, HintError> {
         let low = argument & u64::from(u32::MAX);
         let hint = || WriteHint::from_number(low).ok_or(HintError::Hint(low));
@@ -130,7 +132,8 @@ impl Hints {
         })
     }
 
-    /// Advice about a handle. `FADV_STREAMID` takes its stream id from `len`, as fio passes it; ordinary advices change nothing.
+    /// Advice about a handle. `FADV_STREAMID` takes its stream id from `len`, as fio passes it; ordinary
+    /// advices change nothing.
     pub fn fadvise(&mut self, open: OpenFile, len: u64, advice: u32) -> Result<(), HintError> {
         match advice {
             0..=FADV_ORDINARY_MAX => Ok(()),
@@ -152,7 +155,8 @@ impl Hints {
         self.inodes.get(&file).copied().unwrap_or_default()
     }
 
-    /// What a write through a handle carries: a stream id of its own, else the handle's hint if set, else the inode's.
+    /// What a write through a handle carries: a stream id of its own, else the handle's hint if set, else the
+    /// inode's.
     pub fn of_write(&self, open: OpenFile) -> Advice {
         if let Some(&stream) = self.streams.get(&open.handle) {
             return Advice::Stream(stream);

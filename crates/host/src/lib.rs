@@ -1,10 +1,13 @@
-//! Host software between an application and a flash device: who chooses the stream of a write, and how files become blocks.
+//! Host software between an application and a flash device: who chooses the stream of a write, and how files
+//! become blocks.
 //!
-//! * [`policy`]: stream policies, one file each, in a registry: from the Linux write-hint mapping to an oracle.
+//! * [`policy`]: stream policies, one file each, in a registry: from the Linux write-hint mapping to an
+//!   oracle.
 //! * [`assign`]: a policy around any workload; it sets `IoRecord::hint` and counts per stream.
 //! * [`hints`]: the calls by which programs give hints, and which hint a write ends up with.
 //! * [`merge`]: the block layer's merging of neighbouring requests, never across streams.
-//! * [`fs`]: a small file system model (page cache, extents, journal) that turns file operations into block requests.
+//! * [`fs`]: a small file system model (page cache, extents, journal) that turns file operations into block
+//!   requests.
 //!
 //! Everything is a function of its input: no clock, no random map order.
 

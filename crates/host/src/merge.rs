@@ -1,8 +1,9 @@
 //! The block layer's merging of neighbouring requests (S0-30).
 //!
-//! Requests wait in a plug list. A new one is appended to the back or put to the front of a waiting one if both do the same, touch, and
-//! carry the same hint; a hint travels with the request it was merged into. The list goes to the driver, oldest first, when it is full,
-//! at a flush, and when time has moved on by more than the plug's span, as a task that goes to sleep unplugs.
+//! Requests wait in a plug list. A new one is appended to the back or put to the front of a waiting one if
+//! both do the same, touch, and carry the same hint; a hint travels with the request it was merged into. The
+//! list goes to the driver, oldest first, when it is full, at a flush, and when time has moved on by more
+//! than the plug's span, as a task that goes to sleep unplugs.
 
 use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
 use std::collections::VecDeque;
@@ -255,7 +256,8 @@ mod tests {
             io(5_000_000, Op::Write, 12288, 4096),
         ];
         let (out, merges) = merged(records.clone(), OPTIONS);
-        // Only the last touches one that it need not pass; the write at 4096 is behind a flush, that at 8192 too late.
+        // Only the last touches one that it need not pass; the write at 4096 is behind a flush, that at 8192
+        // too late.
         assert_eq!(merges, 1);
         assert_eq!(out[..5], records[..5]);
         assert_eq!((out[5].offset, out[5].len), (0, 16384));

@@ -2,7 +2,8 @@
 
 /// Entries of a leaf.
 const LEAF: usize = 1024;
-/// Most entries: what lies above is not kept, so that a wild address cannot claim memory. At 1 MiB an entry this is 1 PiB.
+/// Most entries: what lies above is not kept, so that a wild address cannot claim memory. At 1 MiB an entry
+/// this is 1 PiB.
 const MOST: u64 = 1 << 30;
 
 /// `index -> T`, unset entries being `T::default()`. An index of 2^30 or more is not kept.

@@ -1,8 +1,9 @@
-//! What a running server counts and measures, over HTTP: `/metrics` in the `OpenMetrics` text format, `/stat.json` as
-//! `nandscape stat --json` prints it.
+//! What a running server counts and measures, over HTTP: `/metrics` in the `OpenMetrics` text format,
+//! `/stat.json` as `nandscape stat --json` prints it.
 //!
-//! Nothing can be changed from here, and there is no authentication, so an address that others can reach is refused unless it is asked
-//! for by name. In a crate of its own, since an HTTP server takes longer to compile than all the rest of a server.
+//! Nothing can be changed from here, and there is no authentication, so an address that others can reach is
+//! refused unless it is asked for by name. In a crate of its own, since an HTTP server takes longer to
+//! compile than all the rest of a server.
 
 mod metrics;
 
@@ -51,7 +52,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Listens at `addr` (port 0: any) in a thread of its own. Addresses other than loopback are refused unless `anywhere`.
+    /// Listens at `addr` (port 0: any) in a thread of its own. Addresses other than loopback are refused
+    /// unless `anywhere`.
     pub fn start(addr: SocketAddr, anywhere: bool, source: StatSource) -> Result<Self, HttpError> {
         if !anywhere && !addr.ip().is_loopback() {
             return Err(HttpError::NotLoopback { addr });

@@ -1,4 +1,5 @@
-//! The stat document as `OpenMetrics`. Names, types and labels are documented in `docs/serving.md`, which a test compares.
+//! The stat document as `OpenMetrics`. Names, types and labels are documented in `docs/serving.md`, which a
+//! test compares.
 
 use nandscape_engine::{Latencies, NamespaceStat, Stat};
 use nandscape_sim::result::LatencySummary;

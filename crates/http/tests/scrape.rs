@@ -30,8 +30,8 @@ fn get(addr: SocketAddr, path: &str) -> (String, String) {
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
-/// Samples by name with labels, after the rules of the format were checked: every family is declared once, before its samples; counters end in
-/// `_total`; the unit is the end of the name; the last line is `# EOF`.
+/// Samples by name with labels, after the rules of the format were checked: every family is declared once,
+/// before its samples; counters end in `_total`; the unit is the end of the name; the last line is `# EOF`.
 fn parse(text: &str) -> (BTreeMap<String, f64>, BTreeSet<String>) {
     let (mut samples, mut types) = (BTreeMap::new(), BTreeMap::new());
     let body = text.strip_suffix("# EOF\n").expect("the end is marked");

@@ -1,5 +1,6 @@
-//! What a start finds in the tables: the words of each block, how far it is programmed, and what a kill or a failure of the machine left in
-//! the middle. Whatever neither of them explains stays as it is and is an error when it is read.
+//! What a start finds in the tables: the words of each block, how far it is programmed, and what a kill or a
+//! failure of the machine left in the middle. Whatever neither of them explains stays as it is and is an
+//! error when it is read.
 
 use crate::error::ImageError;
 use crate::flash::copies::Copies;
@@ -17,7 +18,8 @@ pub(crate) enum End {
     Closed,
     /// It was killed: everything that it wrote is there, and the record that it was at may be cut short.
     Killed,
-    /// The machine failed, the file system was mounted anew, a sync failed, or the state does not say: what no sync covered is there or not.
+    /// The machine failed, the file system was mounted anew, a sync failed, or the state does not say: what
+    /// no sync covered is there or not.
     Failed,
 }
 
@@ -64,8 +66,9 @@ impl Words {
         Self { settled, last, is_mended }
     }
 
-    /// The block as it was left; the write pointer is known where it needs no look at the records. Where the one word that tells is lost the
-    /// other one does: an erase that is not settled may as well not have happened.
+    /// The block as it was left; the write pointer is known where it needs no look at the records. Where the
+    /// one word that tells is lost the other one does: an erase that is not settled may as well not have
+    /// happened.
     pub fn block(&self, end: End, pages_per_block: u32) -> Option<Block> {
         match (end, self.settled, self.last) {
             (End::Closed | End::Killed, settled, Some(last)) => Some(Block {
@@ -93,7 +96,8 @@ impl Words {
     }
 }
 
-/// The error of a block of which no word tells how often it was erased, so that its records cannot be told from those of before.
+/// The error of a block of which no word tells how often it was erased, so that its records cannot be told
+/// from those of before.
 pub(crate) fn lost_words<S: Store>(store: &S, layout: &Layout, block: BlockId, path: &Path) -> ImageError {
     let offset = layout.block(block);
     let bytes = &store.tables()[offset as usize..][..8];
@@ -112,7 +116,8 @@ impl<S: Store> Flash<S> {
         self.header.capabilities.out_of_order_program
     }
 
-    /// After a close or a kill: finds the write pointers of blocks that are open, and what the kill left in the middle.
+    /// After a close or a kill: finds the write pointers of blocks that are open, and what the kill left in
+    /// the middle.
     pub(crate) fn find_write_pointers(&mut self, end: End) {
         let pages = self.layout.geometry.pages_per_block;
         let mut broken = Vec::new();
@@ -165,8 +170,9 @@ impl<S: Store> Flash<S> {
         self.put_word(block);
     }
 
-    /// After a failure of the machine: looks at every record, and at the bytes of pages that no sync is known to have covered. What did not
-    /// arrive becomes torn, so that its OOB is not believed. What a sync covered and is not there is damage, and stays.
+    /// After a failure of the machine: looks at every record, and at the bytes of pages that no sync is known
+    /// to have covered. What did not arrive becomes torn, so that its OOB is not believed. What a sync
+    /// covered and is not there is damage, and stays.
     ///
     /// `rewrites`: the bytes of pages that no sync covered and that are there are written again.
     pub(crate) fn scan(&mut self, epoch: Option<u32>, rewrites: bool) {
@@ -177,7 +183,8 @@ impl<S: Store> Flash<S> {
         }
     }
 
-    /// The epoch of a record tells that the syncs before it were complete, whether or not the state arrived that says so.
+    /// The epoch of a record tells that the syncs before it were complete, whether or not the state arrived
+    /// that says so.
     fn proven_epoch(&self, known: Option<u32>) -> u32 {
         let mut proven = known;
         for (block, state) in (0..).map(BlockId).zip(&self.blocks) {
@@ -234,7 +241,8 @@ impl<S: Store> Flash<S> {
         self.put_word(block);
     }
 
-    /// Whether the bytes of a page arrived. What the file refuses to read may be there: without it the page is an error, and never older data.
+    /// Whether the bytes of a page arrived. What the file refuses to read may be there: without it the page
+    /// is an error, and never older data.
     fn has_bytes(&mut self, page: Ppn, rewrites: bool) -> bool {
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
         let at = self.layout.record(page) as usize;

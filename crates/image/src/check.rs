@@ -86,7 +86,8 @@ impl ImageMedium {
         Ok(contents)
     }
 
-    /// Reads and verifies every programmed page, and compares the tables with each other. `progress` hears of pages done and pages in all.
+    /// Reads and verifies every programmed page, and compares the tables with each other. `progress` hears of
+    /// pages done and pages in all.
     pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
         let mut findings = self.inner.verify_all(progress);
         findings.contents = self.contents(path)?;

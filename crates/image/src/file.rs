@@ -1,5 +1,6 @@
-//! A store in a file. Its beginning is mapped: the tables. They are allocated when the image is made and again when it is opened, since a copy
-//! may have holes there. A page of the tables that the file system cannot provide all the same makes the store fail ([`Store::is_lost`]).
+//! A store in a file. Its beginning is mapped: the tables. They are allocated when the image is made and
+//! again when it is opened, since a copy may have holes there. A page of the tables that the file system
+//! cannot provide all the same makes the store fail ([`Store::is_lost`]).
 
 use crate::error::ImageError;
 use crate::hold::Hold;
@@ -32,8 +33,8 @@ pub(crate) struct FileStore {
 }
 
 impl FileStore {
-    /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are zeroes after it. A file that is
-    /// there is refused.
+    /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are
+    /// zeroes after it. A file that is there is refused.
     pub fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
         let file = create(path)?;
         let fill = |file: LockedFile| -> Result<Self, ImageError> {
@@ -84,7 +85,8 @@ pub(crate) fn create(path: &Path) -> Result<LockedFile, ImageError> {
     LockedFile::new(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
-/// A file with a lock, which goes with it even where a process that is just being started still has the descriptor.
+/// A file with a lock, which goes with it even where a process that is just being started still has the
+/// descriptor.
 #[derive(Debug)]
 pub(crate) struct LockedFile(File);
 
@@ -129,7 +131,8 @@ pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, Image
     Ok(file)
 }
 
-/// Has space for the tables, also where they have become holes or are shared with another file; what they hold stays.
+/// Has space for the tables, also where they have become holes or are shared with another file; what they
+/// hold stays.
 pub(crate) fn reserve(file: &File, tables: u64) -> io::Result<()> {
     os::reserve(file, 0, tables)
 }
@@ -188,7 +191,8 @@ impl Store for FileStore {
         if self.aside.is_some() {
             return Ok(());
         }
-        // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through the mapping.
+        // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through
+        // the mapping.
         self.file.sync_data()?;
         // What lay beyond the new end is gone, though no write to it failed.
         let length = self.file.metadata()?.len();

@@ -40,7 +40,8 @@ pub struct Header {
 impl Header {
     /// Reads the header of an image, which may be in use.
     ///
-    /// Errors name file and offset: not an image, a newer version, a checksum or a value that is wrong, a file of the wrong length.
+    /// Errors name file and offset: not an image, a newer version, a checksum or a value that is wrong, a
+    /// file of the wrong length.
     pub fn read(path: &Path) -> Result<Self, ImageError> {
         Self::read_from(&open_regular(path, false)?, path)
     }

@@ -1,4 +1,5 @@
-//! What a snapshot that is being copied asks of the medium: blocks that it has not copied yet are not overwritten before it has them.
+//! What a snapshot that is being copied asks of the medium: blocks that it has not copied yet are not
+//! overwritten before it has them.
 
 use crate::layout::Layout;
 use nandscape_core::BlockId;

@@ -1,9 +1,11 @@
 //! A mapped file that outlives the loss of its pages.
 //!
-//! Where the file system cannot provide a mapped page (the file was truncated, a write needs room that is not there, a sector is bad), the
-//! kernel sends SIGBUS to the thread that touched it, which by default ends the process. The handler here maps an anonymous page in that
-//! place, fills it with what the file still has, and notes the loss ([`Mapping::is_lost`]); the access is then repeated and succeeds. systemd's
-//! journal does the same (`src/basic/sigbus.c`). Whoever uses the mapping asks for the note before it believes what it read or wrote.
+//! Where the file system cannot provide a mapped page (the file was truncated, a write needs room that is not
+//! there, a sector is bad), the kernel sends SIGBUS to the thread that touched it, which by default ends the
+//! process. The handler here maps an anonymous page in that place, fills it with what the file still has, and
+//! notes the loss ([`Mapping::is_lost`]); the access is then repeated and succeeds. systemd's journal does
+//! the same (`src/basic/sigbus.c`). Whoever uses the mapping asks for the note before it believes what it
+//! read or wrote.
 //!
 //! Faults at other addresses go to the handler that was there before.
 
@@ -29,7 +31,8 @@ pub(crate) enum Writes {
 /// The first bytes of a file, mapped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Given back before the region, so that no other mapping has these addresses while the region names them.
+    /// Given back before the region, so that no other mapping has these addresses while the region names
+    /// them.
     map: Option<MmapMut>,
     region: &'static Region,
     /// The handler reads from it.
@@ -43,8 +46,9 @@ impl Mapping {
         install()?;
         let mut options = MmapOptions::new();
         options.len(length);
-        // SAFETY: the file is locked. Others that keep to the lock do not change it; one that does not can make bytes change under us, which are
-        // read as plain bytes and verified by their checksums. Pages that the file loses are replaced by the handler.
+        // SAFETY: the file is locked. Others that keep to the lock do not change it; one that does not can
+        // make bytes change under us, which are read as plain bytes and verified by their checksums.
+        // Pages that the file loses are replaced by the handler.
         let map = unsafe {
             match writes {
                 Writes::Shared => options.map_mut(&***file),
@@ -55,7 +59,8 @@ impl Mapping {
         Ok(Self { map: Some(map), region, _file: Arc::clone(file) })
     }
 
-    /// Whether a page was lost: what was read or written since the last time that this was false may not be what the file holds.
+    /// Whether a page was lost: what was read or written since the last time that this was false may not be
+    /// what the file holds.
     #[inline]
     pub fn is_lost(&self) -> bool {
         // The handler ran on the thread that touched the page.
@@ -86,7 +91,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Addresses that the handler knows. Regions are never freed, since the handler walks through them without a lock; they are used again.
+/// Addresses that the handler knows. Regions are never freed, since the handler walks through them without a
+/// lock; they are used again.
 #[derive(Debug)]
 struct Region {
     start: AtomicUsize,
@@ -97,7 +103,8 @@ struct Region {
     next: *const Region,
 }
 
-// SAFETY: `next` is written before the region is published and never changes; what it points to is never freed.
+// SAFETY: `next` is written before the region is published and never changes; what it points to is never
+// freed.
 #[expect(unsafe_code, reason = "a list without a lock")]
 unsafe impl Sync for Region {}
 
@@ -152,15 +159,17 @@ impl Region {
         UNUSED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
-    /// Whether an address lies in it. Its own thread sees the region as it is; of another's, which may change meanwhile, it matters only that
-    /// the answer is no, as it is: while `length` is not 0, `start` does not change, and no other mapping has these addresses.
+    /// Whether an address lies in it. Its own thread sees the region as it is; of another's, which may change
+    /// meanwhile, it matters only that the answer is no, as it is: while `length` is not 0, `start` does
+    /// not change, and no other mapping has these addresses.
     fn holds(&self, address: usize) -> bool {
         let length = self.length.load(Ordering::Acquire);
         let start = self.start.load(Ordering::Acquire);
         length == self.length.load(Ordering::Acquire) && address.wrapping_sub(start) < length
     }
 
-    /// Maps an anonymous page in the place of one that was lost, with the bytes that the file still has. Async-signal-safe.
+    /// Maps an anonymous page in the place of one that was lost, with the bytes that the file still has.
+    /// Async-signal-safe.
     #[expect(unsafe_code, reason = "a page is mapped anew")]
     fn replace_page(&self, address: usize) -> bool {
         // SAFETY: asks for a constant.
@@ -169,8 +178,9 @@ impl Region {
         let (access, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
         self.is_lost.store(true, Ordering::Relaxed);
-        // SAFETY: the page lies in a mapping that is in use, since the thread that was interrupted touches it through a borrow of the
-        // `Mapping`, which keeps it. Only its backing changes: the bytes are those of the file, or zeroes.
+        // SAFETY: the page lies in a mapping that is in use, since the thread that was interrupted touches it
+        // through a borrow of the `Mapping`, which keeps it. Only its backing changes: the bytes are
+        // those of the file, or zeroes.
         let mapped = unsafe {
             libc::mmap(std::ptr::with_exposed_provenance_mut(page), page_bytes, access, flags, -1, 0)
         };
@@ -178,7 +188,8 @@ impl Region {
             return false;
         }
         let offset = (page - self.start.load(Ordering::Relaxed)).cast_signed() as libc::off_t;
-        // SAFETY: the page was mapped just now. What cannot be read stays zero, which no record with a checksum is.
+        // SAFETY: the page was mapped just now. What cannot be read stays zero, which no record with a
+        // checksum is.
         unsafe { libc::pread(self.descriptor.load(Ordering::Relaxed), mapped, page_bytes, offset) };
         true
     }
@@ -195,8 +206,9 @@ fn install() -> io::Result<()> {
     if *is_installed {
         return Ok(());
     }
-    // SAFETY: `sigaction` is plain data, for which zeroes are a value; the kernel fills the one and reads the other. The handler calls only what
-    // is async-signal-safe. It runs on the alternate stack where there is one, as the standard library's does for its guard pages.
+    // SAFETY: `sigaction` is plain data, for which zeroes are a value; the kernel fills the one and reads the
+    // other. The handler calls only what is async-signal-safe. It runs on the alternate stack where there
+    // is one, as the standard library's does for its guard pages.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) != 0 {
@@ -218,8 +230,8 @@ fn install() -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "a signal handler")]
 extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid `siginfo_t`, and `errno` is the thread's own. A code above 0 means that the kernel itself sent the
-    // signal for an access, so the address is there.
+    // SAFETY: the kernel passes a valid `siginfo_t`, and `errno` is the thread's own. A code above 0 means
+    // that the kernel itself sent the signal for an access, so the address is there.
     unsafe {
         let errno = *libc::__errno_location();
         if (*info).si_code > 0 {
@@ -246,8 +258,8 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
 #[expect(unsafe_code, reason = "a signal handler")]
 unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get().filter(|before| ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction));
-    // SAFETY: a value that is neither of the two constants is a function, with the arguments that its flags say. Otherwise the default is
-    // restored: the access is repeated and ends the process.
+    // SAFETY: a value that is neither of the two constants is a function, with the arguments that its flags
+    // say. Otherwise the default is restored: the access is repeated and ends the process.
     unsafe {
         match before {
             Some(before) if before.sa_flags & libc::SA_SIGINFO != 0 => {

@@ -1,5 +1,5 @@
-//! A store in memory that knows what of it is on disk, for tests: whatever was not synced is there or not after a failure of the machine,
-//! sector by sector, in any order.
+//! A store in memory that knows what of it is on disk, for tests: whatever was not synced is there or not
+//! after a failure of the machine, sector by sector, in any order.
 
 use crate::store::Store;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};

@@ -1,4 +1,5 @@
-//! Failures of the machine, on a store in memory: whatever was not synced is there or not, sector by sector, in any order.
+//! Failures of the machine, on a store in memory: whatever was not synced is there or not, sector by sector,
+//! in any order.
 
 use crate::flash::Flash;
 use crate::header::{Header, VERSION};
@@ -59,7 +60,8 @@ const fn oob(content: u64) -> Oob {
     Oob { lpn: Lpn(content as u32 % 97), stream: 1, seq: content }
 }
 
-/// Compares what is found with what was covered by the last sync and what came after it; gives what is held now.
+/// Compares what is found with what was covered by the last sync and what came after it; gives what is held
+/// now.
 fn judge(
     flash: &mut Flash<Disk>,
     covered: &[Held],

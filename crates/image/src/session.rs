@@ -1,5 +1,6 @@
-//! What an image was opened under: the start of the machine and the mount of its file system. While both are the same, what a process wrote to
-//! the page cache is there when it has died; a disk that went away and came back has lost it, and is mounted anew.
+//! What an image was opened under: the start of the machine and the mount of its file system. While both are
+//! the same, what a process wrote to the page cache is there when it has died; a disk that went away and came
+//! back has lost it, and is mounted anew.
 
 use crate::state::boot_id;
 use nandscape_files::os;

@@ -1,7 +1,9 @@
-//! A copy of an image while it is served. Programmed pages do not change until their block is erased, so what must be still for a moment
-//! are the tables only; the bytes are copied beside the running server, and a block that is about to be overwritten is copied first.
+//! A copy of an image while it is served. Programmed pages do not change until their block is erased, so what
+//! must be still for a moment are the tables only; the bytes are copied beside the running server, and a
+//! block that is about to be overwritten is copied first.
 //!
-//! A snapshot has a temporary name and a header that says so until everything in it is durable: see [`Unfinished`].
+//! A snapshot has a temporary name and a header that says so until everything in it is durable: see
+//! [`Unfinished`].
 
 use crate::error::ImageError;
 use crate::file::{LockedFile, reserve};
@@ -28,7 +30,8 @@ pub struct ImageHandle {
     pub(crate) path: PathBuf,
 }
 
-/// A snapshot whose moment has passed and whose bytes are still to be copied, by [`Snapshot::finish`]. Dropping it gives it up.
+/// A snapshot whose moment has passed and whose bytes are still to be copied, by [`Snapshot::finish`].
+/// Dropping it gives it up.
 #[derive(Debug)]
 pub struct Snapshot {
     handle: ImageHandle,
@@ -46,8 +49,8 @@ impl ImageHandle {
         &self.path
     }
 
-    /// Takes what the image holds at this moment. No operation of the medium may run meanwhile, and it should have been synced
-    /// ([`nandscape_media::Medium::sync`]): hold the lock under which the stack runs.
+    /// Takes what the image holds at this moment. No operation of the medium may run meanwhile, and it should
+    /// have been synced ([`nandscape_media::Medium::sync`]): hold the lock under which the stack runs.
     ///
     /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
     pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {
@@ -104,8 +107,8 @@ impl ImageHandle {
 }
 
 impl Snapshot {
-    /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is an image like any other, cleanly
-    /// closed.
+    /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is
+    /// an image like any other, cleanly closed.
     pub fn finish(mut self) -> Result<(), ImageError> {
         let layout = Layout::of(&self.handle.header);
         for block in &self.blocks {
@@ -121,7 +124,8 @@ impl Snapshot {
         drop(copy.target);
         self.target.finish(&layout)?;
         if self.is_shared {
-            // A write to a table that both files have needs room of its own; without it the image fails at that write and not here.
+            // A write to a table that both files have needs room of its own; without it the image fails at
+            // that write and not here.
             let _ = reserve(&self.source, layout.data);
         }
         Ok(())

@@ -6,7 +6,8 @@ use std::io;
 
 /// A file whose beginning, header and tables, is in memory and written back whenever the system likes.
 ///
-/// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any order.
+/// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any
+/// order.
 pub(crate) trait Store {
     /// Header and tables.
     fn tables(&self) -> &[u8];
@@ -37,7 +38,8 @@ pub(crate) trait Store {
         }
     }
 
-    /// Whether a part of the tables could not be had: what was read or written there since this was last false may not be what is stored.
+    /// Whether a part of the tables could not be had: what was read or written there since this was last
+    /// false may not be what is stored.
     fn is_lost(&self) -> bool {
         false
     }

@@ -1,5 +1,6 @@
-//! A snapshot that is being written. Until everything in it is durable it has another name (`NAME.partial`), and its header says that it is no
-//! image, whatever name it is given; what a killed process leaves is replaced by the next snapshot of the same name.
+//! A snapshot that is being written. Until everything in it is durable it has another name (`NAME.partial`),
+//! and its header says that it is no image, whatever name it is given; what a killed process leaves is
+//! replaced by the next snapshot of the same name.
 
 use crate::error::ImageError;
 use crate::file::{self, LockedFile, open_regular};
@@ -27,7 +28,8 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty file beside `path`, which must not exist. What an earlier attempt left there is replaced.
+    /// Makes an empty file beside `path`, which must not exist. What an earlier attempt left there is
+    /// replaced.
     pub fn create(path: &Path) -> Result<Self, ImageError> {
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(ImageError::io(path, "create")(Errno::EXIST.into()));
@@ -59,7 +61,8 @@ impl Unfinished {
         self.file.write_all_at(&head, 0)
     }
 
-    /// Makes everything durable, then the file an image, cleanly closed, then gives it its name. An error leaves no file.
+    /// Makes everything durable, then the file an image, cleanly closed, then gives it its name. An error
+    /// leaves no file.
     pub fn finish(&mut self, layout: &Layout) -> Result<(), ImageError> {
         self.seal(layout).map_err(ImageError::io(&self.path, "copy"))?;
         rename_new(&self.partial, &self.path).map_err(ImageError::io(&self.path, "rename"))?;
@@ -86,7 +89,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes what a process that was killed left under the temporary name. Any other file stays, and is in the way.
+/// Removes what a process that was killed left under the temporary name. Any other file stays, and is in the
+/// way.
 fn remove_leftover(partial: &Path) -> Result<(), ImageError> {
     if std::fs::symlink_metadata(partial).is_err() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What can be wrong with a job file. Every message names the file, the line, the option and what was expected.
+//! What can be wrong with a job file. Every message names the file, the line, the option and what was
+//! expected.
 
 use std::fmt;
 

@@ -58,7 +58,8 @@ pub struct BlockSize {
     pub min: u64,
     /// Largest.
     pub max: u64,
-    /// Sizes with their share in percent, adding up to 100; empty where all sizes from `min` to `max` are equally likely.
+    /// Sizes with their share in percent, adding up to 100; empty where all sizes from `min` to `max` are
+    /// equally likely.
     pub split: Vec<(u64, f64)>,
 }
 
@@ -88,8 +89,8 @@ pub struct ZoneShare {
 pub enum Distribution {
     /// Every block alike.
     Uniform,
-    /// The block of rank k with a probability proportional to k^-theta; ranks are scattered over the region, or lie around
-    /// a centre where one is given.
+    /// The block of rank k with a probability proportional to k^-theta; ranks are scattered over the region,
+    /// or lie around a centre where one is given.
     Zipf {
         /// Skew, above 0.
         theta: f64,
@@ -315,7 +316,8 @@ pub struct Job {
     pub clat_percentiles: bool,
     /// Percentiles of total latency are reported (`lat_percentiles`).
     pub lat_percentiles: bool,
-    /// `write_bw_log`, `write_iops_log`, `write_lat_log`: prefixes of log files; an empty one stands for the job's name.
+    /// `write_bw_log`, `write_iops_log`, `write_lat_log`: prefixes of log files; an empty one stands for the
+    /// job's name.
     pub logs: Logs,
     /// `log_avg_msec` in nanoseconds; 0 logs every request.
     pub log_average_ns: u64,

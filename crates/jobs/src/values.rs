@@ -126,7 +126,8 @@ pub fn real(text: &str) -> Result<f64, Expected> {
         .ok_or_else(|| "a number such as 1.2".to_owned())
 }
 
-/// `read,write,trim` as fio reads such lists: one value is for all, two give reads and the rest, an empty place keeps what it was.
+/// `read,write,trim` as fio reads such lists: one value is for all, two give reads and the rest, an empty
+/// place keeps what it was.
 pub fn per_direction<T: Clone>(
     text: &str,
     into: &mut [T; 3],

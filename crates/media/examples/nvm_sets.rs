@@ -1,4 +1,5 @@
-//! Two NVM sets on one drive, without a translation layer: `cargo run --release -p nandscape-media --example nvm_sets [READS [DEPTH...]]`.
+//! Two NVM sets on one drive, without a translation layer: `cargo run --release -p nandscape-media --example
+//! nvm_sets [READS [DEPTH...]]`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 #[path = "../tests/suite/sets.rs"]

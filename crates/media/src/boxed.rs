@@ -3,7 +3,8 @@
 use crate::Medium;
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, MediumHealth, Oob, OpCounts, Ppn};
 
-/// A medium of any type. Every method is passed on; one that is added to the trait with a default must be added here too.
+/// A medium of any type. Every method is passed on; one that is added to the trait with a default must be
+/// added here too.
 pub type AnyMedium = Box<dyn Medium + Send>;
 
 impl Medium for AnyMedium {

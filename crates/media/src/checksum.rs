@@ -1,5 +1,6 @@
-//! Checksums of what a page holds. A page is divided into units with a checksum each, so that a read of a part touches no more than
-//! that part; the OOB has one of its own. All are CRC-32C, which finds every flip of one bit, of two, and of any odd number.
+//! Checksums of what a page holds. A page is divided into units with a checksum each, so that a read of a
+//! part touches no more than that part; the OOB has one of its own. All are CRC-32C, which finds every flip
+//! of one bit, of two, and of any odd number.
 
 use nandscape_core::{Geometry, Oob, Ppn};
 use std::ops::Range;

@@ -1,7 +1,8 @@
-//! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a [`nandscape_core::FlashDevice`] by [`Timed`].
+//! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a
+//! [`nandscape_core::FlashDevice`] by [`Timed`].
 //!
-//! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another [`Medium`], so
-//! a medium with bytes and one without share them.
+//! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another
+//! [`Medium`], so a medium with bytes and one without share them.
 
 mod boxed;
 pub mod checksum;
@@ -36,7 +37,8 @@ pub trait Medium {
     /// Reads a programmed page. After an error `data` may hold anything.
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError>;
 
-    /// Reads some bytes of a programmed page, from `start` on; see [`nandscape_core::FlashDevice::read_part`].
+    /// Reads some bytes of a programmed page, from `start` on; see
+    /// [`nandscape_core::FlashDevice::read_part`].
     fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
         let mut whole = vec![0; self.geometry().page_bytes as usize];
         let oob = self.read(page, Some(&mut whole))?;
@@ -56,8 +58,8 @@ pub trait Medium {
     /// Erases a block.
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
 
-    /// Makes what was programmed and erased so far safe from a failure of the machine that the medium is kept on: a medium in a file writes
-    /// it through, one in memory has nothing to do. An error is for ever.
+    /// Makes what was programmed and erased so far safe from a failure of the machine that the medium is kept
+    /// on: a medium in a file writes it through, one in memory has nothing to do. An error is for ever.
     fn sync(&mut self) -> Result<(), FlashError> {
         Ok(())
     }
@@ -65,15 +67,16 @@ pub trait Medium {
     /// See [`nandscape_core::FlashDevice::mark_bad`].
     fn mark_bad(&mut self, block: BlockId);
 
-    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The page must be the next of its
-    /// block, or any erased one where order does not matter.
+    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The
+    /// page must be the next of its block, or any erased one where order does not matter.
     fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
 
     /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
     fn tear_erase(&mut self, block: BlockId);
 
-    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its logical page, stream and
-    /// sequence number, 112 bits). `false` where nothing is stored there. The next read that touches the bit must find out.
+    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its
+    /// logical page, stream and sequence number, 112 bits). `false` where nothing is stored there. The
+    /// next read that touches the bit must find out.
     fn rot(&mut self, page: Ppn, bit: u64) -> bool;
 
     /// See [`nandscape_core::FlashDevice::health`].

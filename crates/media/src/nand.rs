@@ -1,4 +1,5 @@
-//! NAND state in memory: which pages are programmed, with what OOB, how often blocks were erased, and the rules.
+//! NAND state in memory: which pages are programmed, with what OOB, how often blocks were erased, and the
+//! rules.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 use crate::Medium;
@@ -27,7 +28,8 @@ pub enum BadBlocks {
 }
 
 impl BadBlocks {
-    /// The bad blocks of a device of `blocks` blocks, in ascending order. A listed block outside the device is refused.
+    /// The bad blocks of a device of `blocks` blocks, in ascending order. A listed block outside the device
+    /// is refused.
     pub fn of(&self, blocks: u32) -> Result<Vec<BlockId>, FlashError> {
         let mut bad = vec![false; blocks as usize];
         match self {
@@ -68,17 +70,17 @@ pub struct NandOptions {
     pub count_programs: bool,
 }
 
-/// NAND state in memory. Timing-only by default: 4 B a page for the OOB's logical address, and per block a write
-/// pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] bytes are allocated when they are programmed, and
-/// checksums of data and OOB are verified by every read.
+/// NAND state in memory. Timing-only by default: 4 B a page for the OOB's logical address, and per block a
+/// write pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] bytes are
+/// allocated when they are programmed, and checksums of data and OOB are verified by every read.
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
     capabilities: Capabilities,
     endurance: u32,
     pages_per_block: Divider,
-    /// Logical page of each programmed page. Below the write pointer of its block `Lpn::NONE` where nothing was programmed, which
-    /// happens out of order only; above it, stale.
+    /// Logical page of each programmed page. Below the write pointer of its block `Lpn::NONE` where nothing
+    /// was programmed, which happens out of order only; above it, stale.
     lpns: Vec<Lpn>,
     blocks: Vec<Block>,
     totals: OpCounts,

@@ -1,8 +1,9 @@
-//! A device that compresses (row S0-05): pages as a translation layer sees them ("slots") take fewer bytes on flash than they hold.
+//! A device that compresses (row S0-05): pages as a translation layer sees them ("slots") take fewer bytes on
+//! flash than they hold.
 //!
-//! Every page compresses to the same share of its size. The compressed pages of a block lie end to end, over the borders of flash pages;
-//! what does not fill a flash page yet waits in the controller, whose memory is protected against loss of power. The last flash page
-//! of a block is programmed although it may not be full.
+//! Every page compresses to the same share of its size. The compressed pages of a block lie end to end, over
+//! the borders of flash pages; what does not fill a flash page yet waits in the controller, whose memory is
+//! protected against loss of power. The last flash page of a block is programmed although it may not be full.
 
 use nandscape_core::{Geometry, GeometryError, Ppn};
 use std::ops::Range;
@@ -18,8 +19,8 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Pages that compress to `share` (above 0, at most 1) of their size on flash of this shape. Gives the shape that a translation layer
-    /// sees: more pages in each block, each as large as before.
+    /// Pages that compress to `share` (above 0, at most 1) of their size on flash of this shape. Gives the
+    /// shape that a translation layer sees: more pages in each block, each as large as before.
     pub fn new(flash: &Geometry, share: f64) -> Result<(Self, Geometry), GeometryError> {
         assert!(share > 0.0 && share <= 1.0, "compressed share {share}");
         let page_bytes = u64::from(flash.page_bytes);

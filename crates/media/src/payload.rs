@@ -6,7 +6,8 @@ use nandscape_memory::{Arena, Chunk, prefetch};
 
 /// Bytes are kept in chunks of so many at most, none larger than a block.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// Chunks that became free are kept for the next programs up to this many bytes, since the system takes long to give memory.
+/// Chunks that became free are kept for the next programs up to this many bytes, since the system takes long
+/// to give memory.
 const SPARE_BYTES: u64 = 64 << 20;
 /// Bytes of a page that are loaded ahead.
 const PREFETCH_BYTES: usize = 1 << 10;
@@ -25,7 +26,8 @@ pub(crate) enum Decay {
     Oob,
 }
 
-/// Bytes, OOB and checksums of every page. A chunk is taken with the first program into it and given back when its block is erased.
+/// Bytes, OOB and checksums of every page. A chunk is taken with the first program into it and given back
+/// when its block is erased.
 #[derive(Clone, Debug)]
 pub(crate) struct Payload {
     units: Units,
@@ -128,7 +130,8 @@ impl Payload {
         Ok(kept.oob)
     }
 
-    /// Starts to load the first bytes of a page, which is likely to lie far from the last; the processor by itself follows from there.
+    /// Starts to load the first bytes of a page, which is likely to lie far from the last; the processor by
+    /// itself follows from there.
     pub(crate) fn prefetch(&self, page: Ppn) {
         if let Some(kept) = self.pages.get(page.index()) {
             prefetch(kept);

@@ -22,8 +22,9 @@ pub struct Timing {
     pub erase_ns: u64,
     /// Bytes per second of one channel bus.
     pub channel_bytes_per_s: u64,
-    /// Bus time of the command and address cycles that begin every operation, in nanoseconds. 0 leaves them out: reads and erases
-    /// then start whatever the bus does. Serial timing includes it in the latencies and ignores this.
+    /// Bus time of the command and address cycles that begin every operation, in nanoseconds. 0 leaves them
+    /// out: reads and erases then start whatever the bus does. Serial timing includes it in the
+    /// latencies and ignores this.
     pub command_ns: u64,
 }
 

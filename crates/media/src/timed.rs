@@ -33,7 +33,8 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         Self { medium, scheduler, causes: CauseTable::default(), capabilities, page_bytes, packed: None }
     }
 
-    /// A device that compresses: the medium has the shape that [`Packing::new`] gave, the scheduler that of the flash.
+    /// A device that compresses: the medium has the shape that [`Packing::new`] gave, the scheduler that of
+    /// the flash.
     #[must_use]
     pub fn compressing(self, packing: Packing) -> Self {
         Self { packed: Some(Packed { packing, totals: OpCounts::default() }), ..self }
@@ -44,7 +45,8 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         &self.medium
     }
 
-    /// Reads the flash pages in which a compressed page lies. What is not programmed yet is still in the controller.
+    /// Reads the flash pages in which a compressed page lies. What is not programmed yet is still in the
+    /// controller.
     #[cold]
     fn read_packed(&mut self, mut packed: Packed, page: Ppn, is_mapped: bool, issue: Issue) -> Token {
         let packing = packed.packing;

@@ -1,5 +1,6 @@
-//! Memory for the bytes of pages: chunks of one size out of large slabs, which the system is asked to back with huge pages. Pages of a
-//! file lie scattered over dies, and a TLB miss for each costs as much as half of its copy (`tests/bench-peers`).
+//! Memory for the bytes of pages: chunks of one size out of large slabs, which the system is asked to back
+//! with huge pages. Pages of a file lie scattered over dies, and a TLB miss for each costs as much as half of
+//! its copy (`tests/bench-peers`).
 
 use crate::streamed::{copy_past_caches, prefetch_bytes, wait_for_copies};
 use memmap2::MmapMut;
@@ -20,7 +21,8 @@ impl Chunk {
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// Chunks of one size, zeroed when their slab is new and with whatever they held before when they are used again.
+/// Chunks of one size, zeroed when their slab is new and with whatever they held before when they are used
+/// again.
 #[derive(Debug)]
 pub struct Arena {
     chunk_bytes: usize,
@@ -29,8 +31,9 @@ pub struct Arena {
     most_spare: usize,
     slabs: Vec<Slab>,
     free: Vec<Chunk>,
-    /// The last bytes may still be on their way to memory. Whoever looks at bytes waits for them first. An arena gets to another thread only through a lock, a channel, or the start or end
-    /// of a thread, and in each is a locked instruction, which waits too.
+    /// The last bytes may still be on their way to memory. Whoever looks at bytes waits for them first. An
+    /// arena gets to another thread only through a lock, a channel, or the start or end of a thread, and
+    /// in each is a locked instruction, which waits too.
     is_copying: AtomicBool,
 }
 
@@ -178,7 +181,8 @@ impl Arena {
         &mut slab.bytes[slab.start + at..][..self.chunk_bytes]
     }
 
-    /// Copies bytes to a place in a chunk, past the caches where that can be done, and without waiting until they are there.
+    /// Copies bytes to a place in a chunk, past the caches where that can be done, and without waiting until
+    /// they are there.
     #[inline]
     pub fn write(&mut self, chunk: Chunk, at: usize, bytes: &[u8]) {
         let is_copying = copy_past_caches(&mut self.bytes_mut(chunk)[at..at + bytes.len()], bytes);

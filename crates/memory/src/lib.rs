@@ -1,4 +1,5 @@
-//! How bytes lie in memory and how they move: slabs of huge pages ([`Arena`]), loads ahead of time ([`prefetch`]), copies past the caches ([`Arena::write`]).
+//! How bytes lie in memory and how they move: slabs of huge pages ([`Arena`]), loads ahead of time
+//! ([`prefetch`]), copies past the caches ([`Arena::write`]).
 //!
 //! For speed alone: whoever uses it does the same without.
 

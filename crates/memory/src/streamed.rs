@@ -1,8 +1,9 @@
 //! Bytes on their way between memory and the caches: copies past them, loads ahead of time.
 
-/// Copies a page without waiting until it is in memory: gives whether [`wait_for_copies`] must be called before anything else is done with the target. The target is written to memory without being
-/// loaded first and takes no room in the caches, which the page would leave before it is read again: measured at twice the rate of an ordinary copy to
-/// scattered pages.
+/// Copies a page without waiting until it is in memory: gives whether [`wait_for_copies`] must be called
+/// before anything else is done with the target. The target is written to memory without being loaded first
+/// and takes no room in the caches, which the page would leave before it is read again: measured at twice the
+/// rate of an ordinary copy to scattered pages.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "stores past the caches have no safe form; measured by tests/bench-peers")]
 #[expect(clippy::cast_ptr_alignment, reason = "the target is aligned, the load needs no alignment")]
@@ -17,14 +18,16 @@ pub(crate) fn copy_past_caches(target: &mut [u8], source: &[u8]) -> bool {
     for (to, from) in target.chunks_exact_mut(LINE).zip(source.chunks_exact(LINE)) {
         let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
         for part in 0..LINE / size_of::<__m128i>() {
-            // SAFETY: both are 64 bytes long, the target begins at a multiple of 64, the load needs no alignment.
+            // SAFETY: both are 64 bytes long, the target begins at a multiple of 64, the load needs no
+            // alignment.
             unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
         }
     }
     true
 }
 
-/// Waits until what was copied past the caches can be read, written and handed to others. Costs little once the copies have had time.
+/// Waits until what was copied past the caches can be read, written and handed to others. Costs little once
+/// the copies have had time.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "a fence has no safe form")]
 #[inline]
@@ -47,7 +50,8 @@ pub fn prefetch_bytes(bytes: &[u8]) {
 #[inline]
 pub fn prefetch<T>(value: &T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch reads nothing that the program can see and faults on no address; this one is of a live value.
+    // SAFETY: a prefetch reads nothing that the program can see and faults on no address; this one is of a
+    // live value.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
 }
 

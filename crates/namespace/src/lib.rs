@@ -1,5 +1,5 @@
-//! What a host sees over translation layers: plain block commands over one ([`BlockNamespace`]), or several namespaces over NVM sets
-//! ([`NvmSubsystem`], [`sets`]), and the directives that tell writes apart
+//! What a host sees over translation layers: plain block commands over one ([`BlockNamespace`]), or several
+//! namespaces over NVM sets ([`NvmSubsystem`], [`sets`]), and the directives that tell writes apart
 //! ([`directives`]). [`NamespaceStore`] is a namespace as one side of a cache.
 
 mod block;

@@ -7,7 +7,8 @@ use nandscape_core::{
     NamespaceError, PlacementReport, SimTime, Subsystem, Token,
 };
 
-/// The only namespace of a subsystem. Flash counters are those of its set, and nothing where there is no flash.
+/// The only namespace of a subsystem. Flash counters are those of its set, and nothing where there is no
+/// flash.
 #[derive(Debug)]
 pub struct Sole<S> {
     subsystem: S,

@@ -15,8 +15,9 @@ const REMEMBERED: usize = 1024;
 
 /// A namespace of any flash stack as a [`Store`]. It owns the whole stack; [`Store::flash`] shows it.
 ///
-/// A translation layer cannot change its state before the operation begins. Without bytes, commands are applied when they are started. With bytes they are
-/// carried out when they are applied, at the latest time seen so far, and one that is started later than it was done completes when it is started.
+/// A translation layer cannot change its state before the operation begins. Without bytes, commands are
+/// applied when they are started. With bytes they are carried out when they are applied, at the latest time
+/// seen so far, and one that is started later than it was done completes when it is started.
 pub struct NamespaceStore {
     subsystem: Box<dyn Subsystem + Send>,
     namespace: u32,
@@ -37,8 +38,8 @@ pub struct NamespaceStore {
 }
 
 impl NamespaceStore {
-    /// A namespace with commands in multiples of `block_bytes`, which a page of the device must be a multiple of. Smaller writes than a page cost a read
-    /// of the rest of the page, as ever.
+    /// A namespace with commands in multiples of `block_bytes`, which a page of the device must be a multiple
+    /// of. Smaller writes than a page cost a read of the rest of the page, as ever.
     ///
     /// # Panics
     /// If there is no such namespace, or the block does not divide its pages.

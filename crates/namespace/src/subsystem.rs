@@ -99,8 +99,8 @@ struct Space {
 
 /// Namespaces as ranges of the logical spaces of NVM sets (row S2-05), one translation layer a set.
 ///
-/// Namespaces of one set share its layer and its garbage collection; namespaces of different sets meet only on the channel buses and the
-/// host link of the device.
+/// Namespaces of one set share its layer and its garbage collection; namespaces of different sets meet only
+/// on the channel buses and the host link of the device.
 pub struct NvmSubsystem {
     infos: Vec<NamespaceInfo>,
     spaces: Vec<Space>,
@@ -262,8 +262,8 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        // Windows change on time. They are no events, lest whoever waits for the last event waits for ever; nor does the end of time
-        // bring them.
+        // Windows change on time. They are no events, lest whoever waits for the last event waits for ever;
+        // nor does the end of time bring them.
         while self.standard.is_watching
             && until < SimTime::MAX
             && let Some(due) = self.window_due(until)

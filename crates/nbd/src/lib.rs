@@ -5,8 +5,8 @@
 //! * [`server`]: sockets, threads, stopping.
 //! * [`limits`]: bounds on what clients send.
 //!
-//! The protocol is fixed newstyle with structured replies and `base:allocation`, as the project of the reference implementation
-//! describes it; extended headers are not spoken.
+//! The protocol is fixed newstyle with structured replies and `base:allocation`, as the project of the
+//! reference implementation describes it; extended headers are not spoken.
 
 pub mod errno;
 mod export;

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-/// The longest read or write. Announced to clients that ask for block sizes; a longer one is answered with `EINVAL`.
+/// The longest read or write. Announced to clients that ask for block sizes; a longer one is answered with
+/// `EINVAL`.
 pub const MAX_REQUEST_BYTES: u32 = 32 << 20;
 
 /// The least memory for long requests: the longest one fits.

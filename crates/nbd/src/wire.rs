@@ -1,6 +1,7 @@
 //! Numbers of the protocol, and bytes in network order.
 //!
-//! Source: the protocol description of the reference implementation (`doc/proto.md`). Names are its names without the `NBD_` in front.
+//! Source: the protocol description of the reference implementation (`doc/proto.md`). Names are its names
+//! without the `NBD_` in front.
 
 /// What a server sends first.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;

@@ -1,6 +1,8 @@
-//! Job files: what each job (or report group) did in each interval of virtual time, reads and writes in rows of their own.
+//! Job files: what each job (or report group) did in each interval of virtual time, reads and writes in rows
+//! of their own.
 //!
-//! Everything is of the requests that completed in the interval; `cache_*` is of the whole device, and the same in all rows of an interval.
+//! Everything is of the requests that completed in the interval; `cache_*` is of the whole device, and the
+//! same in all rows of an interval.
 
 use super::columns::{Columns, OfCache};
 use super::{per_second, ratio};

@@ -1,11 +1,13 @@
-//! The series over time as Parquet: one row per run and interval, for data frames. Of job files one row per run, interval, job and direction.
+//! The series over time as Parquet: one row per run and interval, for data frames. Of job files one row per
+//! run, interval, job and direction.
 //!
 //! A crate of its own, because its dependencies take longer to build than the rest of the reports.
 //!
-//! Counts (`host_*`, `programs_*`, `reads_*`, `erases_*`, `map_*`, `gc_*`) are those of the interval, so that they can be summed;
-//! what ends in `_so_far` is from the start of the counted part to the end of the interval. Quantiles are of the requests that
-//! completed in the interval, at most 6.25 % below the true value. Of a cache (`cache_*`), slots, used, dirty and dirty bytes are those
-//! at the end of the interval, the rest counts of it. Null: there was nothing to divide by or to order, or the run has no cache.
+//! Counts (`host_*`, `programs_*`, `reads_*`, `erases_*`, `map_*`, `gc_*`) are those of the interval, so that
+//! they can be summed; what ends in `_so_far` is from the start of the counted part to the end of the
+//! interval. Quantiles are of the requests that completed in the interval, at most 6.25 % below the true
+//! value. Of a cache (`cache_*`), slots, used, dirty and dirty bytes are those at the end of the interval,
+//! the rest counts of it. Null: there was nothing to divide by or to order, or the run has no cache.
 
 mod columns;
 mod jobs;
@@ -70,7 +72,8 @@ fn programs(sample: &Sample) -> u64 {
     sample.causes.total().programs
 }
 
-/// The series of every run that has one, as a Parquet file in memory. Runs of job files and others are not in one file.
+/// The series of every run that has one, as a Parquet file in memory. Runs of job files and others are not in
+/// one file.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Writes a report of five made-up runs: `cargo run -p nandscape-report --example sample_report -- OUT.html [REQUESTS]`.
-//! For working on the look of the report without running a simulation.
+//! Writes a report of five made-up runs: `cargo run -p nandscape-report --example sample_report -- OUT.html
+//! [REQUESTS]`. For working on the look of the report without running a simulation.
 
 #[path = "../tests/suite/sample/mod.rs"]
 mod sample;

@@ -1,5 +1,6 @@
-//! One line per run: every plain value of the result document under its dotted name (`flash.by_cause.gc.programs`), so that the
-//! columns follow the document. The configuration and the lists per block are left out; notes are joined by `; `.
+//! One line per run: every plain value of the result document under its dotted name
+//! (`flash.by_cause.gc.programs`), so that the columns follow the document. The configuration and the lists
+//! per block are left out; notes are joined by `; `.
 
 use crate::{Output, ReportError, Run, json};
 use serde_json::Value;
@@ -33,7 +34,8 @@ fn cells(run: &Run) -> Vec<(String, String)> {
     let mut document = json::document(&run.result);
     let fields = document.as_object_mut().expect("a result document is an object");
     fields.shift_remove("config");
-    // Null when the run went well, which would otherwise take the place of the two columns of those that failed.
+    // Null when the run went well, which would otherwise take the place of the two columns of those that
+    // failed.
     let error = fields.shift_remove("error");
     let mut cells = vec![("label".to_owned(), run.label.clone())];
     flatten("", &document, &mut cells);

@@ -16,9 +16,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     })
 }
 
-/// Lets `fill` write a new file and puts it at `path`, replacing what was there. If anything fails, what was there stays and
-/// nothing else is left behind. A symbolic link is followed; what is not a regular file (a terminal, a pipe, `/dev/null`) is
-/// written directly, since renaming would replace it by a file.
+/// Lets `fill` write a new file and puts it at `path`, replacing what was there. If anything fails, what was
+/// there stays and nothing else is left behind. A symbolic link is followed; what is not a regular file (a
+/// terminal, a pipe, `/dev/null`) is written directly, since renaming would replace it by a file.
 pub fn write_atomically_with(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<(), ReportError>,

@@ -1,7 +1,7 @@
 //! Results of a job file in the shape of `fio --output-format=json`, so that scripts made for fio read them.
 //!
-//! The shape is that of fio 3.33. What has no meaning in virtual time (processor use, page faults, wall-clock stamps) is 0. Submission
-//! takes no time, so `slat_ns` is empty and `lat_ns` equals `clat_ns`.
+//! The shape is that of fio 3.33. What has no meaning in virtual time (processor use, page faults, wall-clock
+//! stamps) is 0. Submission takes no time, so `slat_ns` is empty and `lat_ns` equals `clat_ns`.
 
 use crate::Run;
 use nandscape_sim::result::{

@@ -1,5 +1,5 @@
-//! The result documents as JSON, indented for people; lists of plain values stay on one line, so that the erase counts of a
-//! device do not take a line each.
+//! The result documents as JSON, indented for people; lists of plain values stay on one line, so that the
+//! erase counts of a device do not take a line each.
 
 use crate::{Output, ReportError, Run};
 use nandscape_sim::RunResult;

@@ -1,14 +1,17 @@
 //! Result documents for people and programs.
 //!
-//! A replay gives one [`Run`], a compare several; every output takes a slice of them and returns bytes, so that the caller
-//! decides where they go ([`file::write_atomically`] for files). One file per output, one line in [`OUTPUTS`].
+//! A replay gives one [`Run`], a compare several; every output takes a slice of them and returns bytes, so
+//! that the caller decides where they go ([`file::write_atomically`] for files). One file per output, one
+//! line in [`OUTPUTS`].
 //!
-//! * [`text`]: tables for a terminal. * [`json`]: the documents themselves. * [`csv`]: one line per run, for spreadsheets.
-//! * [`fio_json`]: job files in fio's own shape. * [`html`]: one offline file with charts. * The Parquet series is a crate of its own (`nandscape-report-parquet`), since
-//!   its dependencies take longer to build than everything here.
+//! * [`text`]: tables for a terminal. * [`json`]: the documents themselves. * [`csv`]: one line per run, for
+//!   spreadsheets.
+//! * [`fio_json`]: job files in fio's own shape. * [`html`]: one offline file with charts. * The Parquet
+//!   series is a crate of its own (`nandscape-report-parquet`), since its dependencies take longer to build
+//!   than everything here.
 //!
-//! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control characters in it
-//! or an HTML page unescaped; the same runs give the same bytes.
+//! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control
+//! characters in it or an HTML page unescaped; the same runs give the same bytes.
 
 pub mod advice;
 mod cached;
@@ -54,15 +57,16 @@ pub struct Run {
     pub label: String,
     /// The result document.
     pub result: RunResult,
-    /// The series over time, if it was collected; without it the HTML report has tables and bars but no curves.
+    /// The series over time, if it was collected; without it the HTML report has tables and bars but no
+    /// curves.
     pub series: Option<Series>,
     /// What the jobs of a job file did over time, if it was collected.
     pub jobs: Option<JobSeries>,
 }
 
 impl Run {
-    /// The label without the workload (`pm-gcl | WORKLOAD`), for places that name the workload anyway. The same translation layer
-    /// has the same name, and so the same colour, under every workload.
+    /// The label without the workload (`pm-gcl | WORKLOAD`), for places that name the workload anyway. The
+    /// same translation layer has the same name, and so the same colour, under every workload.
     pub fn name(&self) -> &str {
         let workload = self.result.workload.spec.as_str();
         let name = self.label.strip_suffix(workload).and_then(|rest| rest.strip_suffix(" | "));

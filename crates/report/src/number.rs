@@ -1,4 +1,5 @@
-//! Numbers as people read them. Whatever is printed carries its unit, in the cell or in the head of its column.
+//! Numbers as people read them. Whatever is printed carries its unit, in the cell or in the head of its
+//! column.
 
 /// What a figure measures, which decides its unit and its digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,9 @@ const BYTES: &[(&str, f64)] = &[
 const NANOS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 impl Kind {
-    /// The unit for a column with these values: the largest in which the smallest value that is not 0 is at least 1, unless
-    /// that makes the largest value longer than six digits. The smallest value keeps three digits.
+    /// The unit for a column with these values: the largest in which the smallest value that is not 0 is at
+    /// least 1, unless that makes the largest value longer than six digits. The smallest value keeps
+    /// three digits.
     pub fn unit(self, values: impl Iterator<Item = f64>) -> Unit {
         let values: Vec<f64> = values.filter(|v| *v > 0.0).collect();
         let choices = match self {
@@ -111,8 +113,8 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
-/// Text from outside, made safe for a terminal and for one line: control characters (colour codes, line ends, bidirectional
-/// overrides) are written as `\u{..}`.
+/// Text from outside, made safe for a terminal and for one line: control characters (colour codes, line ends,
+/// bidirectional overrides) are written as `\u{..}`.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -7,7 +7,8 @@ use crate::table::{Head, Table};
 use nandscape_core::PlacementReport;
 use std::fmt::Write as _;
 
-/// Streams that a table lists; the rest is summed up in one line, so that ten thousand ids do not make ten thousand lines.
+/// Streams that a table lists; the rest is summed up in one line, so that ten thousand ids do not make ten
+/// thousand lines.
 const LISTED: usize = 32;
 
 /// One line of facts about the streams of a run.

@@ -36,7 +36,8 @@ pub struct ReproductionRow {
 pub struct RowSeries {
     /// Part of the experiment, the heading above its charts.
     pub part: String,
-    /// Its chart, which it shares with the other rows of the part that name it. All of them have the same unit.
+    /// Its chart, which it shares with the other rows of the part that name it. All of them have the same
+    /// unit.
     pub chart: String,
     /// What the line is called.
     pub line: String,
@@ -144,7 +145,8 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
 /// Times in a table over time; every n-th is left out until so few are left.
 const TIMES: usize = 12;
 
-/// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits stand among the rows.
+/// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits
+/// stand among the rows.
 fn over_time(rows: &[ReproductionRow]) -> String {
     let charts = row_charts(rows);
     let mut out = String::new();

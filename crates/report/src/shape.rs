@@ -1,5 +1,5 @@
-//! The device of a run, read back from its recorded configuration. A report must not fail over a configuration it does not
-//! know, so everything here is optional.
+//! The device of a run, read back from its recorded configuration. A report must not fail over a
+//! configuration it does not know, so everything here is optional.
 
 use crate::number::grouped;
 use nandscape_core::units::{format_bytes, parse_size};

@@ -19,7 +19,8 @@ pub const OUTPUT: Output = Output {
     render: |runs, _| Ok::<_, ReportError>(render_text(runs).into_bytes()),
 };
 
-/// One line per run; below, what went wrong and what a reader must know. Runs that did not end well are marked.
+/// One line per run; below, what went wrong and what a reader must know. Runs that did not end well are
+/// marked.
 pub fn render_text(runs: &[Run]) -> String {
     let mut out = String::new();
     let mut specs: Vec<&str> = Vec::new();
@@ -304,7 +305,8 @@ fn policy_table(result: &RunResult) -> Option<Table> {
     Some(table)
 }
 
-/// What the host may write until the blocks are spent; `None` where their endurance is endless or nothing was written.
+/// What the host may write until the blocks are spent; `None` where their endurance is endless or nothing was
+/// written.
 fn lifetime(r: &RunResult) -> Option<String> {
     let life = &r.lifetime;
     let until = life.host_bytes_until_worn?;

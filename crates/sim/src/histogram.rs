@@ -1,5 +1,6 @@
-//! A small logarithmic histogram for the series: 16 buckets an octave, so a quantile is within 6.25 % below the true value. Cheap to
-//! keep by the thousand and to merge, which is what the series needs; the run's own percentiles come from a finer one.
+//! A small logarithmic histogram for the series: 16 buckets an octave, so a quantile is within 6.25 % below
+//! the true value. Cheap to keep by the thousand and to merge, which is what the series needs; the run's own
+//! percentiles come from a finer one.
 
 /// Buckets per octave.
 const SUB: u32 = 16;

@@ -11,8 +11,8 @@ pub(crate) struct InFlight<P> {
     requests: Vec<P>,
     free: Vec<u32>,
     known: BinaryHeap<Reverse<(SimTime, u32)>>,
-    /// The top of `known` has been taken and waits to be overwritten by the next completion: one sift instead of two,
-    /// since in a closed loop each completion makes room for one request.
+    /// The top of `known` has been taken and waits to be overwritten by the next completion: one sift
+    /// instead of two, since in a closed loop each completion makes room for one request.
     is_top_taken: bool,
 }
 

@@ -1,14 +1,16 @@
 //! Virtual-time replay: a workload, a namespace and a pacing rule in; a [`RunResult`] out.
 //!
-//! * [`mod@replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix completions at
-//!   submission and for event-driven ones alike.
+//! * [`mod@replay`]: the loops (closed with a queue depth, open by time stamps), for schedulers that fix
+//!   completions at submission and for event-driven ones alike.
 //! * [`jobs`]: fio job files: many jobs on the namespaces of one subsystem.
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
-//! * [`metrics`]: latency histograms, the series over time and the sample of single requests; [`cached`]: a cache in that series.
+//! * [`metrics`]: latency histograms, the series over time and the sample of single requests; [`cached`]: a
+//!   cache in that series.
 //! * [`lifetime`]: how much may be written until the flash is worn out.
 //! * [`result`]: the result document (schema 1); [`sums`]: counters of a subsystem, added up.
 //!
-//! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in wall time.
+//! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in
+//! wall time.
 
 pub mod cached;
 pub mod histogram;

@@ -5,16 +5,17 @@ use serde::{Deserialize, Serialize};
 
 const DAYS_PER_YEAR: f64 = 365.25;
 
-/// An estimate that takes the run as typical of all that the device will ever do. Null fields cannot be known: endless endurance, no
-/// writes, no erases.
+/// An estimate that takes the run as typical of all that the device will ever do. Null fields cannot be
+/// known: endless endurance, no writes, no erases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifetimeResult {
     /// Erases that a block lasts; null where it is endless.
     pub endurance: Option<u32>,
-    /// Bytes the host writes until all good blocks have spent their endurance, worn evenly: endurance x flash bytes / `waf_bytes`.
+    /// Bytes the host writes until all good blocks have spent their endurance, worn evenly: endurance x
+    /// flash bytes / `waf_bytes`.
     pub host_bytes_until_worn: Option<f64>,
-    /// The same divided by the unevenness of this run, most over mean erases of a block: when the first block is spent. Short runs
-    /// overstate it.
+    /// The same divided by the unevenness of this run, most over mean erases of a block: when the first
+    /// block is spent. Short runs overstate it.
     pub host_bytes_until_first_block_worn: Option<f64>,
     /// `host_bytes_until_worn` over the usable capacity.
     pub drive_writes: Option<f64>,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Requests between being known and being issued. A memory access takes about as long as one or two requests; more only
-/// adds to what a cache must hold.
+/// Requests between being known and being issued. A memory access takes about as long as one or two requests;
+/// more only adds to what a cache must hold.
 const AHEAD: usize = 8;
 
 /// An iterator read [`AHEAD`] items ahead.

@@ -21,7 +21,8 @@ pub enum Step {
         /// Of the logical capacity, 0 to 1.
         share: f64,
     },
-    /// Random whole-page writes, `times` the logical capacity in all, over the part that was filled (all of it if nothing was).
+    /// Random whole-page writes, `times` the logical capacity in all, over the part that was filled (all of
+    /// it if nothing was).
     Uniform {
         /// Multiples of the logical capacity.
         times: f64,

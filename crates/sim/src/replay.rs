@@ -1,8 +1,9 @@
 //! The replay loops.
 //!
-//! Closed loop: `depth` requests are outstanding; the next is issued the moment one completes. Open loop: requests are
-//! issued at their time stamps (shifted so that the first is issued at 0). Either way commands are submitted in
-//! nondecreasing virtual time. Schedulers that know completions at submission answer at once; event-driven ones are advanced.
+//! Closed loop: `depth` requests are outstanding; the next is issued the moment one completes. Open loop:
+//! requests are issued at their time stamps (shifted so that the first is issued at 0). Either way commands
+//! are submitted in nondecreasing virtual time. Schedulers that know completions at submission answer at
+//! once; event-driven ones are advanced.
 
 use crate::in_flight::InFlight;
 use crate::lifetime::LifetimeResult;
@@ -89,7 +90,8 @@ const CHECK_EVERY: u64 = 4096;
 
 /// Replays a workload on a namespace.
 ///
-/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is called now and then.
+/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is
+/// called now and then.
 pub fn replay(
     namespace: &mut dyn Namespace,
     workload: &mut dyn TraceReader,
@@ -175,7 +177,8 @@ fn document(
     }
     let mut end = recorder.last_completion();
     if run.error.is_some() {
-        // The request that failed never completes, but what it had the flash do (a collection that freed too little) took time.
+        // The request that failed never completes, but what it had the flash do (a collection that freed too
+        // little) took time.
         end = end.max(namespace.idle_from());
     }
     let simulated_ns = end.since(run.start).0;
@@ -358,7 +361,8 @@ impl<'a> Runner<'a> {
                     }
                 }
             }
-            // Before the next request, so that counters and time speak of the same requests where none is outstanding.
+            // Before the next request, so that counters and time speak of the same requests where none is
+            // outstanding.
             if recorder.wants_sample() {
                 recorder.sample(self.namespace, end.start);
             }
@@ -507,7 +511,8 @@ fn failure(request: u64, record: &IoRecord, error: &NamespaceError) -> RunError 
 
 const HASH_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Folds a request into the hash of the workload. Not cryptographic: it tells two workloads apart, not an adversary.
+/// Folds a request into the hash of the workload. Not cryptographic: it tells two workloads apart, not an
+/// adversary.
 #[inline]
 fn mix(hash: u64, record: &IoRecord) -> u64 {
     let fold = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);

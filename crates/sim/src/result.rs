@@ -31,7 +31,8 @@ pub struct RunResult {
     pub workload: WorkloadResult,
     /// The run was interrupted: the counters are those of the requests done until then.
     pub partial: bool,
-    /// The run ended with this error; the counters are those up to it, the failing request counted under `host`.
+    /// The run ended with this error; the counters are those up to it, the failing request counted under
+    /// `host`.
     pub error: Option<RunError>,
     /// What the host asked for.
     pub host: HostCounts,
@@ -98,7 +99,8 @@ pub struct CacheResult {
     pub write_hit_ratio: Option<f64>,
     /// The same of both.
     pub hit_ratio: Option<f64>,
-    /// Bytes programmed to flash over bytes that the cache wrote to its fast side, metadata included; null where that is no flash.
+    /// Bytes programmed to flash over bytes that the cache wrote to its fast side, metadata included; null
+    /// where that is no flash.
     pub device_waf: Option<f64>,
     /// Bytes that the cache wrote to its fast side over bytes that hosts wrote.
     pub device_write_ratio: Option<f64>,
@@ -399,7 +401,8 @@ pub struct LatencyResult {
     pub all: LatencySummary,
 }
 
-/// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %. All 0 without requests.
+/// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %.
+/// All 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Requests.
@@ -454,7 +457,8 @@ pub struct JobResult {
     pub trim: DirectionResult,
     /// Flushes it asked for (`fsync`, `fdatasync`).
     pub sync: SyncResult,
-    /// Share of the requests issued as the 1st, 2nd to 3rd, 4th to 7th ... 64th and further outstanding one, in percent.
+    /// Share of the requests issued as the 1st, 2nd to 3rd, 4th to 7th ... 64th and further outstanding one,
+    /// in percent.
     pub depth_levels: Vec<f64>,
     /// Share of the latencies up to each limit and above the one before, in percent.
     pub latency_levels: Vec<LatencyLevel>,
@@ -464,7 +468,8 @@ pub struct JobResult {
     pub options: BTreeMap<String, String>,
 }
 
-/// Which latencies a job wants percentiles of. Submission takes no time, so both are the same figures under two names.
+/// Which latencies a job wants percentiles of. Submission takes no time, so both are the same figures under
+/// two names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PercentilesOf {
     /// `clat_percentiles`.
@@ -594,8 +599,8 @@ impl RunResult {
     }
 }
 
-/// What the logs of translation layers were written, for devices without directives whose layer tells writes apart; `None` where no
-/// layer does. `status` gives the logs of a set.
+/// What the logs of translation layers were written, for devices without directives whose layer tells writes
+/// apart; `None` where no layer does. `status` gives the logs of a set.
 pub fn placement_of_logs(sets: impl Iterator<Item = (u16, Vec<LogStatus>)>) -> Option<PlacementReport> {
     let mut report = PlacementReport { directive: "none".to_owned(), ..PlacementReport::default() };
     for (set, logs) in sets.filter(|(_, logs)| logs.len() > 1) {

@@ -1,5 +1,5 @@
-//! From a checked configuration to a running stack. The device is monomorphised here: one copy of each translation layer
-//! for each scheduler, chosen once at build time.
+//! From a checked configuration to a running stack. The device is monomorphised here: one copy of each
+//! translation layer for each scheduler, chosen once at build time.
 
 use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::directives::DirectiveKind;
@@ -55,7 +55,8 @@ fn one_namespace(namespaces: usize) -> Result<(), ConfigError> {
     )))
 }
 
-/// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the directives in front.
+/// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the
+/// directives in front.
 pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     if let Some(cache) = &config.cache {
         return Ok(Box::new(cache.build(config, BuildOptions::default(), Keep::Nothing)?));
@@ -98,8 +99,8 @@ fn divide_plain<S: Scheduler + Send + 'static>(
     divide(config, device::<S>(config, options)?, whole, part)
 }
 
-/// One layer for each set. A set of all dies has the device for itself, under the layer that `whole` gives; the others share it, each
-/// under what `part` gives.
+/// One layer for each set. A set of all dies has the device for itself, under the layer that `whole` gives;
+/// the others share it, each under what `part` gives.
 pub(crate) fn divide<D: FlashDevice + Send + 'static>(
     config: &StackConfig,
     device: D,
@@ -147,7 +148,8 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
 }
 
 fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
-    // Programs of flash pages, which pages as the layer sees them do not have one by one where the device compresses.
+    // Programs of flash pages, which pages as the layer sees them do not have one by one where the device
+    // compresses.
     NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
 }
 

@@ -1,7 +1,8 @@
 //! `[cache]` and `[disk]`: a disk, and what is put in front of it.
 //!
-//! Without either there is the flash of `[device]` and nothing else. `[disk]` alone is the disk alone. With `[cache]` the flash of `[device]`, or
-//! what `cache.device` names instead, is the fast side of a cache, and the disk its slow side.
+//! Without either there is the flash of `[device]` and nothing else. `[disk]` alone is the disk alone. With
+//! `[cache]` the flash of `[device]`, or what `cache.device` names instead, is the fast side of a cache, and
+//! the disk its slow side.
 
 use crate::build::{BuildOptions, subsystem};
 use crate::caches::shares;
@@ -450,8 +451,8 @@ fn over_flash(
     Ok(Box::new(NamespaceStore::new(below, 0, 512)))
 }
 
-/// Whether a cache of this preset may have a key of `[cache]`, whatever its value, beside these others; for settings that are meant for some of
-/// several caches.
+/// Whether a cache of this preset may have a key of `[cache]`, whatever its value, beside these others; for
+/// settings that are meant for some of several caches.
 pub fn knows(preset: &str, key: &str, others: &[(&str, &str)]) -> bool {
     if preset == NO_CACHE {
         return false;

@@ -1,7 +1,8 @@
 //! Configuration: what was typed ([`Typed`]), then what is meant ([`StackConfig`]).
 //!
-//! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked against the same
-//! [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused by name in one place.
+//! Text is merged table by table, later over earlier: preset, file, flags. Every table is then checked
+//! against the same [`Info`] that `list --detail` prints, so unknown keys and values out of range are refused
+//! by name in one place.
 
 use crate::cache::CacheConfig;
 use crate::directives::{Below, DirectivesKeys};
@@ -128,7 +129,8 @@ impl Typed {
         Self::default()
     }
 
-    /// Lays a TOML text over what is there. `path` names it in errors. A `device.preset` key of the text is laid down first.
+    /// Lays a TOML text over what is there. `path` names it in errors. A `device.preset` key of the text is
+    /// laid down first.
     pub fn merge_text(&mut self, path: &str, text: &str) -> Result<(), ConfigError> {
         let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| ConfigError::Syntax {
             path: path.to_owned(),
@@ -164,8 +166,8 @@ impl Typed {
         self.insert("device.preset", name)
     }
 
-    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`; `device.preset` lays that preset over what is
-    /// there.
+    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`;
+    /// `device.preset` lays that preset over what is there.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
         if key == "device.preset" { self.merge_preset(value) } else { self.insert(key, value) }
@@ -232,7 +234,8 @@ impl Typed {
         };
     }
 
-    /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they belong to a kind.
+    /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they
+    /// belong to a kind.
     pub fn set_ftl(&mut self, kind: &str) -> Result<(), ConfigError> {
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")
             && ftl.get("kind").and_then(toml::Value::as_str).is_some_and(|old| old != kind)
@@ -421,8 +424,8 @@ impl StackConfig {
         toml::to_string(&self.to_table()).expect("a table of scalars is valid TOML")
     }
 
-    /// The configuration of the device as TOML that can be read back, to be kept with what the device stores: without `tables`, and without
-    /// the name of a preset, whose keys may be others tomorrow.
+    /// The configuration of the device as TOML that can be read back, to be kept with what the device stores:
+    /// without `tables`, and without the name of a preset, whose keys may be others tomorrow.
     pub(crate) fn to_toml_without(&self, tables: &[&str]) -> String {
         let mut table = self.to_table();
         for name in tables {
@@ -466,8 +469,8 @@ impl StackConfig {
         serde_json::to_value(self.to_table()).expect("a table of scalars is valid JSON")
     }
 
-    /// Hash of the whole configuration, in hexadecimal: equal for equal configurations, whatever was typed, and with or without the name of a
-    /// preset.
+    /// Hash of the whole configuration, in hexadecimal: equal for equal configurations, whatever was typed,
+    /// and with or without the name of a preset.
     pub fn hash(&self) -> String {
         let mut table = self.to_table();
         if let Some(toml::Value::Table(device)) = table.get_mut("device") {

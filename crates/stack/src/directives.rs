@@ -123,7 +123,8 @@ impl DirectivesKeys {
             DirectiveKind::Streams => {
                 self.params.get("msl").map_or(streams, |_| self.params.int("msl") as u16)
             }
-            // An id is one more than an index in the list of the first namespace, which is of all logs if none is given.
+            // An id is one more than an index in the list of the first namespace, which is of all logs if
+            // none is given.
             DirectiveKind::Fdp => self.params.get("handles").map_or(streams + 1, |text| {
                 text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
             }),
@@ -213,7 +214,8 @@ impl DirectivesKeys {
             return Err(expected());
         }
         let blocks = u32::try_from(size / block).map_err(|_| expected())?;
-        // A page that is too small a unit for the pieces is only the default: the next power of two that does is taken.
+        // A page that is too small a unit for the pieces is only the default: the next power of two that does
+        // is taken.
         let mut unit = (blocks, piece_bytes / size);
         while self.params.get("write_size").is_none()
             && unit.1 > u64::from(u16::MAX)

@@ -131,7 +131,8 @@ impl FaultsConfig {
     }
 }
 
-/// Puts the lines of the script into the list, so that the configuration says what happens whatever becomes of the file.
+/// Puts the lines of the script into the list, so that the configuration says what happens whatever becomes
+/// of the file.
 fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> {
     let Some(path) = typed.remove("script").filter(|path| !path.is_empty()) else { return Ok(()) };
     let io = |message: String| ConfigError::Io { path: path.clone(), message };

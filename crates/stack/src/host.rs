@@ -8,7 +8,8 @@ use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
 use nandscape_sim::result::{PolicyResult, PolicyStream};
 use nandscape_trace::BoxReader;
 
-/// Keys of `[host]` that every policy has; the others belong to the policy and are listed by `list policies --detail`.
+/// Keys of `[host]` that every policy has; the others belong to the policy and are listed by `list policies
+/// --detail`.
 pub static HOST: Info = Info {
     name: "host",
     summary: "who chooses the stream of a write, and merging of requests before that",
@@ -72,7 +73,8 @@ impl HostConfig {
             error => error,
         })?;
         let host = Self { common, entry, params };
-        // Parameters that are wrong whatever the device should be refused now and not after a long preconditioning.
+        // Parameters that are wrong whatever the device should be refused now and not after a long
+        // preconditioning.
         let streams = host.common.get("streams").map_or(u16::MAX, |_| host.common.int("streams") as u16);
         let setup = PolicySetup { streams, capacity_bytes: 1 << 30, page_bytes: 4096 };
         (entry.build)(&host.params, &setup)?;
@@ -99,8 +101,9 @@ impl HostConfig {
         Some(table)
     }
 
-    /// Puts merging and policy around a workload. `device` is what the policy would be set up with if `host.streams` did not say otherwise.
-    /// `open` may be called twice: a policy that needs to know the future reads it all first.
+    /// Puts merging and policy around a workload. `device` is what the policy would be set up with if
+    /// `host.streams` did not say otherwise. `open` may be called twice: a policy that needs to know the
+    /// future reads it all first.
     pub fn wrap(
         &self,
         device: PolicySetup,

@@ -70,7 +70,8 @@ pub fn run_parsed(
 
 /// Runs every job file on every configuration. Runs come in the order job file by job file.
 ///
-/// Shares of a namespace (`size=10%`) are of what each layer offers, which differs with its over-provisioning.
+/// Shares of a namespace (`size=10%`) are of what each layer offers, which differs with its
+/// over-provisioning.
 pub(crate) fn compare_job_files(
     configs: &[StackConfig],
     workloads: &[String],
@@ -118,7 +119,8 @@ pub(crate) fn compare_job_files(
     Ok(runs)
 }
 
-/// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of it.
+/// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of
+/// it.
 fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
     if !config.host.is_plain() {
         return Err(ConfigError::Unsuited(format!(

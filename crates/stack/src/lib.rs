@@ -1,5 +1,5 @@
-//! The composition root: a checked configuration in, a running stack out. The only place (tests apart) where media,
-//! translation layers, namespaces and workloads meet.
+//! The composition root: a checked configuration in, a running stack out. The only place (tests apart) where
+//! media, translation layers, namespaces and workloads meet.
 //!
 //! * [`config`]: TOML tables merged (preset < file < flags), then checked into a [`StackConfig`].
 //! * [`presets`]: device descriptions that ship with nandscape.
@@ -10,7 +10,8 @@
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`journal`]: the journal of a device that keeps bytes.
 //! * [`file_system`]: streams by what a file system keeps in a block.
-//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a [`nandscape_core::Subsystem`] of several.
+//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a
+//!   [`nandscape_core::Subsystem`] of several.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`caches`]: caches over files and block devices, made, changed and served.
 //! * [`jobs`]: fio job files.

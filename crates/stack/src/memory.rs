@@ -1,5 +1,5 @@
-//! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the process, and one that
-//! succeeds beyond what there is ends another.
+//! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the
+//! process, and one that succeeds beyond what there is ends another.
 
 use crate::keys::ConfigError;
 use nandscape_core::{Geometry, units};

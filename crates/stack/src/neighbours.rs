@@ -1,7 +1,9 @@
-//! The noisy-neighbour harness (row S2-18): what one job (the victim) feels of others (the aggressors), for each way to divide the device.
+//! The noisy-neighbour harness (row S2-18): what one job (the victim) feels of others (the aggressors), for
+//! each way to divide the device.
 //!
-//! A [`Site`] is one division of a device, filled once; runs of jobs follow each other on it. [`noisy_neighbour`] runs the victim alone,
-//! the aggressors alone and both together on a site for each layout; [`render_cases`] prints what came out.
+//! A [`Site`] is one division of a device, filled once; runs of jobs follow each other on it.
+//! [`noisy_neighbour`] runs the victim alone, the aggressors alone and both together on a site for each
+//! layout; [`render_cases`] prints what came out.
 
 use crate::build::build_subsystem;
 use crate::config::{ConfigError, StackConfig, Typed};
@@ -47,7 +49,8 @@ impl Site {
         &*self.subsystem
     }
 
-    /// Writes with `job` until its set has no space left that was never written, so that from now on every write needs an erase.
+    /// Writes with `job` until its set has no space left that was never written, so that from now on every
+    /// write needs an erase.
     pub fn wear_in(&mut self, job: &Job, options: SiteOptions<'_>) -> Result<(), RunError> {
         let name = job.filenames.first();
         let namespace = self.subsystem.namespaces().iter().find(|ns| Some(&ns.name) == name);
@@ -123,8 +126,9 @@ pub struct Case {
     pub aggressors: Vec<JobResult>,
 }
 
-/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time, and all together, for each layout. The others
-/// end with the victim, which must end by itself (`size`, `io_size` or `runtime`).
+/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time, and all together,
+/// for each layout. The others end with the victim, which must end by itself (`size`, `io_size` or
+/// `runtime`).
 pub fn noisy_neighbour(
     typed: &Typed,
     file: &JobFile,

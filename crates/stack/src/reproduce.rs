@@ -1,5 +1,5 @@
-//! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment in
-//! [`REPRODUCTIONS`].
+//! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment
+//! in [`REPRODUCTIONS`].
 
 pub mod cache_article;
 pub mod cache_cleaning;
@@ -23,7 +23,8 @@ pub struct Reproduction {
     pub run: fn(&Context<'_>) -> Result<Vec<ReproductionRow>, RunError>,
 }
 
-/// What a reproduction may use, and the runs that experiments share: one context for several of them runs each replay once.
+/// What a reproduction may use, and the runs that experiments share: one context for several of them runs
+/// each replay once.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Seed of the generators.

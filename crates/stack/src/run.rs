@@ -63,7 +63,8 @@ pub enum RunError {
         /// Why.
         message: String,
     },
-    /// A run of a published experiment ended with an error, so its counters are not those of the whole workload.
+    /// A run of a published experiment ended with an error, so its counters are not those of the whole
+    /// workload.
     #[error("{label}: {message}")]
     Failed {
         /// Which run.
@@ -114,7 +115,8 @@ pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
 pub struct CompareOptions {
     /// Runs at the same time; `None` for one per core.
     pub jobs: Option<usize>,
-    /// Leave out layers that cannot run on the device at all, with a note in every result, instead of refusing the comparison.
+    /// Leave out layers that cannot run on the device at all, with a note in every result, instead of
+    /// refusing the comparison.
     pub skip_unsuited: bool,
 }
 
@@ -139,7 +141,8 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
-/// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it is refused by name.
+/// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it
+/// is refused by name.
 pub fn compare(
     configs: &[StackConfig],
     workloads: &[String],

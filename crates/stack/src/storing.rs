@@ -1,4 +1,5 @@
-//! Stacks that keep bytes: in memory, or in an image file. What stands over the medium is compiled once for all of them.
+//! Stacks that keep bytes: in memory, or in an image file. What stands over the medium is compiled once for
+//! all of them.
 
 use crate::build::{BuildOptions, divide, layer, timed};
 use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
@@ -73,7 +74,8 @@ pub enum StorageError {
     },
 }
 
-/// Tables of the configuration that belong to a run, not to a device: an image neither keeps nor contradicts them.
+/// Tables of the configuration that belong to a run, not to a device: an image neither keeps nor contradicts
+/// them.
 const OF_THE_RUN: &[&str] = &["workload", "faults", "fs"];
 
 /// The configuration that a stack has: what was typed, or, over an image that exists, what it was made with.
@@ -134,7 +136,8 @@ pub fn build_storing(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, 
 
 /// Builds all namespaces of a configuration over a device that keeps bytes, for servers.
 ///
-/// Errors: as [`crate::build_subsystem`]; an image that cannot be made or opened, or whose shape is not that of the configuration.
+/// Errors: as [`crate::build_subsystem`]; an image that cannot be made or opened, or whose shape is not that
+/// of the configuration.
 pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, StorageError> {
     if let Some(cache) = &config.cache {
         if *storage != Storage::Memory {
@@ -246,8 +249,8 @@ fn fitting(config: &StackConfig, image: ImageMedium, path: &Path) -> Result<Imag
     Err(StorageError::Stored { path: path.to_owned(), source })
 }
 
-/// Takes what the device holds at `at` into a new image; [`Snapshot::finish`] then copies the bytes beside the running stack. To be called
-/// between two commands of `subsystem`, which stands over `image`.
+/// Takes what the device holds at `at` into a new image; [`Snapshot::finish`] then copies the bytes beside
+/// the running stack. To be called between two commands of `subsystem`, which stands over `image`.
 pub fn snapshot(
     subsystem: &mut dyn Subsystem,
     at: SimTime,
@@ -289,7 +292,8 @@ pub fn look(path: &Path) -> Result<(StackConfig, ImageMedium), StorageError> {
     Ok((config, ImageMedium::open_aside(path)?))
 }
 
-/// Reads everything in an image, starts the stack from it and reads all that the stack has mapped, without changing the image.
+/// Reads everything in an image, starts the stack from it and reads all that the stack has mapped, without
+/// changing the image.
 pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StorageError> {
     let (mut config, mut image) = look(path)?;
     config.nand.capabilities.stores_data = true;

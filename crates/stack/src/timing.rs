@@ -197,7 +197,8 @@ pub(crate) fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
     })
 }
 
-/// The options of the scheduler. Refuses by name what the chosen one cannot do and what makes no sense together.
+/// The options of the scheduler. Refuses by name what the chosen one cannot do and what makes no sense
+/// together.
 pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options, ConfigError> {
     refuse_unsupported(timing)?;
     let reads_ns = reads_ns(timing)?;

@@ -9,8 +9,8 @@ fn put(bytes: &mut [u8], at: usize, range: std::ops::Range<usize>) {
     bytes[at..at + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Of superblocks, tables, records and places on the fast store of a cache (docs/formats/cache.md); a block of its tables has
-/// `unit` bytes.
+/// Of superblocks, tables, records and places on the fast store of a cache (docs/formats/cache.md); a block
+/// of its tables has `unit` bytes.
 pub fn reseal_cache(bytes: &mut [u8], unit: usize) {
     for at in [0, BLOCK] {
         put(bytes, at + 116, at + 8..at + 116);

@@ -1,9 +1,10 @@
-//! Any translation layer against a plain array of bytes: random reads, writes, trims, write-zeroes and flushes, aligned and not, on
-//! small devices that store data, under any scheduler.
+//! Any translation layer against a plain array of bytes: random reads, writes, trims, write-zeroes and
+//! flushes, aligned and not, on small devices that store data, under any scheduler.
 //!
-//! Checked all along: every byte read, the layer's own invariants, that the counts by cause sum to the medium's own, that mapped
-//! pages are programmed and as many as the layer says, that every request completes. A full device must be an error with its numbers,
-//! after which old data is readable and the layer goes on.
+//! Checked all along: every byte read, the layer's own invariants, that the counts by cause sum to the
+//! medium's own, that mapped pages are programmed and as many as the layer says, that every request
+//! completes. A full device must be an error with its numbers, after which old data is readable and the layer
+//! goes on.
 
 use crate::shrink::shrink;
 use nandscape_core::rng::{below, seeded};
@@ -20,7 +21,8 @@ pub type Device<S> = Timed<Nand, S>;
 /// A layer, or why it cannot be built over this device.
 pub type Built = Result<Box<dyn Ftl + Send>, String>;
 
-/// One request of a run. Offsets are shares of the logical capacity, so that a step means something for every layer.
+/// One request of a run. Offsets are shares of the logical capacity, so that a step means something for every
+/// layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     op: Op,
@@ -306,7 +308,8 @@ impl Run {
         self.complete(token, overlaps)
     }
 
-    /// After a refused write: each page of it holds either the old or the new bytes; the model takes over which.
+    /// After a refused write: each page of it holds either the old or the new bytes; the model takes over
+    /// which.
     fn settle(&mut self, extent: Extent, new: &[u8]) -> Result<(), String> {
         for span in extent.pages(self.page_bytes) {
             let part = Extent::new(extent.offset + span.at, u64::from(span.len));

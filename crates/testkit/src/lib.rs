@@ -4,7 +4,8 @@
 //! * [`checksums`]: of damaged metadata, made right again.
 //! * [`conformance`]: any translation layer against a plain array of bytes.
 //! * [`crash`]: any translation layer over a device whose power is cut at every operation.
-//! * [`store`]: any store, and [`subsystem`]: any subsystem, a cache too, against plain arrays of bytes, with commands that overlap.
+//! * [`store`]: any store, and [`subsystem`]: any subsystem, a cache too, against plain arrays of bytes, with
+//!   commands that overlap.
 //! * [`shrink`]: makes a failing list of steps short enough to read.
 
 pub mod campaign;

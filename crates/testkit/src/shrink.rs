@@ -1,7 +1,7 @@
 //! Shortens a failing list of steps: drops ever smaller runs of it while it keeps failing.
 
-/// The shortest list that dropping runs leads to, and its failure. `run` gives `Err` for a failing list; it is called at most
-/// `budget` times. `None` if the whole list does not fail.
+/// The shortest list that dropping runs leads to, and its failure. `run` gives `Err` for a failing list; it
+/// is called at most `budget` times. `None` if the whole list does not fail.
 pub fn shrink<T: Clone, E>(
     steps: &[T],
     budget: u32,

@@ -1,9 +1,10 @@
-//! Any store against a plain array of bytes: random commands that are applied in one order and started in another, and that overlap as the store
-//! likes.
+//! Any store against a plain array of bytes: random commands that are applied in one order and started in
+//! another, and that overlap as the store likes.
 //!
-//! Checked all along: every byte read, that a command completes exactly once and not before its start, that completions are reported in the
-//! order of time and no later than asked for, that nothing is left to happen before the time that was reached, and the counters. A command
-//! past the end or between blocks is refused and changes nothing.
+//! Checked all along: every byte read, that a command completes exactly once and not before its start, that
+//! completions are reported in the order of time and no later than asked for, that nothing is left to happen
+//! before the time that was reached, and the counters. A command past the end or between blocks is refused
+//! and changes nothing.
 
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
@@ -371,7 +372,8 @@ impl Run {
     }
 }
 
-/// A store that keeps bytes and one that keeps none, of the same make, take the same time for the same commands.
+/// A store that keeps bytes and one that keeps none, of the same make, take the same time for the same
+/// commands.
 ///
 /// # Errors
 /// What was wrong in either run, or the first command that differs.

@@ -1,9 +1,11 @@
-//! Any subsystem against plain arrays of bytes, one for each namespace: commands that overlap, time that passes in steps of any length, idle
-//! time, and whatever else the test does to it meanwhile, such as changing the mode of a cache.
+//! Any subsystem against plain arrays of bytes, one for each namespace: commands that overlap, time that
+//! passes in steps of any length, idle time, and whatever else the test does to it meanwhile, such as
+//! changing the mode of a cache.
 //!
-//! Checked all along: every byte read, that a command completes exactly once, that completions are reported after
-//! their submission and in the order of time, that two parts that are joined complete with the later, that nothing is left to happen before the time that was reached, the
-//! counters of each namespace, and the subsystem's own invariants.
+//! Checked all along: every byte read, that a command completes exactly once, that completions are reported
+//! after their submission and in the order of time, that two parts that are joined complete with the later,
+//! that nothing is left to happen before the time that was reached, the counters of each namespace, and the
+//! subsystem's own invariants.
 
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;

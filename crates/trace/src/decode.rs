@@ -1,9 +1,10 @@
 //! Transparent decompression, by the first bytes and not by the name.
 //!
-//! Recordings of a server ([`crate::recording`]) are zstd too, but one that was cut off ends with its last whole frame.
+//! Recordings of a server ([`crate::recording`]) are zstd too, but one that was cut off ends with its last
+//! whole frame.
 //!
-//! Everything is streamed, so a small file that expands to terabytes costs time but not memory: zstd windows are limited to
-//! 128 MiB (`--long=27`), xz decoders to 256 MiB.
+//! Everything is streamed, so a small file that expands to terabytes costs time but not memory: zstd windows
+//! are limited to 128 MiB (`--long=27`), xz decoders to 256 MiB.
 
 use flate2::read::MultiGzDecoder;
 use std::io::{BufReader, Cursor, Error, ErrorKind, Read};

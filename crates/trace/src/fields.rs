@@ -34,7 +34,8 @@ fn not_whole(bytes: &[u8], field: &str) -> String {
     format!("{field} is {}: expected a whole number below 2^64", shown(bytes))
 }
 
-/// A decimal number times `unit` (a power of ten), such as seconds into nanoseconds. Digits beyond the unit are dropped.
+/// A decimal number times `unit` (a power of ten), such as seconds into nanoseconds. Digits beyond the unit
+/// are dropped.
 #[inline]
 pub(crate) fn decimal(bytes: &[u8], unit: u64, field: &str) -> Result<u64, String> {
     let error = || format!("{field} is {}: expected a number such as 12 or 12.5", shown(bytes));

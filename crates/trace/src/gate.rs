@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 /// Longest request that is believed: 2^40 bytes.
 pub(crate) const LEN_MAX: u64 = 1 << 40;
-/// Last believable start: 2^40 sectors of 512 B. Larger ones are nearly always memory addresses in a mislabelled file.
+/// Last believable start: 2^40 sectors of 512 B. Larger ones are nearly always memory addresses in a
+/// mislabelled file.
 pub(crate) const OFFSET_MAX: u64 = 1 << 49;
 /// 100 years in nanoseconds; `SimTime` arithmetic relies on inputs below it.
 pub(crate) const TIME_MAX_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
@@ -107,7 +108,8 @@ impl Gate {
         Some(io(&self.source, message))
     }
 
-    /// Checks one request. `None` if it is filtered out or does nothing. `label` gives the format's name of a volume.
+    /// Checks one request. `None` if it is filtered out or does nothing. `label` gives the format's name of a
+    /// volume.
     #[inline]
     pub(crate) fn admit<'a>(
         &mut self,

@@ -1,11 +1,12 @@
 //! Workload input: what a replay is fed with.
 //!
-//! A workload is named by one text, a [`WorkloadSpec`]: a trace file, `-` for standard input, or a generator such as
-//! `uniform:span=80%,bs=4k,count=10M`. [`Workload`] opens it any number of times as a stream of
-//! [`IoRecord`](nandscape_core::IoRecord)s, in constant memory, with the wrappers that [`OpenOptions`] asks for: volume
-//! filter, limit, dense remap, time scale, repetition. [`open`] does it once.
+//! A workload is named by one text, a [`WorkloadSpec`]: a trace file, `-` for standard input, or a generator
+//! such as `uniform:span=80%,bs=4k,count=10M`. [`Workload`] opens it any number of times as a stream of
+//! [`IoRecord`](nandscape_core::IoRecord)s, in constant memory, with the wrappers that [`OpenOptions`] asks
+//! for: volume filter, limit, dense remap, time scale, repetition. [`open`] does it once.
 //!
-//! * [`formats`]: one file per trace format, in one registry: detection, reader and, where it makes sense, writer.
+//! * [`formats`]: one file per trace format, in one registry: detection, reader and, where it makes sense,
+//!   writer.
 //! * [`generators`]: synthetic loads, seeded and repeatable.
 //! * [`stats`]: what a load looks like; [`scan`]: the little a replay must know before it starts.
 //! * [`mod@write`]: conversion to any writable format.

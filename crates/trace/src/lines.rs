@@ -16,7 +16,8 @@ pub(crate) enum LineError {
     TooLong,
 }
 
-/// Splits a byte stream into lines. A byte order mark at the start is passed over. `\n` and `\r\n` end a line; the last one may lack its end.
+/// Splits a byte stream into lines. A byte order mark at the start is passed over. `\n` and `\r\n` end a
+/// line; the last one may lack its end.
 pub(crate) struct Lines {
     source: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
@@ -60,7 +61,8 @@ impl Lines {
         }
     }
 
-    /// Reads more behind what is pending, moving that to the front first. The buffer is four times the longest line.
+    /// Reads more behind what is pending, moving that to the front first. The buffer is four times the
+    /// longest line.
     fn refill(&mut self) -> Result<(), LineError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;

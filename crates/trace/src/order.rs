@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 /// Requests that are looked at ahead of the one that is passed on.
 const SORT_WINDOW: usize = 8192;
 
-/// Sorts by time within a window of 8192 requests (equal times keep file order), and makes times relative to the first.
-/// What lies further back than the window is clamped. Every request that came after a later one counts as a reversal.
+/// Sorts by time within a window of 8192 requests (equal times keep file order), and makes times relative to
+/// the first. What lies further back than the window is clamped. Every request that came after a later one
+/// counts as a reversal.
 pub(crate) struct SortWindow<R> {
     inner: R,
     /// In time order; new ones go to the back nearly always.
@@ -87,9 +88,9 @@ impl<R: TraceReader> TraceReader for SortWindow<R> {
 /// Requests of one second that are held at once.
 const SECOND_WINDOW: usize = 1 << 18;
 
-/// For stamps in whole seconds: keeps file order, clamps stamps that go back (counted), and spreads the requests of one
-/// second evenly over it. A second with more than 2^18 requests is spread in pieces, each over half of what is left of it,
-/// so that memory stays bounded. Times become relative to the first.
+/// For stamps in whole seconds: keeps file order, clamps stamps that go back (counted), and spreads the
+/// requests of one second evenly over it. A second with more than 2^18 requests is spread in pieces, each
+/// over half of what is left of it, so that memory stays bounded. Times become relative to the first.
 pub(crate) struct SpreadSeconds<R> {
     inner: R,
     group: VecDeque<IoRecord>,

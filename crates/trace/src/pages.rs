@@ -57,7 +57,8 @@ impl PageSet {
         self.pages == 0
     }
 
-    /// Adds every page that `len` bytes at `offset` touch; returns how many were new. `offset + len` must not overflow.
+    /// Adds every page that `len` bytes at `offset` touch; returns how many were new. `offset + len` must not
+    /// overflow.
     pub fn insert(&mut self, volume: u32, offset: u64, len: u64) -> u64 {
         let Some((first, last)) = page_range(offset, len) else { return 0 };
         let before = self.pages;

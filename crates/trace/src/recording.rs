@@ -1,8 +1,9 @@
 //! Recordings: the native CSV, written while a device is served, and readable however the server ended.
 //!
-//! `.csv` is plain text. `.csv.zst` is a sequence of whole zstd frames, each behind a skippable frame of 20 bytes that gives its length
-//! (little endian: magic 0x184D2A5E, 12, `nsr1`, bytes of the zstd frame, bytes of text). zstd's own tools pass over those. A reader that knows
-//! them can tell a last frame that was cut off, because the server was killed while it wrote, from a damaged file: it ends before it.
+//! `.csv` is plain text. `.csv.zst` is a sequence of whole zstd frames, each behind a skippable frame of 20
+//! bytes that gives its length (little endian: magic 0x184D2A5E, 12, `nsr1`, bytes of the zstd frame, bytes
+//! of text). zstd's own tools pass over those. A reader that knows them can tell a last frame that was cut
+//! off, because the server was killed while it wrote, from a damaged file: it ends before it.
 
 use crate::formats::csv::CsvLines;
 use nandscape_core::IoRecord;
@@ -57,7 +58,8 @@ impl RecordingWriter {
         Ok(writer)
     }
 
-    /// Adds commands. They are in the file after [`RecordingWriter::flush`], or when enough have come together.
+    /// Adds commands. They are in the file after [`RecordingWriter::flush`], or when enough have come
+    /// together.
     pub fn write(&mut self, records: &[IoRecord]) -> Result<()> {
         for record in records {
             CsvLines::line(&mut self.text, record, self.columns.volume, self.columns.hint);

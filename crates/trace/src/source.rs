@@ -118,8 +118,8 @@ fn reopen(copy: &NamedTempFile, name: &str) -> Result<Bytes, TraceError> {
     Ok(Box::new(copy.reopen().map_err(|error| io(name, error.to_string()))?))
 }
 
-/// The first bytes, and the whole stream again. A stream that breaks inside its head is an error at the place where it
-/// breaks, not here, so that the requests before it are still read.
+/// The first bytes, and the whole stream again. A stream that breaks inside its head is an error at the place
+/// where it breaks, not here, so that the requests before it are still read.
 pub(crate) fn head(mut bytes: Bytes, name: &str) -> Result<(Vec<u8>, Bytes), TraceError> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     let failure = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head).err();

@@ -7,8 +7,8 @@ use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
 
 /// What a line-based format adds to [`TextReader`].
 pub(crate) trait LineFormat: Send {
-    /// Reads one line. `number` counts from 1. The message of an error says what was found and what was expected; place
-    /// and file are added by the reader.
+    /// Reads one line. `number` counts from 1. The message of an error says what was found and what was
+    /// expected; place and file are added by the reader.
     fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String>;
 
     /// The format's name of a volume.

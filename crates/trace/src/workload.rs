@@ -56,8 +56,8 @@ pub(crate) fn parse_call(text: &str) -> Result<(String, BTreeMap<String, String>
 impl FromStr for WorkloadSpec {
     type Err = TraceError;
 
-    /// A registered generator name (alone or before the first colon) is a generator, `-` is standard input, anything else a
-    /// file. A file that is named like a generator is reached as `./name`.
+    /// A registered generator name (alone or before the first colon) is a generator, `-` is standard input,
+    /// anything else a file. A file that is named like a generator is reached as `./name`.
     fn from_str(text: &str) -> Result<Self, TraceError> {
         if text == "-" {
             return Ok(Self::Stdin);
@@ -162,16 +162,16 @@ struct Inner {
     dense: OnceLock<Result<Arc<DenseMap>, TraceError>>,
 }
 
-/// Opens a workload once. Standard input is streamed where one pass is enough, and kept in a temporary file where it is not
-/// (`repeat`, `remap_dense`, formats with several volumes).
+/// Opens a workload once. Standard input is streamed where one pass is enough, and kept in a temporary file
+/// where it is not (`repeat`, `remap_dense`, formats with several volumes).
 pub fn open(text: &str, options: &OpenOptions, target: Target) -> Result<BoxReader, TraceError> {
     let reusable = options.repeat > 1 || options.remap_dense;
     Workload::build(text, options, target, reusable)?.open()
 }
 
 impl Workload {
-    /// Checks the text and the options. Input that can be read only once (standard input, a pipe) is copied to a temporary
-    /// file first.
+    /// Checks the text and the options. Input that can be read only once (standard input, a pipe) is copied
+    /// to a temporary file first.
     pub fn new(text: &str, options: &OpenOptions, target: Target) -> Result<Self, TraceError> {
         Self::build(text, options, target, true)
     }
@@ -197,7 +197,8 @@ impl Workload {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// A trace that is in memory already, compressed or not. `name` stands in messages, and its extension helps detection.
+    /// A trace that is in memory already, compressed or not. `name` stands in messages, and its extension
+    /// helps detection.
     pub fn from_bytes(
         name: &str,
         bytes: &[u8],
@@ -229,8 +230,8 @@ impl Workload {
         Ok(Box::new(Repeat::new(Box::new(move || inner.once()), self.0.options.repeat)?))
     }
 
-    /// Reads the workload once (one repetition of it) and says what a replay must know before it starts: the span,
-    /// the mix, the touched pages.
+    /// Reads the workload once (one repetition of it) and says what a replay must know before it starts: the
+    /// span, the mix, the touched pages.
     pub fn scan(&self) -> Result<Scan, TraceError> {
         Scan::of(self.0.once()?)
     }

@@ -38,9 +38,9 @@ pub struct Converted {
 
 /// Writes every request of `reader` to `out` in a format given as `name[:key=value,...]`; returns how many.
 ///
-/// Errors of the reader come back as they are. A request that the format cannot hold (a discard in MSR, a start that is not
-/// on a sector in MQSim) is an error that names it. The caller makes the file appear atomically: after an error, what was
-/// written is not a valid trace.
+/// Errors of the reader come back as they are. A request that the format cannot hold (a discard in MSR, a
+/// start that is not on a sector in MQSim) is an error that names it. The caller makes the file appear
+/// atomically: after an error, what was written is not a valid trace.
 pub fn convert(reader: impl TraceReader, format: &str, out: &mut dyn Write) -> Result<u64, TraceError> {
     run(reader, format, out, false).map(|done| done.written)
 }

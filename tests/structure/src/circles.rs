@@ -1,8 +1,8 @@
 //! Circles of imports between sibling modules.
 //!
-//! A module uses another if anything in it or below it names anything in the other or below it, by `use` or by
-//! a path. A name that a module passes on (`pub use`) counts as that of the module where it is written. A child
-//! that names its parent, and a parent that names its child, are no circle.
+//! A module uses another if anything in it or below it names anything in the other or below it, by `use` or
+//! by a path. A name that a module passes on (`pub use`) counts as that of the module where it is written. A
+//! child that names its parent, and a parent that names its child, are no circle.
 
 use crate::modules::Crate;
 use std::collections::{BTreeMap, BTreeSet};

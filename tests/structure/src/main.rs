@@ -2,8 +2,8 @@
 //!
 //! Production code is `src` of every crate without test modules. Printed are the traits with more than 16
 //! methods, the structs of the data path (`cache`, `engine`, `ftl`, `media`, `sim`) with more than 20 fields,
-//! circles of imports between sibling modules, files of more than 600 lines, forwarding methods (the body is one
-//! call of the method of the same name on a field) with the lines they take, and the size of each crate.
+//! circles of imports between sibling modules, files of more than 600 lines, forwarding methods (the body is
+//! one call of the method of the same name on a field) with the lines they take, and the size of each crate.
 //!
 //! `nandscape-structure [ROOT]` prints the facts. With `--check` it also ends with status 1 if a limit is
 //! exceeded.

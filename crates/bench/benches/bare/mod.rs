@@ -1,5 +1,6 @@
-//! What no simulator of a greedy page map can do without: the map, the inverse map, the valid bits and counts, the bucket lists, and the copies. No
-//! traits, no time, no statistics, no dies, no checks beyond those of the language.
+//! What no simulator of a greedy page map can do without: the map, the inverse map, the valid bits and
+//! counts, the bucket lists, and the copies. No traits, no time, no statistics, no dies, no checks beyond
+//! those of the language.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 

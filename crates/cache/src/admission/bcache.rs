@@ -63,8 +63,8 @@ struct Client {
     average: u64,
 }
 
-/// Departures: a client is whoever uses one tag (bcache: one task), and the share of the cache that is dirty is the business of
-/// `dirty-cutoff`.
+/// Departures: a client is whoever uses one tag (bcache: one task), and the share of the cache that is dirty
+/// is the business of `dirty-cutoff`.
 #[derive(Debug)]
 struct Bcache {
     cutoff: u64,
@@ -82,7 +82,8 @@ struct Bcache {
 }
 
 impl Bcache {
-    /// From how many sectors on a stream bypasses because of congestion: few at first, growing exponentially to none as the debt is forgiven by time.
+    /// From how many sectors on a stream bypasses because of congestion: few at first, growing exponentially
+    /// to none as the debt is forgiven by time.
     fn congested_sectors(&mut self, at: SimTime) -> Option<u64> {
         if self.slow_ns == [0; 2] || self.debt == 0 {
             return None;

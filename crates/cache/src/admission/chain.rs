@@ -5,8 +5,9 @@ use crate::key::BlockKey;
 use nandscape_core::{Extent, Op, ParamError, Params, registry};
 use std::collections::BTreeMap;
 
-/// Policies in the order in which they were named. Each sees every request, whatever those before it said, so that detectors of streams miss nothing; the first
-/// refusal is the one that counts. Without members everything passes.
+/// Policies in the order in which they were named. Each sees every request, whatever those before it said, so
+/// that detectors of streams miss nothing; the first refusal is the one that counts. Without members
+/// everything passes.
 #[derive(Default)]
 pub struct Chain {
     members: Vec<Box<dyn Admission + Send>>,
@@ -19,7 +20,8 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// The policies that `names` lists, separated by commas, each with its share of the `typed` parameters. `prefix` is the table that the keys stand in, for errors.
+    /// The policies that `names` lists, separated by commas, each with its share of the `typed` parameters.
+    /// `prefix` is the table that the keys stand in, for errors.
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// A block that is cached is none of this policy's business: a write of it stays in the cache, whatever the share. In bcache what is above the cut-off goes to the disk
-/// and into the cache.
+/// A block that is cached is none of this policy's business: a write of it stays in the cache, whatever the
+/// share. In bcache what is above the cut-off goes to the disk and into the cache.
 #[derive(Debug)]
 struct DirtyCutoff {
     share: f64,
@@ -56,7 +56,8 @@ struct DirtyCutoff {
     large_share: f64,
     /// Whether the request under way is as large.
     is_large: bool,
-    /// What was found for the first block of the request under way. All of its blocks go the same way, so that the disk gets it in one piece, now or later.
+    /// What was found for the first block of the request under way. All of its blocks go the same way, so
+    /// that the disk gets it in one piece, now or later.
     is_above: Option<bool>,
     refused: u64,
 }

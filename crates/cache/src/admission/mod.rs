@@ -53,7 +53,8 @@ pub enum Bypass {
     Failed,
     /// The fast device answers too slowly for a request of this length.
     Congested,
-    /// Its block was being filled, cleaned or moved, and the design does not come back to the cache after it has waited for that.
+    /// Its block was being filled, cleaned or moved, and the design does not come back to the cache after it
+    /// has waited for that.
     Busy,
     /// So many slots are dirty that no further block may become so.
     Dirty,
@@ -121,7 +122,8 @@ impl Room {
     }
 }
 
-/// What the fast device took for something, told to admission so that it can send requests past a device that is overloaded.
+/// What the fast device took for something, told to admission so that it can send requests past a device that
+/// is overloaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
     /// Read or write.
@@ -134,25 +136,27 @@ pub struct Served {
 
 /// Decides what is cached.
 pub trait Admission {
-    /// Whether a request may enter the cache at all; asked once for each read or write, in order of arrival. Blocks of it that are cached already are
-    /// served from there regardless.
+    /// Whether a request may enter the cache at all; asked once for each read or write, in order of arrival.
+    /// Blocks of it that are cached already are served from there regardless.
     fn request(&mut self, ask: &Ask) -> Result<(), Bypass>;
 
-    /// Whether a block that is not cached may be inserted; asked for each of them, after [`Admission::request`] had let the request pass.
+    /// Whether a block that is not cached may be inserted; asked for each of them, after
+    /// [`Admission::request`] had let the request pass.
     fn block(&mut self, key: BlockKey, op: Op, room: Room) -> Result<(), Bypass> {
         let _ = (key, op, room);
         Ok(())
     }
 
-    /// Asked once more of a read that missed, when its bytes have come from the disk and are about to be inserted: what arrived meanwhile may have
-    /// shown that they are not worth it. Nothing waits for this.
+    /// Asked once more of a read that missed, when its bytes have come from the disk and are about to be
+    /// inserted: what arrived meanwhile may have shown that they are not worth it. Nothing waits for
+    /// this.
     fn confirm(&mut self, ask: &Ask) -> Result<(), Bypass> {
         let _ = ask;
         Ok(())
     }
 
-    /// Appends ranges that were let in and turned out not to be worth it since the last call, as volume and bytes. The cache may drop what is clean of them, and
-    /// loses nothing if it does not.
+    /// Appends ranges that were let in and turned out not to be worth it since the last call, as volume and
+    /// bytes. The cache may drop what is clean of them, and loses nothing if it does not.
     fn retract(&mut self, out: &mut Vec<(u16, Extent)>) {
         let _ = out;
     }
@@ -190,8 +194,8 @@ pub struct Setup<'a> {
 /// A registered policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Name, summary, source and parameters. Names of parameters are unique among all of [`ADMISSIONS`], since several policies are chained under one
-    /// table.
+    /// Name, summary, source and parameters. Names of parameters are unique among all of [`ADMISSIONS`],
+    /// since several policies are chained under one table.
     pub info: Info,
     /// Makes one; an error where parameters are in range each and wrong together.
     pub build: fn(&Setup<'_>) -> Result<Box<dyn Admission + Send>, ParamError>,

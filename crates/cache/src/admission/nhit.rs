@@ -82,8 +82,8 @@ impl Admission for NHit {
 const WAYS: usize = 8;
 const COUNT_BITS: u32 = 4;
 
-/// Counts of the blocks seen lately, in a fixed table: 28 bits to tell blocks of a group apart, 4 bits of count. Two blocks are taken for one with a chance below 2^-25.
-/// An entry of 0 is empty.
+/// Counts of the blocks seen lately, in a fixed table: 28 bits to tell blocks of a group apart, 4 bits of
+/// count. Two blocks are taken for one with a chance below 2^-25. An entry of 0 is empty.
 #[derive(Debug)]
 struct Seen {
     groups: Vec<[u32; WAYS]>,

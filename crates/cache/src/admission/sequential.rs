@@ -68,10 +68,12 @@ enum Head {
     Drop,
 }
 
-/// The request that takes a stream beyond the threshold bypasses as a whole, and so does every later one: of no stream more than the threshold enters the
-/// cache. A single request longer than the threshold bypasses at once.
+/// The request that takes a stream beyond the threshold bypasses as a whole, and so does every later one: of
+/// no stream more than the threshold enters the cache. A single request longer than the threshold bypasses at
+/// once.
 ///
-/// A request belongs to a stream if it begins exactly where the stream ended, on the same volume and in the same direction.
+/// A request belongs to a stream if it begins exactly where the stream ended, on the same volume and in the
+/// same direction.
 #[derive(Debug)]
 struct Sequential {
     /// Of reads, of writes; 0 means none.

@@ -142,7 +142,8 @@ impl Ends {
 }
 
 impl Streams {
-    /// A table of at most `limit` streams, each over once nothing came for `expire_ns`; 0 means that time alone ends none.
+    /// A table of at most `limit` streams, each over once nothing came for `expire_ns`; 0 means that time
+    /// alone ends none.
     pub fn new(limit: u32, expire_ns: u64) -> Self {
         Self {
             entries: Vec::new(),
@@ -156,7 +157,8 @@ impl Streams {
         }
     }
 
-    /// Puts a request that is not empty where it belongs: at the end of a stream, or at the beginning of a new one (`true`). Gives the stream with the request in it.
+    /// Puts a request that is not empty where it belongs: at the end of a stream, or at the beginning of a
+    /// new one (`true`). Gives the stream with the request in it.
     pub fn note(&mut self, owner: Owner, extent: Extent, at: SimTime) -> (&mut Stream, bool) {
         let found = self.by_next.remove(owner, extent.offset, None, &self.entries);
         let is_alive = |stream: &Stream| self.expire.is_none_or(|ns| at.since(stream.at).0 < ns);
@@ -197,7 +199,8 @@ impl Streams {
         (self.entries.capacity() * size_of::<Stream>() + ends) as u64
     }
 
-    /// Two streams that end at the same place are one from here on: the longer stands for both, and the other's entry is the next to be used anew.
+    /// Two streams that end at the same place are one from here on: the longer stands for both, and the
+    /// other's entry is the next to be used anew.
     fn merge(&mut self, kept: u32, other: u32) {
         let gone = self.entries[other as usize];
         self.entries[other as usize].is_long = false;

@@ -223,7 +223,8 @@ fn every_member_of_a_chain_sees_every_request() {
 }
 
 proptest! {
-    /// Whatever is asked: what was let in of any stream never exceeds the threshold. The model follows streams without a limit to their number.
+    /// Whatever is asked: what was let in of any stream never exceeds the threshold. The model follows
+    /// streams without a limit to their number.
     #[test]
     fn no_stream_gets_more_than_the_threshold(
         requests in prop::collection::vec((0..6u64, 1..5u64, any::<bool>()), 1..200), threshold in 1..12u64,

@@ -47,8 +47,8 @@ pub fn wrap(inner: Box<dyn Cleaning + Send>, setup: &Setup<'_>) -> Box<dyn Clean
     })
 }
 
-/// Credit grows with time and is spent by pieces. In any span of `t` seconds at most `rate * t` plus what the bucket holds is spent: `burst` of the rate,
-/// or one piece if that is more.
+/// Credit grows with time and is spent by pieces. In any span of `t` seconds at most `rate * t` plus what the
+/// bucket holds is spent: `burst` of the rate, or one piece if that is more.
 #[derive(Debug)]
 struct Bucket {
     /// Units a second, which is also 1e-9 units of credit a nanosecond.
@@ -78,7 +78,8 @@ impl Bucket {
     fn allowance(&mut self, at: SimTime, counted: u64) -> u32 {
         let begun = counted - self.counted;
         self.counted = counted;
-        // What was granted came out of what was there then, and the rest, which other policies have begun, out of what there is now.
+        // What was granted came out of what was there then, and the rest, which other policies have begun,
+        // out of what there is now.
         let own = begun.min(u64::from(self.granted));
         self.credit -= i128::from(own) * self.piece;
         let earned = i128::from(at.since(self.at).0) * i128::from(self.rate);

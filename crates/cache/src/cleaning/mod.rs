@@ -37,11 +37,13 @@ pub struct View {
     pub started: u64,
     /// Disk writes that cleaning has issued since the beginning: neighbours in one write count once.
     pub writes: u64,
-    /// Blocks since the beginning that came in only after something dirty had been written to the disk to make room, or went past the cache because too much is dirty.
+    /// Blocks since the beginning that came in only after something dirty had been written to the disk to
+    /// make room, or went past the cache because too much is dirty.
     pub waited: u64,
     /// Slots of a set; all of them where the cache is fully associative.
     pub ways: u32,
-    /// The set with the most dirty blocks, and how many ([`crate::dirty::DirtyIndex::fullest_set`]); `None` without dirty blocks.
+    /// The set with the most dirty blocks, and how many ([`crate::dirty::DirtyIndex::fullest_set`]); `None`
+    /// without dirty blocks.
     pub fullest: Option<(u32, u32)>,
 }
 
@@ -69,7 +71,8 @@ pub struct Plan {
     pub set: Option<u32>,
     /// Only blocks that are dirty since this time or before.
     pub until: Option<SimTime>,
-    /// They are read from the fast store one after the other, so that hosts do not wait for many reads at once. Else all at once.
+    /// They are read from the fast store one after the other, so that hosts do not wait for many reads at
+    /// once. Else all at once.
     pub in_turn: bool,
     /// When to ask again, if no request comes before; `None` means at the next change of the dirty count.
     pub again: Option<SimTime>,
@@ -101,13 +104,15 @@ pub enum Needs {
     NoAges,
     /// Since it became dirty.
     SinceDirty,
-    /// Since it was written last: [`crate::dirty::DirtyIndex::rewrite`] is called at each write of a dirty block.
+    /// Since it was written last: [`crate::dirty::DirtyIndex::rewrite`] is called at each write of a dirty
+    /// block.
     SinceWritten,
 }
 
 /// Decides about cleaning.
 pub trait Cleaning {
-    /// Asked when the dirty count has grown, when a cleaning has ended, when [`Plan::again`] is reached, and when the cache is idle.
+    /// Asked when the dirty count has grown, when a cleaning has ended, when [`Plan::again`] is reached, and
+    /// when the cache is idle.
     fn plan(&mut self, view: &View) -> Plan;
 
     /// Which ages it looks at.
@@ -154,7 +159,8 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     CLEANINGS.iter().find(|entry| entry.info.name == name)
 }
 
-/// The policy `name` with its share of the `typed` parameters, under the limits of [`CAPS`] if any is typed. `prefix` is the table that the keys stand in, for errors.
+/// The policy `name` with its share of the `typed` parameters, under the limits of [`CAPS`] if any is typed.
+/// `prefix` is the table that the keys stand in, for errors.
 ///
 /// # Errors
 ///

@@ -137,10 +137,12 @@ const AHEAD_NS: u64 = 2_500_000_000;
 /// Not more behind than this counts as keeping up.
 const SLACK_NS: u64 = 1_000_000;
 
-/// Blocks instead of sectors, and real numbers instead of whole ones; else as published: the error is what is dirty beyond the target; its integral grows only while the disk keeps up with the
-/// rate that is set, and shrinks only while it is positive. Ours are the upper bound, which also ends the integral's growth, and the share above
-/// which no rate is kept while there is somebody whom it helps: writes that hit make a block dirty again as soon as it is clean, and wait for nothing. Not taken over: the delay after the first dirty block, and the terms for
-/// fragmented buckets, since slots do not fragment.
+/// Blocks instead of sectors, and real numbers instead of whole ones; else as published: the error is what is
+/// dirty beyond the target; its integral grows only while the disk keeps up with the rate that is set, and
+/// shrinks only while it is positive. Ours are the upper bound, which also ends the integral's growth, and
+/// the share above which no rate is kept while there is somebody whom it helps: writes that hit make a block
+/// dirty again as soon as it is clean, and wait for nothing. Not taken over: the delay after the first dirty
+/// block, and the terms for fragmented buckets, since slots do not fragment.
 #[derive(Debug)]
 struct PiRate {
     target: f64,

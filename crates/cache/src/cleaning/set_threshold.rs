@@ -40,7 +40,8 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The fullest set comes first; `FlashCache` takes the set that was just written, and arrives at the same state once writes pause.
+/// The fullest set comes first; `FlashCache` takes the set that was just written, and arrives at the same
+/// state once writes pause.
 #[derive(Debug)]
 struct SetThreshold {
     threshold: u32,

@@ -1,4 +1,5 @@
-//! A cleaner's clock turned by hand, and a small cache that does what the policies plan: a number of dirty blocks, and a disk that writes them after a fixed time.
+//! A cleaner's clock turned by hand, and a small cache that does what the policies plan: a number of dirty
+//! blocks, and a disk that writes them after a fixed time.
 
 use super::*;
 use std::collections::VecDeque;
@@ -38,7 +39,8 @@ fn view(at_ns: u64, dirty: u32) -> View {
     }
 }
 
-/// Dirty blocks as times, and what is under way. Every block is a disk write of its own, as with random writes.
+/// Dirty blocks as times, and what is under way. Every block is a disk write of its own, as with random
+/// writes.
 struct Cache {
     policy: Box<dyn Cleaning + Send>,
     /// Since when each block is dirty; those under way come first.
@@ -93,7 +95,8 @@ impl Cache {
         }
     }
 
-    /// A block becomes dirty each `every_ns` from `from` until `until`; gives the dirty count at the end of each second.
+    /// A block becomes dirty each `every_ns` from `from` until `until`; gives the dirty count at the end of
+    /// each second.
     fn run(&mut self, from: u64, until: u64, every_ns: u64) -> Vec<u32> {
         let (mut next_dirty, mut next_sample, mut samples) = (from + every_ns, from + SECOND, Vec::new());
         loop {
@@ -215,7 +218,8 @@ fn smq_cleans_only_when_idle_and_then_everything() {
     assert_eq!(policy.plan(&at(SECOND, 3, 3)), Plan::NONE);
 }
 
-/// As in Open-CAS's timing tests: staleness, activity and number of buffers, each with the clock just before and just at the limit.
+/// As in Open-CAS's timing tests: staleness, activity and number of buffers, each with the clock just before
+/// and just at the limit.
 #[test]
 fn alru_keeps_to_staleness_activity_and_buffers() {
     let fresh = || policy("alru", &[]);
@@ -240,8 +244,9 @@ fn alru_keeps_to_staleness_activity_and_buffers() {
     assert_eq!(policy.plan(&seen(139 * SECOND, 0, 0)).until, Some(SimTime(19 * SECOND)));
 }
 
-/// From the target on and with `r` blocks a second becoming dirty, the excess is `r / 0.015 (exp(-0.005 t) - exp(-0.02 t))`: the step response of the published
-/// gains (`s^2 + s / 40 + 1 / 10000`), highest 92 s after the start.
+/// From the target on and with `r` blocks a second becoming dirty, the excess is `r / 0.015 (exp(-0.005 t) -
+/// exp(-0.02 t))`: the step response of the published gains (`s^2 + s / 40 + 1 / 10000`), highest 92 s after
+/// the start.
 #[test]
 fn the_controller_follows_its_closed_form_and_settles_at_the_target() {
     let rate = 100.0;

@@ -81,7 +81,8 @@ impl Marks {
     }
 }
 
-/// What is under way counts as clean already. The sets are looked at one at a time, the fullest first, each time anew.
+/// What is under way counts as clean already. The sets are looked at one at a time, the fullest first, each
+/// time anew.
 #[derive(Debug)]
 struct Watermarks {
     all: Marks,

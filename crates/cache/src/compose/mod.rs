@@ -1,7 +1,7 @@
 //! A cache from a preset and what is to be otherwise.
 //!
-//! [`Design::parse`] checks typed keys ([`KEYS`], and the parameters of every policy that is named) and names the key that is wrong; [`Design::create`]
-//! makes a cache of it that can be asked.
+//! [`Design::parse`] checks typed keys ([`KEYS`], and the parameters of every policy that is named) and names
+//! the key that is wrong; [`Design::create`] makes a cache of it that can be asked.
 
 mod facts;
 mod keys;
@@ -81,11 +81,13 @@ pub struct Design {
 }
 
 impl Design {
-    /// Checks what was typed. `prefix` is the table that the keys stand in, such as `cache.`, for errors. Without `preset` it is nandscape's own.
+    /// Checks what was typed. `prefix` is the table that the keys stand in, such as `cache.`, for errors.
+    /// Without `preset` it is nandscape's own.
     ///
     /// # Errors
     ///
-    /// The key, its value and what was expected: an unknown key or name, a value out of range, a mode or block that the preset does not have.
+    /// The key, its value and what was expected: an unknown key or name, a value out of range, a mode or
+    /// block that the preset does not have.
     pub fn parse(prefix: &str, typed: &Typed) -> Result<Self, ParamError> {
         let mut rest = typed.clone();
         let own = Params::check(&KEYS, prefix, &take(&mut rest, &KEYS))?;
@@ -227,7 +229,8 @@ impl Design {
         move |ways, seed| AnyEviction::new(&spec, ways, seed)
     }
 
-    /// What the metadata of a new cache are told, for a fast store of this capacity and block: the size that was asked for, and no more.
+    /// What the metadata of a new cache are told, for a fast store of this capacity and block: the size that
+    /// was asked for, and no more.
     ///
     /// # Errors
     ///
@@ -296,8 +299,8 @@ impl Design {
         Ok(started)
     }
 
-    /// Gives a cache that was made with [`Design::setup`] and [`Design::policies`] all that the engine can be given later: whoever opens a cache calls
-    /// this after it.
+    /// Gives a cache that was made with [`Design::setup`] and [`Design::policies`] all that the engine can be
+    /// given later: whoever opens a cache calls this after it.
     pub fn equip(&self, cache: &mut Cache<AnyEviction>) -> Result<(), ParamError> {
         cache.set_admission(self.admission(cache.slots())?);
         cache.set_flushing(self.flushing);

@@ -17,7 +17,8 @@ macro_rules! histogram {
         }
 
         impl $name {
-            /// Steps that have counts: lower or exact bound as in the type's description, and count, ascending.
+            /// Steps that have counts: lower or exact bound as in the type's description, and count,
+            /// ascending.
             pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
                 self.0.iter().enumerate().filter(|(_, count)| **count > 0).map(|(i, count)| (i as u64 * Self::STEP, *count))
             }
@@ -61,8 +62,8 @@ macro_rules! histogram {
 }
 
 histogram!(
-    /// Sizes in steps of 512 bytes, up to 512 KiB; what is larger counts as 512 KiB. A size that is no multiple counts for the next smaller one. Its
-    /// text form maps bytes to counts and leaves out what is 0.
+    /// Sizes in steps of 512 bytes, up to 512 KiB; what is larger counts as 512 KiB. A size that is no
+    /// multiple counts for the next smaller one. Its text form maps bytes to counts and leaves out what is 0.
     SizeHistogram,
     1025
 );
@@ -80,8 +81,8 @@ impl SizeHistogram {
 }
 
 histogram!(
-    /// Latencies in steps of 250 us (from 0 to less than 250 us, ...), up to 10 ms; what is longer counts as 10 ms. Its text form maps
-    /// nanoseconds to counts and leaves out what is 0.
+    /// Latencies in steps of 250 us (from 0 to less than 250 us, ...), up to 10 ms; what is longer counts as
+    /// 10 ms. Its text form maps nanoseconds to counts and leaves out what is 0.
     LatencyHistogram,
     41
 );

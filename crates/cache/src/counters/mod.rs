@@ -2,14 +2,17 @@
 //!
 //! Three levels of counting must not be mixed up:
 //! * a *request* is what the host sent;
-//! * a *piece* is the part of a request that lies in one cache block. The device-mapper designs (dm-cache, `FlashCache`, `RapidCache`) have requests
-//!   split so before they see them, so what they call reads and writes are pieces;
+//! * a *piece* is the part of a request that lies in one cache block. The device-mapper designs (dm-cache,
+//!   `FlashCache`, `RapidCache`) have requests split so before they see them, so what they call reads and
+//!   writes are pieces;
 //! * a *command* is what went to a store.
 //!
 //! Identities that hold at any time, and that [`Counters::check`] tests:
-//! * `reads = read_hits + read_partial_hits + read_misses + bypassed_read_hits + bypassed_read_misses`, and the same of writes;
-//! * `read_pieces = read_piece_hits + read_piece_partial_hits + read_piece_misses + bypass.read_pieces` over all reasons, and the same of writes
-//!   without partial hits: a write to a cached block is a hit whatever part of it was valid.
+//! * `reads = read_hits + read_partial_hits + read_misses + bypassed_read_hits + bypassed_read_misses`, and
+//!   the same of writes;
+//! * `read_pieces = read_piece_hits + read_piece_partial_hits + read_piece_misses + bypass.read_pieces` over
+//!   all reasons, and the same of writes without partial hits: a write to a cached block is a hit whatever
+//!   part of it was valid.
 
 mod histogram;
 
@@ -74,7 +77,8 @@ macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
         /// What was counted of one volume, or of the whole cache.
         ///
-        /// Numbers only grow. Of a single volume, what concerns the cache as a whole (metadata writes, flushes of the fast store) is 0.
+        /// Numbers only grow. Of a single volume, what concerns the cache as a whole (metadata writes,
+        /// flushes of the fast store) is 0.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Counters {

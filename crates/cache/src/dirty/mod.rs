@@ -1,8 +1,11 @@
-//! Which blocks are dirty: how many of them in each set, which comes next on the disk, which has been so longest.
+//! Which blocks are dirty: how many of them in each set, which comes next on the disk, which has been so
+//! longest.
 //!
-//! By place, dirty blocks are short numbers or bits in a tree (`places`), so that a run of neighbours is found at once and costs little memory: about 2.2
-//! bytes for a block alone, and a bit for one of many in a row. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
-//! a cleaning policy asks for ages ([`crate::cleaning::Needs`]). By set they are counts in order, 12 bytes for each set.
+//! By place, dirty blocks are short numbers or bits in a tree (`places`), so that a run of neighbours is
+//! found at once and costs little memory: about 2.2 bytes for a block alone, and a bit for one of many in a
+//! row. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
+//! a cleaning policy asks for ages ([`crate::cleaning::Needs`]). By set they are counts in order, 12 bytes
+//! for each set.
 
 mod ages;
 mod places;
@@ -38,7 +41,8 @@ impl DirtyIndex {
         }
     }
 
-    /// The block `key` in `slot` is dirty since `at`, which is not before any time given earlier. `false`, and nothing happens, if it was dirty already.
+    /// The block `key` in `slot` is dirty since `at`, which is not before any time given earlier. `false`,
+    /// and nothing happens, if it was dirty already.
     pub fn insert(&mut self, key: BlockKey, slot: u32, at: SimTime) -> bool {
         if !self.places.insert(key) {
             return false;
@@ -68,7 +72,8 @@ impl DirtyIndex {
         true
     }
 
-    /// A dirty block was written again at `at`: for policies that count the age from the last write on, it is the youngest.
+    /// A dirty block was written again at `at`: for policies that count the age from the last write on, it is
+    /// the youngest.
     pub fn rewrite(&mut self, slot: u32, at: SimTime) {
         if let Some(ages) = &mut self.ages {
             ages.remove(slot);
@@ -107,18 +112,21 @@ impl DirtyIndex {
         self.sets.as_ref().map_or(self.count, |sets| sets.count(set))
     }
 
-    /// The set with the most dirty blocks, and how many these are; `None` without dirty blocks. Of equals, any.
+    /// The set with the most dirty blocks, and how many these are; `None` without dirty blocks. Of equals,
+    /// any.
     pub fn fullest_set(&self) -> Option<(u32, u32)> {
         let fullest = self.sets.as_ref().map_or((0, self.count), Sets::fullest);
         (fullest.1 > 0).then_some(fullest)
     }
 
-    /// The slot that has been dirty longest, and since when. `None` if ages are not kept, or nothing is dirty.
+    /// The slot that has been dirty longest, and since when. `None` if ages are not kept, or nothing is
+    /// dirty.
     pub fn oldest(&self) -> Option<(u32, SimTime)> {
         self.by_age().next()
     }
 
-    /// Since when a dirty slot is so. `None` if ages are not kept. Of a slot that is not dirty it means nothing.
+    /// Since when a dirty slot is so. `None` if ages are not kept. Of a slot that is not dirty it means
+    /// nothing.
     pub fn since(&self, slot: u32) -> Option<SimTime> {
         self.ages.as_ref().map(|ages| ages.at(slot))
     }
@@ -133,8 +141,8 @@ impl DirtyIndex {
         self.places.next(from).or_else(|| self.places.next(BlockKey(0)))
     }
 
-    /// The run of dirty disk neighbours that `key` is in, at most `limit` blocks: those behind it first, then those before. Gives its first block and its length; `None`
-    /// if the block is not dirty.
+    /// The run of dirty disk neighbours that `key` is in, at most `limit` blocks: those behind it first, then
+    /// those before. Gives its first block and its length; `None` if the block is not dirty.
     pub fn run(&self, key: BlockKey, limit: u32) -> Option<(BlockKey, u32)> {
         if !self.has(key) || limit == 0 {
             return None;

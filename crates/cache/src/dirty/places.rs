@@ -9,11 +9,13 @@ const LISTED_MAX: usize = 4096;
 /// Fewer than these are listed again.
 const LISTED_AGAIN: usize = 3072;
 const WORDS: usize = 1 << (RANGE_BITS - 6);
-/// Bytes of the tree for each range: key and value at the tree's usual filling of two thirds, with the inner nodes.
+/// Bytes of the tree for each range: key and value at the tree's usual filling of two thirds, with the inner
+/// nodes.
 const TREE_ENTRY_BYTES: u64 = 56;
 
-/// Blocks as numbers of two bytes in ranges of 65,536 of them (256 MiB of blocks of 4 KiB), or as bits where a range has many, as in Roaring bitmaps (Chambi et al., 2016): 2 to
-/// 2.2 bytes for each block and 56 for each range, and never more than 8 KiB for a range.
+/// Blocks as numbers of two bytes in ranges of 65,536 of them (256 MiB of blocks of 4 KiB), or as bits where
+/// a range has many, as in Roaring bitmaps (Chambi et al., 2016): 2 to 2.2 bytes for each block and 56 for
+/// each range, and never more than 8 KiB for a range.
 #[derive(Debug, Default)]
 pub struct Places {
     ranges: BTreeMap<u64, Range>,

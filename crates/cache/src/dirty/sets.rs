@@ -1,6 +1,7 @@
 //! Sets in the order of how many of their blocks are dirty.
 
-/// Counts that change by one, kept sorted by an exchange within each run of equal counts (as vertices by degree in Batagelj and Zaversnik, 2003).
+/// Counts that change by one, kept sorted by an exchange within each run of equal counts (as vertices by
+/// degree in Batagelj and Zaversnik, 2003).
 #[derive(Debug)]
 pub struct Sets {
     /// Sets, by count, lowest first.

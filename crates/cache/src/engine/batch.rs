@@ -48,8 +48,10 @@ struct Pending {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Writes these blocks, which are in the order of the disk, with no more than so many disk writes; what they do not suffice for stays dirty. Of the blocks
-    /// so many lie before the ones that they were found by. `in_turn`: they are read one after the other, so that no host has to wait for many reads at once.
+    /// Writes these blocks, which are in the order of the disk, with no more than so many disk writes; what
+    /// they do not suffice for stays dirty. Of the blocks so many lie before the ones that they were
+    /// found by. `in_turn`: they are read one after the other, so that no host has to wait for many reads at
+    /// once.
     pub(super) fn write_batch(&mut self, slots: &[u32], most: u32, front: u32, in_turn: bool) -> Begun {
         let mut begun = Begun { read: in_turn.then_some(Moment::PAST), ..Begun::default() };
         let mut pending = Pending { parts: std::mem::take(&mut self.parts), ..Pending::default() };
@@ -100,7 +102,8 @@ impl<E: Eviction> Cache<E> {
         begun
     }
 
-    /// Writes a dirty block that is to leave to the disk, in one write with its dirty neighbours there, which stay. Gives when it is there.
+    /// Writes a dirty block that is to leave to the disk, in one write with its dirty neighbours there, which
+    /// stay. Gives when it is there.
     pub(super) fn write_run(&mut self, slot: u32) -> Result<Moment, CacheError> {
         let key = self.slots.key(slot);
         let mut room = (RUN_MAX / u64::from(self.shape.block_bytes())).max(1) - 1;
@@ -142,8 +145,8 @@ impl<E: Eviction> Cache<E> {
         (self.slots.dirty_bits(slot) != 0 && !self.pinned.has(slot)).then_some(slot)
     }
 
-    /// The next sub-blocks of a block that go in one write, and the rest: from the first dirty one to the last, if all between are there, and otherwise
-    /// a run of dirty ones.
+    /// The next sub-blocks of a block that go in one write, and the rest: from the first dirty one to the
+    /// last, if all between are there, and otherwise a run of dirty ones.
     fn next_part(&self, slot: u32, dirty: u16) -> Option<(Part, u16)> {
         if dirty == 0 {
             return None;
@@ -241,8 +244,9 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there were. Goes round over the slots; what it found is
-    /// written in the order of the disk, neighbours in one write.
+    /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there
+    /// were. Goes round over the slots; what it found is written in the order of the disk, neighbours in
+    /// one write.
     pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
         let count = self.slots.count();
@@ -260,8 +264,8 @@ impl<E: Eviction> Cache<E> {
         self.clean_slots(&found)
     }
 
-    /// Writes these blocks to the disk, and gives how many they are. What a disk does not take stays dirty; the first error of those is given after all
-    /// others were tried.
+    /// Writes these blocks to the disk, and gives how many they are. What a disk does not take stays dirty;
+    /// the first error of those is given after all others were tried.
     pub(super) fn clean_slots(&mut self, slots: &[u32]) -> Result<u32, CacheError> {
         self.begin_tries();
         let begun = self.write_batch(slots, u32::MAX, 0, false);

@@ -13,7 +13,8 @@ const RETRY_NS: u64 = 1_000_000_000;
 /// Between two batches for stores that take no time (files), so that requests have their turn.
 const PAUSE_NS: u64 = 5_000_000;
 
-/// Slots that are looked at for each block in the order of eviction, before the rest is taken in the order of the disk.
+/// Slots that are looked at for each block in the order of eviction, before the rest is taken in the order of
+/// the disk.
 const LOOKED_AT: usize = 64;
 
 /// What cleaning needs beside the slots; there is none where nobody cleans.
@@ -28,8 +29,9 @@ pub(super) struct Cleaner {
     /// Which set comes next in the order of eviction.
     next_set: u32,
     under_way: u32,
-    /// Blocks that were written the moment they were begun count as under way until a while later: a policy limits what it does at a time by what is under way, and stores that
-    /// take no time would have everything cleaned at once.
+    /// Blocks that were written the moment they were begun count as under way until a while later: a policy
+    /// limits what it does at a time by what is under way, and stores that take no time would have
+    /// everything cleaned at once.
     written_at_once: u32,
     pause_until: SimTime,
     cleaned: u64,
@@ -152,7 +154,8 @@ struct Chosen {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Who cleans from now on; nobody, where there are none. Several policies each start what they want; they see what all of them do.
+    /// Who cleans from now on; nobody, where there are none. Several policies each start what they want; they
+    /// see what all of them do.
     pub fn set_cleanings(&mut self, policies: Vec<Box<dyn Cleaning + Send>>) {
         self.cleaner = None;
         if policies.is_empty() {
@@ -311,7 +314,8 @@ impl<E: Eviction> Cache<E> {
         plan.until.is_none_or(|until| since.is_none_or(|since| since <= until))
     }
 
-    /// Runs of neighbours from the hand on, going round. Gives how many blocks lie before the ones that the runs were found by.
+    /// Runs of neighbours from the hand on, going round. Gives how many blocks lie before the ones that the
+    /// runs were found by.
     fn choose_on_disk(&self, cleaner: &mut Cleaner, plan: &Plan, needs: Needs, slots: &mut Vec<u32>) -> u32 {
         if let Some(set) = plan.set {
             self.choose_in_set(cleaner, plan, needs, set, slots);
@@ -383,7 +387,8 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Too much is dirty for a block to come in at once, or at all. Whoever cleans is asked after the command.
+    /// Too much is dirty for a block to come in at once, or at all. Whoever cleans is asked after the
+    /// command.
     #[cold]
     pub(super) fn note_waited(&mut self) {
         if let Some(cleaner) = &mut self.cleaner {
@@ -419,8 +424,8 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Does what is due until `until` in the order of time: what the stores do and what follows from it, and cleaning. Of what stores do at `until` by
-    /// themselves only if it is `inclusive`.
+    /// Does what is due until `until` in the order of time: what the stores do and what follows from it, and
+    /// cleaning. Of what stores do at `until` by themselves only if it is `inclusive`.
     pub(super) fn pass(&mut self, until: SimTime, inclusive: bool) -> Result<(), CacheError> {
         loop {
             let due = self.cleaner.as_ref().map_or(SimTime::MAX, |cleaner| cleaner.again());

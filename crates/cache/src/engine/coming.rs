@@ -1,4 +1,5 @@
-//! What commands to come will need is loaded in steps, since where each step leads is known only when what the one before asked for is there.
+//! What commands to come will need is loaded in steps, since where each step leads is known only when what
+//! the one before asked for is there.
 
 use super::Cache;
 use super::steps::FAST;
@@ -31,7 +32,8 @@ impl Coming {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Such a command will come soon, after those of earlier calls: what is looked up for its first block may come nearer in the meantime.
+    /// Such a command will come soon, after those of earlier calls: what is looked up for its first block may
+    /// come nearer in the meantime.
     pub(super) fn look_ahead(&self, volume: u16, op: Op, extent: Extent) {
         let (first, _) = self.shape.blocks(extent);
         let key = BlockKey::new(volume, first);

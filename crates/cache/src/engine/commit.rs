@@ -21,7 +21,8 @@ impl<E: Eviction> Cache<E> {
         done
     }
 
-    /// A commit that is answered for: at once if none is under way, and otherwise when that one is done, together with all that comes until then.
+    /// A commit that is answered for: at once if none is under way, and otherwise when that one is done,
+    /// together with all that comes until then.
     pub(super) fn commit_together(&mut self) -> Result<Moment, CacheError> {
         if self.steps.is_past(self.last_commit) {
             return self.commit();
@@ -45,7 +46,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives when all of that is done.
+    /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives
+    /// when all of that is done.
     pub(super) fn commit(&mut self) -> Result<Moment, CacheError> {
         let done = self.commit_now()?;
         if let Some(open) = self.open_commit.take() {

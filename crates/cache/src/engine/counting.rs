@@ -1,7 +1,9 @@
-//! What is counted while commands are served: the counters of each volume and of the cache, from which every design's fields follow.
+//! What is counted while commands are served: the counters of each volume and of the cache, from which every
+//! design's fields follow.
 //!
-//! A piece is counted once, with what became of it, so the identities of [`Counters::check`] hold whatever fails. Nothing here allocates, but for
-//! a volume that is attached and for more answers under way than there ever were.
+//! A piece is counted once, with what became of it, so the identities of [`Counters::check`] hold whatever
+//! fails. Nothing here allocates, but for a volume that is attached and for more answers under way than there
+//! ever were.
 
 use crate::admission::Bypass;
 use crate::counters::{CacheCounters, Counters};

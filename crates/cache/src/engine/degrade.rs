@@ -1,13 +1,16 @@
 //! What becomes of a cache when a store fails.
 //!
-//! * A block of the fast store that cannot be read or written: its slot is used no more. What was clean is read from the disk and cached elsewhere; what was
-//!   dirty and can be read goes to the disk; what cannot is lost, by the units of the fast store.
-//! * The fast store is gone, takes no more writes, or cannot keep metadata: it is used no more. What was dirty goes to the disk as far as it can be
-//!   read. From then on everything passes to the disks.
-//! * A disk: the command fails that asked for its volume. Blocks that it does not take stay cached, and commands of other volumes are not concerned.
+//! * A block of the fast store that cannot be read or written: its slot is used no more. What was clean is
+//!   read from the disk and cached elsewhere; what was dirty and can be read goes to the disk; what cannot is
+//!   lost, by the units of the fast store.
+//! * The fast store is gone, takes no more writes, or cannot keep metadata: it is used no more. What was
+//!   dirty goes to the disk as far as it can be read. From then on everything passes to the disks.
+//! * A disk: the command fails that asked for its volume. Blocks that it does not take stay cached, and
+//!   commands of other volumes are not concerned.
 //!
-//! Nothing of this is seen by a caller except for what was lost: reading that is an error until it is written anew or discarded, and the next flush of its
-//! volume fails once, as after an error of a disk that was found in the background.
+//! Nothing of this is seen by a caller except for what was lost: reading that is an error until it is written
+//! anew or discarded, and the next flush of its volume fails once, as after an error of a disk that was found
+//! in the background.
 
 use super::given_up::GivenUp;
 use super::lost::LostExtents;
@@ -107,7 +110,8 @@ impl<E: Eviction> Cache<E> {
         self.failures.tries = 0;
     }
 
-    /// A change failed on both sides: what was dirty there had made way for it, and what the disk has may be older than that.
+    /// A change failed on both sides: what was dirty there had made way for it, and what the disk has may be
+    /// older than that.
     #[cold]
     pub(super) fn lose_change(&mut self, volume: u16, extent: Extent, failure: StoreError) {
         if !self.mode.makes_dirty() {
@@ -161,7 +165,8 @@ impl<E: Eviction> Cache<E> {
             ..slot(extent.end() - 1).saturating_add(1).min(self.slots.count())
     }
 
-    /// A slot is used no more, because of an error there. If that loses something that the next start has to know, it is the error of the fast store.
+    /// A slot is used no more, because of an error there. If that loses something that the next start has to
+    /// know, it is the error of the fast store.
     fn retire(&mut self, slot: u32, error: &StoreError) -> Result<(), CacheError> {
         let count = self.slots.count();
         let retired = self.failures.retired.get_or_insert_with(|| Bits::new(count));
@@ -178,7 +183,8 @@ impl<E: Eviction> Cache<E> {
             if self.slots.dirty_bits(slot) != 0 {
                 let after = self.guard(key.volume(), block)?;
                 self.salvage(slot, true, after);
-                // The metadata has no entry for what is lost, so after the next start the disk's older data would be served.
+                // The metadata has no entry for what is lost, so after the next start the disk's older data
+                // would be served.
                 if self.failures.given_up.is_kept() && self.failures.check(key.volume(), block).is_err() {
                     return Err(CacheError::Fast(error.clone()));
                 }
@@ -190,7 +196,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// What is dirty of a slot goes to the disk as far as it can be read and the disk takes it; the rest is lost.
+    /// What is dirty of a slot goes to the disk as far as it can be read and the disk takes it; the rest is
+    /// lost.
     fn salvage(&mut self, slot: u32, is_readable: bool, after: Moment) {
         let key = self.slots.key(slot);
         let (unit, limit) = (self.steps.side(FAST).unit, self.limit(key));
@@ -218,7 +225,8 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// When the disk has this, whose blocks may be larger than those of the fast store; `None` if it does not take it.
+    /// When the disk has this, whose blocks may be larger than those of the fast store; `None` if it does not
+    /// take it.
     fn save(&mut self, volume: u16, extent: Extent, bytes: &[u8], after: Moment) -> Option<Moment> {
         let unit = u64::from(self.steps.side(volume + 1).unit);
         let start = extent.offset / unit * unit;

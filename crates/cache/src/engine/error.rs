@@ -118,7 +118,8 @@ impl CacheError {
         }
     }
 
-    /// What a host is told of it that asked for `extent` (of no bytes where nobody asked). `name` gives the name of a volume.
+    /// What a host is told of it that asked for `extent` (of no bytes where nobody asked). `name` gives the
+    /// name of a volume.
     pub fn refusal(self, extent: Extent, name: impl FnOnce(u16) -> String) -> NamespaceError {
         let store = |place, source| NamespaceError::Store { place, extent, source };
         let refused = |expected| NamespaceError::Refused { extent, expected };

@@ -1,7 +1,9 @@
-//! What becomes of errors that a store gives only when a step is started, after the command that wanted it was taken.
+//! What becomes of errors that a store gives only when a step is started, after the command that wanted it
+//! was taken.
 //!
-//! A store below which state and time are one (flash without bytes) refuses a step when its time has come. Whatever waits for that step ends then, without having
-//! been done; so an answer that waits for it is given, and is not true. The error is kept: the next flush of any volume fails with it, as the next `fsync` does
+//! A store below which state and time are one (flash without bytes) refuses a step when its time has come.
+//! Whatever waits for that step ends then, without having been done; so an answer that waits for it is given,
+//! and is not true. The error is kept: the next flush of any volume fails with it, as the next `fsync` does
 //! after an error in the background.
 
 use super::steps::LateError;

@@ -1,13 +1,16 @@
-//! What is made durable when the fast store is given up, so that the next start does not take it for newer than the disks.
+//! What is made durable when the fast store is given up, so that the next start does not take it for newer
+//! than the disks.
 //!
 //! For each volume, in this order:
-//! * [`GiveUp::begin`] is durable before dirty data goes to the disk. From then on clean blocks on the fast store count for nothing; dirty ones still count.
+//! * [`GiveUp::begin`] is durable before dirty data goes to the disk. From then on clean blocks on the fast
+//!   store count for nothing; dirty ones still count.
 //! * The dirty data is written to the disk, and the disk is flushed.
-//! * [`GiveUp::record`] is durable before the first command that changes the disk past the cache, and before a flush is answered. From then on nothing on the fast
-//!   store counts but the ranges that are lost.
+//! * [`GiveUp::record`] is durable before the first command that changes the disk past the cache, and before
+//!   a flush is answered. From then on nothing on the fast store counts but the ranges that are lost.
 //!
-//! While `begin` cannot be made durable, no dirty data goes to the disk: it stays on the fast store, and here it counts as lost. While `record` cannot be, writes,
-//! discards and flushes of the volume fail; reads go on. Both are tried again with each such command.
+//! While `begin` cannot be made durable, no dirty data goes to the disk: it stays on the fast store, and here
+//! it counts as lost. While `record` cannot be, writes, discards and flushes of the volume fail; reads go on.
+//! Both are tried again with each such command.
 
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
@@ -68,13 +71,14 @@ impl GivenUp {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Who makes durable that the fast store is given up. Without anybody nothing is, and the fast store must not be opened with its disks again after that.
+    /// Who makes durable that the fast store is given up. Without anybody nothing is, and the fast store must
+    /// not be opened with its disks again after that.
     pub fn set_give_up(&mut self, keeper: Box<dyn GiveUp>) {
         self.failures.given_up.keeper = Some(keeper);
     }
 
-    /// Gives up the fast store at `at` though it has not failed: what is dirty is read once more and goes to the disks, then everything passes to them. Of no effect if it
-    /// was given up already.
+    /// Gives up the fast store at `at` though it has not failed: what is dirty is read once more and goes to
+    /// the disks, then everything passes to them. Of no effect if it was given up already.
     pub fn give_up(&mut self, why: StoreError, at: SimTime) -> Result<(), CacheError> {
         self.arrive(at)?;
         if self.failures.bypassed.is_none() {

@@ -12,11 +12,13 @@ const FILLED: u32 = 15;
 /// Entries that are moved at most to make room for one.
 const MOVES_MAX: u32 = 256;
 
-/// Which slot holds a block. The keys themselves lie in [`Slots`], so that nothing is kept twice; an entry has the slot's number and, in the bits that the
-/// number leaves, a part of the key's hash, so that few other slots are looked at.
+/// Which slot holds a block. The keys themselves lie in [`Slots`], so that nothing is kept twice; an entry
+/// has the slot's number and, in the bits that the number leaves, a part of the key's hash, so that few other
+/// slots are looked at.
 ///
-/// A key is in one of two buckets (cuckoo hashing, Pagh and Rodler, 2004, with buckets as in Dietzfelbinger and Weidling, 2007): in the first unless that was
-/// full. Buckets of 16 that are 15/16 full stay far from the load at which this fails; should keys be chosen to make it fail, entries go to a list beside.
+/// A key is in one of two buckets (cuckoo hashing, Pagh and Rodler, 2004, with buckets as in Dietzfelbinger
+/// and Weidling, 2007): in the first unless that was full. Buckets of 16 that are 15/16 full stay far from
+/// the load at which this fails; should keys be chosen to make it fail, entries go to a list beside.
 pub(super) struct Index {
     buckets: Vec<Bucket>,
     beside: Vec<u32>,

@@ -3,7 +3,8 @@
 use super::{Cache, Slots};
 use crate::eviction::Eviction;
 
-/// Bytes of memory by what they are for. Buffers that data passes through, which do not grow with the cache, are not among them.
+/// Bytes of memory by what they are for. Buffers that data passes through, which do not grow with the cache,
+/// are not among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// From block to slot.

@@ -4,17 +4,21 @@
 //! * what is dirty is valid; what is not valid is not dirty and is up to date on the disk;
 //! * a clean sub-block equals the disk's;
 //! * every slot is free, used by one block of the index, or waits for a commit of the metadata (`limbo`);
-//! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten; and none of a disk's copy that the disk would
-//!   lose is relied on by a committed entry (`unflushed`);
-//! * a dirty block is written to the disk only when its entry is committed, so that a loss of power never leaves a part of it there and the rest
-//!   nowhere; and what else is written to the disk is announced by a commit if committed entries speak of its blocks (`regions`).
+//! * where metadata are not in place, no sub-block that a committed entry calls valid is overwritten; and
+//!   none of a disk's copy that the disk would lose is relied on by a committed entry (`unflushed`);
+//! * a dirty block is written to the disk only when its entry is committed, so that a loss of power never
+//!   leaves a part of it there and the rest nowhere; and what else is written to the disk is announced by a
+//!   commit if committed entries speak of its blocks (`regions`).
 //!
-//! All steps of a command take effect on the bytes when it is submitted; when each takes its time is the business of `steps`:
-//! * a read waits for what it reads; what a disk read brings goes into its slot afterwards, and nobody waits for that;
-//! * whatever comes to a slot that is being filled waits for the disk read, and to a block that is on its way to the disk, for that;
+//! All steps of a command take effect on the bytes when it is submitted; when each takes its time is the
+//! business of `steps`:
+//! * a read waits for what it reads; what a disk read brings goes into its slot afterwards, and nobody waits
+//!   for that;
+//! * whatever comes to a slot that is being filled waits for the disk read, and to a block that is on its way
+//!   to the disk, for that;
 //! * a block leaves its slot when it is on the disk, or where a commit must come first, when that is durable;
-//! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows the other. Designs that flush nothing wait for
-//!   the answers instead.
+//! * a commit is a flush of what it speaks of, the writes of the metadata, and a flush of these; one follows
+//!   the other. Designs that flush nothing wait for the answers instead.
 
 mod batch;
 mod cleaner;
@@ -84,9 +88,10 @@ use unflushed::{Late, Unflushed};
 /// A store that a cache may own.
 pub type BoxedStore = Box<dyn Store + Send>;
 
-/// Insertions after which the metadata are committed though nobody asked for a flush, in a cache of so many slots: a bound for memory, and for what a loss of
-/// power costs. A commit takes up to a hundred bytes for each on its way to the store. Each changes two slots, since something leaves for it or it comes from elsewhere; these and a few
-/// other changes fill whole blocks of records.
+/// Insertions after which the metadata are committed though nobody asked for a flush, in a cache of so many
+/// slots: a bound for memory, and for what a loss of power costs. A commit takes up to a hundred bytes for
+/// each on its way to the store. Each changes two slots, since something leaves for it or it comes from
+/// elsewhere; these and a few other changes fill whole blocks of records.
 fn commit_after(slots: u32) -> u32 {
     const OTHERS: u32 = 8;
     let half = RECORDS / 2;
@@ -137,10 +142,12 @@ pub struct Cache<E> {
     committed: Bits,
     /// Whether clean blocks are to come back after a loss of power, and so must equal the disk.
     keeps_clean: bool,
-    /// Blocks that left a committed slot since the last commit, by hash: a bit for eight slots, of which few leave between two commits.
+    /// Blocks that left a committed slot since the last commit, by hash: a bit for eight slots, of which few
+    /// leave between two commits.
     left: Bits,
     regions: Regions,
-    /// Where `left` had the blocks that leave with the last commit, and with those under way when it was made.
+    /// Where `left` had the blocks that leave with the last commit, and with those under way when it was
+    /// made.
     leaving: Bits,
     /// Slots that the command under way needs where they are.
     pinned: Pins,
@@ -177,7 +184,8 @@ pub struct Cache<E> {
     open_commit: Option<Moment>,
     /// Ends of commits that the engine is to be told of.
     commits_awaited: u32,
-    /// Slots that the metadata have as dirty until the next commit; of meaning where they may be taken without one.
+    /// Slots that the metadata have as dirty until the next commit; of meaning where they may be taken
+    /// without one.
     settled: Vec<u32>,
     /// The first error that nobody has been told of.
     late_error: Option<LateError>,
@@ -198,7 +206,8 @@ pub struct Cache<E> {
 }
 
 impl<E: Build> Cache<E> {
-    /// A cache without volumes and without blocks. Every set has a policy of its own, made with `params` and a seed drawn from `setup`'s.
+    /// A cache without volumes and without blocks. Every set has a policy of its own, made with `params` and
+    /// a seed drawn from `setup`'s.
     pub fn new(
         fast: BoxedStore,
         metadata: Box<dyn Metadata + Send>,
@@ -210,7 +219,8 @@ impl<E: Build> Cache<E> {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// As [`Cache::new`], with policies that are chosen at run time: `make` is given the slots of a set and a seed.
+    /// As [`Cache::new`], with policies that are chosen at run time: `make` is given the slots of a set and a
+    /// seed.
     pub fn with_policies(
         fast: BoxedStore,
         metadata: Box<dyn Metadata + Send>,
@@ -299,7 +309,8 @@ impl<E: Eviction> Cache<E> {
         self.admission = admission;
     }
 
-    /// Adds a volume over this store and gives its number. To hosts the volumes are `vol1`, `vol2` and so on; see [`Cache::rename`].
+    /// Adds a volume over this store and gives its number. To hosts the volumes are `vol1`, `vol2` and so on;
+    /// see [`Cache::rename`].
     pub fn attach(&mut self, disk: BoxedStore) -> Result<u16, CacheError> {
         let capacity = disk.capacity_bytes();
         let fast = self.steps.side(FAST);
@@ -346,8 +357,9 @@ impl<E: Eviction> Cache<E> {
         name.clone_into(&mut self.infos[usize::from(volume)].name);
     }
 
-    /// Puts back what the metadata knew of slots when they were opened, before the first command. The order is that in which the eviction policy
-    /// sees the blocks. Gives those that cannot be: a slot or block that was named before, that is not there, or not for each other.
+    /// Puts back what the metadata knew of slots when they were opened, before the first command. The order
+    /// is that in which the eviction policy sees the blocks. Gives those that cannot be: a slot or block
+    /// that was named before, that is not there, or not for each other.
     pub fn restore(&mut self, entries: impl IntoIterator<Item = (u32, Entry)>) -> Vec<(u32, Entry)> {
         let mut refused = Vec::new();
         let mut taken = Bits::new(self.slots.count());
@@ -379,8 +391,9 @@ impl<E: Eviction> Cache<E> {
 
     /// Executes a command on a volume, issued at `at`. The token completes when it is answered.
     ///
-    /// After an error of a disk, the extent of the command may be written in part; everything else is as before. Errors of the fast store are not the
-    /// caller's, unless something was lost ([`Cache::health`], [`Cache::lost`]): a read of that fails, and the next flush of its volume once.
+    /// After an error of a disk, the extent of the command may be written in part; everything else is as
+    /// before. Errors of the fast store are not the caller's, unless something was lost
+    /// ([`Cache::health`], [`Cache::lost`]): a read of that fails, and the next flush of its volume once.
     pub fn submit(
         &mut self,
         volume: u16,
@@ -391,8 +404,9 @@ impl<E: Eviction> Cache<E> {
         self.submit_as(volume, command, payload, at, false)
     }
 
-    /// As [`Cache::submit`], and answered only when what the command wrote survives a loss of power, as far as the design keeps it: in the cache with its
-    /// metadata where it became dirty, and on the disk of this volume where it went there. No other disk is flushed for it, but for those that a block has
+    /// As [`Cache::submit`], and answered only when what the command wrote survives a loss of power, as far
+    /// as the design keeps it: in the cache with its metadata where it became dirty, and on the disk of
+    /// this volume where it went there. No other disk is flushed for it, but for those that a block has
     /// left to since the last commit.
     pub fn submit_durable(
         &mut self,
@@ -574,7 +588,8 @@ impl<E: Eviction> Cache<E> {
         if got == extent.len { Ok(()) } else { Err(CacheError::Payload { expected: extent.len, got }) }
     }
 
-    /// Makes durable what was written to the volume so far: the disk's part, the cache's part, and the metadata.
+    /// Makes durable what was written to the volume so far: the disk's part, the cache's part, and the
+    /// metadata.
     fn flush(&mut self, volume: u16) -> Result<(), CacheError> {
         if let Some(error) = self.take_late_error() {
             return Err(error);
@@ -593,7 +608,8 @@ impl<E: Eviction> Cache<E> {
         self.record_given_up(volume)
     }
 
-    /// The answer waits for a flush of the fast store with a commit in it, which has one of its own in designs that flush for commits.
+    /// The answer waits for a flush of the fast store with a commit in it, which has one of its own in
+    /// designs that flush for commits.
     fn flush_fast_with(&mut self, committed: Moment) -> Result<(), CacheError> {
         let after = if self.flushing.covers_cache() { Moment::PAST } else { committed };
         let flushed = self.flush_fast(after)?;
@@ -617,7 +633,8 @@ impl<E: Eviction> Cache<E> {
         self.record_given_up(volume)
     }
 
-    /// The mode. What is in force is [`Mode::PassThrough`] once the fast store is used no more ([`Cache::health`]).
+    /// The mode. What is in force is [`Mode::PassThrough`] once the fast store is used no more
+    /// ([`Cache::health`]).
     pub const fn mode(&self) -> Mode {
         self.mode
     }
@@ -626,8 +643,8 @@ impl<E: Eviction> Cache<E> {
         if self.failures.bypassed.is_some() { Mode::PassThrough } else { self.mode }
     }
 
-    /// Commands from now on follow another mode. Blocks that are dirty stay so until they are cleaned ([`Cache::clean`]) or evicted, and are
-    /// served from the cache meanwhile.
+    /// Commands from now on follow another mode. Blocks that are dirty stay so until they are cleaned
+    /// ([`Cache::clean`]) or evicted, and are served from the cache meanwhile.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
     }

@@ -29,7 +29,8 @@ pub struct Identity {
 
 /// A cache that is ready, and how it came to be.
 pub struct Started<E> {
-    /// The cache. Its volumes have the numbers that they had when it was created, from 0 in the order of the disks.
+    /// The cache. Its volumes have the numbers that they had when it was created, from 0 in the order of the
+    /// disks.
     pub cache: Cache<E>,
     /// What was found.
     pub report: Report,
@@ -40,7 +41,8 @@ pub struct Started<E> {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Makes an empty cache on `fast` for these disks, and writes its metadata. What an earlier cache left there is gone.
+    /// Makes an empty cache on `fast` for these disks, and writes its metadata. What an earlier cache left
+    /// there is gone.
     pub fn create(
         mut fast: BoxedStore,
         disks: Vec<Disk>,
@@ -69,11 +71,12 @@ impl<E: Eviction> Cache<E> {
         Self::start(fast, disks, opened, setup, make, at)
     }
 
-    /// Opens the cache that is on `fast`, whose volumes these disks are, in any order: after a clean removal or after a loss of power. Where the
-    /// settings of an earlier run are wanted, they are in the superblock ([`metadata::open`]).
+    /// Opens the cache that is on `fast`, whose volumes these disks are, in any order: after a clean removal
+    /// or after a loss of power. Where the settings of an earlier run are wanted, they are in the
+    /// superblock ([`metadata::open`]).
     ///
-    /// Nothing is written before every disk is found and every dirty block has a place; so what is refused here is as it was. Refused is damage too that may hide
-    /// dirty blocks ([`Report::hides_dirty`]).
+    /// Nothing is written before every disk is found and every dirty block has a place; so what is refused
+    /// here is as it was. Refused is damage too that may hide dirty blocks ([`Report::hides_dirty`]).
     pub fn open(
         mut fast: BoxedStore,
         disks: Vec<Disk>,
@@ -88,7 +91,8 @@ impl<E: Eviction> Cache<E> {
         Self::start(fast, disks, opened, setup, make, at)
     }
 
-    /// As [`Cache::open`], with metadata that were opened already ([`metadata::open`]), perhaps to learn the settings, and of which nothing was written.
+    /// As [`Cache::open`], with metadata that were opened already ([`metadata::open`]), perhaps to learn the
+    /// settings, and of which nothing was written.
     pub fn start(
         fast: BoxedStore,
         disks: Vec<Disk>,
@@ -141,8 +145,9 @@ impl<E: Eviction> Cache<E> {
         Ok(Started { cache, report: found.report, superblock, at })
     }
 
-    /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of it afterwards. Gives when all of that is done.
-    /// If the fast store is used no more, nothing is written there.
+    /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of
+    /// it afterwards. Gives when all of that is done. If the fast store is used no more, nothing is
+    /// written there.
     pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
         self.arrive(at)?;
         self.begin_tries();

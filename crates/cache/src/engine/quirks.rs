@@ -45,7 +45,8 @@ impl<E: Eviction> Cache<E> {
         is_busy
     }
 
-    /// Throws out the blocks that a write is not cached in, to the disk as far as they are dirty, before the write gets there.
+    /// Throws out the blocks that a write is not cached in, to the disk as far as they are dirty, before the
+    /// write gets there.
     pub(super) fn shun(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
         self.shunned.clear();
         if self.quirks.partial != Partial::Uncached && !self.quirks.is_requeued_past_cache {
@@ -80,7 +81,8 @@ impl<E: Eviction> Cache<E> {
         self.evacuate(slot)
     }
 
-    /// In a write-through that never hits, a cached block leaves before its slot could be used again. Gives the slot otherwise.
+    /// In a write-through that never hits, a cached block leaves before its slot could be used again. Gives
+    /// the slot otherwise.
     pub(super) fn renounce(&mut self, slot: u32) -> Option<u32> {
         if !self.quirks.is_write_through_never_hit || self.slots.dirty_bits(slot) != 0 {
             return Some(slot);

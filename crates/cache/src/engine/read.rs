@@ -1,4 +1,5 @@
-//! Reads: from the cache what is there, the rest from the disk in as few commands as possible, and into the cache what may enter.
+//! Reads: from the cache what is there, the rest from the disk in as few commands as possible, and into the
+//! cache what may enter.
 
 use super::shape::Piece;
 use super::side::Bytes;

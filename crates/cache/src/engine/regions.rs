@@ -1,9 +1,11 @@
 //! Clean blocks that a loss of power would leave older than the disk.
 //!
-//! A committed entry says that a block is clean. If the disk gets something newer past the cache, and power is lost before the next commit, the cache serves
-//! the older version, which is allowed as long as nothing was flushed, until the block is evicted, and then the newer one, which is not. A commit
-//! before each such write would prevent it. Instead the volumes are divided into 64 classes of regions, and each commit names those in which such
-//! writes may follow it; after a loss of power their clean blocks count as dirty. So only the first write into a class waits for a commit.
+//! A committed entry says that a block is clean. If the disk gets something newer past the cache, and power
+//! is lost before the next commit, the cache serves the older version, which is allowed as long as nothing
+//! was flushed, until the block is evicted, and then the newer one, which is not. A commit before each such
+//! write would prevent it. Instead the volumes are divided into 64 classes of regions, and each commit names
+//! those in which such writes may follow it; after a loss of power their clean blocks count as dirty. So only
+//! the first write into a class waits for a commit.
 
 use super::steps::Moment;
 use super::{Cache, CacheError};
@@ -54,21 +56,24 @@ impl Regions {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// Before the disk gets something that did not come from a dirty block whose entry is committed. Gives when it may.
+    /// Before the disk gets something that did not come from a dirty block whose entry is committed. Gives
+    /// when it may.
     pub(super) fn guard(&mut self, volume: u16, extent: Extent) -> Result<Moment, CacheError> {
         if !self.keeps_clean {
             return Ok(Moment::PAST);
         }
         let (first, end) = self.shape.blocks(extent);
         let mut at_risk = 0;
-        // Of blocks that leave with a commit under way the last one may still speak, until that one is durable.
+        // Of blocks that leave with a commit under way the last one may still speak, until that one is
+        // durable.
         let mut is_leaving = false;
         if end - first > u64::from(self.slots.count()) {
             (at_risk, is_leaving) = (u64::MAX, true);
         } else {
             for key in (first..end).map(|block| BlockKey::new(volume, block)) {
                 let slot = self.index.find(key, &self.slots);
-                // A slot that is not committed yet may be so by the time the command has changed it, with what it held before.
+                // A slot that is not committed yet may be so by the time the command has changed it, with
+                // what it held before.
                 let place = self.left_at(key);
                 if slot.is_some() || self.left.has(place) {
                     at_risk |= region(key);

@@ -9,7 +9,8 @@ use crate::metadata::Entry;
 use crate::presets::Victims;
 use nandscape_core::{Extent, Op};
 
-/// Blocks that are dirty, or whose disk would still lose them, and are passed over in search of one that may leave at once.
+/// Blocks that are dirty, or whose disk would still lose them, and are passed over in search of one that may
+/// leave at once.
 const PASSED_OVER: u32 = 64;
 
 /// Where a block has gone.
@@ -34,7 +35,8 @@ impl<E: Eviction> Cache<E> {
 
     /// A slot of a set for a new block, made free if need be; `None` if no block of the set may leave.
     ///
-    /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves many requests.
+    /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves
+    /// many requests.
     pub(super) fn take_slot(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
         if let Some(slot) = self.take_free(set)? {
             return Ok(Some(slot));
@@ -186,7 +188,8 @@ impl<E: Eviction> Cache<E> {
         self.slots.give(slot);
     }
 
-    /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to anybody.
+    /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to
+    /// anybody.
     fn vacate(&mut self, slot: u32, discard: bool) {
         self.take_out(slot);
         self.leave(slot, discard, false);
@@ -231,7 +234,8 @@ impl<E: Eviction> Cache<E> {
 
     pub(super) fn free(&mut self, slot: u32, discard: bool) {
         if discard && self.defers_reuse {
-            // No committed entry speaks of it. It only spares the fast store work later, so nothing depends on it.
+            // No committed entry speaks of it. It only spares the fast store work later, so nothing depends
+            // on it.
             let _ = self.at_slot(Op::Trim, slot, 0, self.shape.block_bytes(), Bytes::None, Moment::PAST);
         }
         self.give(slot);
@@ -256,8 +260,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Drops sub-blocks of a block, dirty ones too. Since a committed entry may not gain sub-blocks that it had before, a block that keeps
-    /// some moves or leaves.
+    /// Drops sub-blocks of a block, dirty ones too. Since a committed entry may not gain sub-blocks that it
+    /// had before, a block that keeps some moves or leaves.
     pub(super) fn forget(&mut self, slot: u32, mask: u16, discard: bool) -> Result<(), CacheError> {
         let old = self.slots.entry(slot);
         let rest = old.valid & !mask;
@@ -319,8 +323,8 @@ impl<E: Eviction> Cache<E> {
         self.note(slot, is_unnoted || old.valid == 0);
     }
 
-    /// A slot's block has these sub-blocks, clean ones more than before, but they are still on their way. The metadata learn of it when they are there, so that
-    /// no flush has to wait for a read from a disk.
+    /// A slot's block has these sub-blocks, clean ones more than before, but they are still on their way. The
+    /// metadata learn of it when they are there, so that no flush has to wait for a read from a disk.
     pub(super) fn record_later(&mut self, slot: u32, valid: u16) {
         let old = self.slots.entry(slot);
         self.slots.set_bits(slot, valid, old.dirty);
@@ -378,8 +382,9 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and nothing done, if there is none.
-    /// `stays_dirty`: a block that was dirty counts as dirty since then, since the caller makes it so, or tells that it is not.
+    /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and
+    /// nothing done, if there is none. `stays_dirty`: a block that was dirty counts as dirty since then,
+    /// since the caller makes it so, or tells that it is not.
     pub(super) fn renew(
         &mut self,
         slot: u32,

@@ -1,4 +1,5 @@
-//! What is in each slot, 7 bytes where a block has up to 8 sub-blocks and 9 otherwise, and which slots are free.
+//! What is in each slot, 7 bytes where a block has up to 8 sub-blocks and 9 otherwise, and which slots are
+//! free.
 
 use super::spaces::{SPACE, Spaces};
 use crate::hash::KeyMap;
@@ -76,7 +77,8 @@ impl Pins {
     }
 }
 
-/// Bytes of a record: five of the key, and one or two each for the sub-blocks that are valid and that are dirty. In a free slot the key is the next free one.
+/// Bytes of a record: five of the key, and one or two each for the sub-blocks that are valid and that are
+/// dirty. In a free slot the key is the next free one.
 const KEY_BYTES: usize = 5;
 const SPACE_BITS: u32 = 8 * KEY_BYTES as u32;
 const NARROW: usize = KEY_BYTES + 2;
@@ -97,7 +99,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `sets` times `ways` free slots, for blocks of so many sub-blocks; those with low numbers are taken first.
+    /// `sets` times `ways` free slots, for blocks of so many sub-blocks; those with low numbers are taken
+    /// first.
     pub(super) fn new(sets: u32, ways: u32, subs: u32) -> Self {
         let record_bytes = if subs <= 8 { NARROW } else { WIDE };
         let count = sets * ways;
@@ -168,7 +171,8 @@ impl Slots {
         }
     }
 
-    /// Sets the bytes of that word that are ones in `mask`. As one store, since the load of a word that was stored in parts waits for all stores before.
+    /// Sets the bytes of that word that are ones in `mask`. As one store, since the load of a word that was
+    /// stored in parts waits for all stores before.
     #[inline]
     fn put_word(&mut self, slot: u32, word: u64, mask: u64) {
         let word = self.word(slot) & !mask | word & mask;

@@ -18,7 +18,8 @@ pub(super) struct Spaces {
 }
 
 impl Spaces {
-    /// Gives a volume as many steps as it needs for its blocks, in place of those it had. `None`, and nothing done, if there are not as many.
+    /// Gives a volume as many steps as it needs for its blocks, in place of those it had. `None`, and nothing
+    /// done, if there are not as many.
     pub(super) fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
         let is_free = |step: &Option<BlockKey>| step.is_none_or(|first| first.volume() == volume);
         let taken = self.steps.iter().filter(|step| !is_free(step)).count() as u64;

@@ -4,8 +4,9 @@ use super::Cache;
 use crate::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
-    /// Who chooses what leaves from now on: `make` is given the slots of a set and a seed. The blocks that are cached come to it in the order in which they would have left;
-    /// what else the policy before it remembered, such as how often they were asked for, is forgotten, and so is what it counted.
+    /// Who chooses what leaves from now on: `make` is given the slots of a set and a seed. The blocks that
+    /// are cached come to it in the order in which they would have left; what else the policy before it
+    /// remembered, such as how often they were asked for, is forgotten, and so is what it counted.
     pub fn set_evictions(&mut self, mut make: impl FnMut(u32, u64) -> E, seed: u64) {
         let ways = self.ways();
         for set in 0..self.policies.len() as u32 {

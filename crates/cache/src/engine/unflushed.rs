@@ -1,13 +1,18 @@
 //! What a disk would still lose, and what the metadata therefore do not say yet.
 //!
-//! An entry that says that a block is clean, or that it is gone, relies on the disk. Instead of flushing the disk before each commit with such an entry:
-//! * a block that was dirty and is on the disk now stays dirty for the metadata until the disk has been flushed;
-//! * one that came from the disk, or went there and into the cache together, while the disk would lose it, is dirty for the metadata too; in modes that
-//!   make nothing dirty it is not there for them. Only blocks are looked at that lie near one that was written to since the disk was flushed;
-//! * so a commit flushes a disk only if a block leaves that the metadata have as dirty and the disk would lose, or if too many are not there;
+//! An entry that says that a block is clean, or that it is gone, relies on the disk. Instead of flushing the
+//! disk before each commit with such an entry:
+//! * a block that was dirty and is on the disk now stays dirty for the metadata until the disk has been
+//!   flushed;
+//! * one that came from the disk, or went there and into the cache together, while the disk would lose it, is
+//!   dirty for the metadata too; in modes that make nothing dirty it is not there for them. Only blocks are
+//!   looked at that lie near one that was written to since the disk was flushed;
+//! * so a commit flushes a disk only if a block leaves that the metadata have as dirty and the disk would
+//!   lose, or if too many are not there;
 //! * and when many wait, the disk is flushed beside the work, and no commit waits for that.
 //!
-//! All of this is for metadata that outlive a loss of power, and designs that flush disks for them ([`Flushing::Both`]).
+//! All of this is for metadata that outlive a loss of power, and designs that flush disks for them
+//! ([`Flushing::Both`]).
 
 use super::slots::{Bits, Slots};
 use super::steps::{Gather, Moment};
@@ -23,10 +28,12 @@ use std::ops::Range;
 const RUN: u32 = 4;
 const WORDS: usize = 64;
 
-/// A disk is flushed beside the work when one slot in so many waits for it. A flush costs a disk the freedom to choose the order of what it writes.
+/// A disk is flushed beside the work when one slot in so many waits for it. A flush costs a disk the freedom
+/// to choose the order of what it writes.
 const FLUSH_SHARE: u32 = 8;
 
-/// One slot in so many may not be there for the metadata, since each takes 32 bytes of memory, and 100 in the commit after the flush.
+/// One slot in so many may not be there for the metadata, since each takes 32 bytes of memory, and 100 in the
+/// commit after the flush.
 const ABSENT_SHARE: u32 = 256;
 /// In small caches as many may be absent in any case, up to an eighth of all.
 const ABSENT_LEAST: u32 = 256;
@@ -369,8 +376,8 @@ impl<E: Eviction> Cache<E> {
         self.late.set(slot, is_late, absent & valid & !dirty);
     }
 
-    /// These sub-blocks of a slot, which are clean or about to be, come from the disk, or go there too. Of those that were dirty for the metadata until
-    /// now, `was_dirty`.
+    /// These sub-blocks of a slot, which are clean or about to be, come from the disk, or go there too. Of
+    /// those that were dirty for the metadata until now, `was_dirty`.
     #[inline]
     pub(super) fn rely_on_disk(&mut self, slot: u32, mask: u16, was_dirty: u16) {
         // Without clean blocks after a loss of power none of them can be wrong.
@@ -397,7 +404,8 @@ impl<E: Eviction> Cache<E> {
         self.metadata.note(slot, self.recorded(slot));
     }
 
-    /// A slot's block leaves. What was dirty of it for the metadata is on the disk, or is of no use any more, except `moved`.
+    /// A slot's block leaves. What was dirty of it for the metadata is on the disk, or is of no use any more,
+    /// except `moved`.
     #[inline]
     pub(super) fn leave_late(&mut self, slot: u32, moved: u16) {
         if !self.late.is_kept {
@@ -410,7 +418,8 @@ impl<E: Eviction> Cache<E> {
         self.late.set(slot, false, 0);
     }
 
-    /// A block goes to another slot with these sub-blocks. Gives those that were dirty for the metadata and do not go with it.
+    /// A block goes to another slot with these sub-blocks. Gives those that were dirty for the metadata and
+    /// do not go with it.
     pub(super) fn move_late(&mut self, from: u32, to: u32, keep: u16) -> u16 {
         if !self.late.is_kept {
             return 0;
@@ -428,8 +437,8 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// If many slots wait for their disks, flushes these beside the work, which no commit waits for. Whether such flushes have ended, and the next commit settles what
-    /// waited.
+    /// If many slots wait for their disks, flushes these beside the work, which no commit waits for. Whether
+    /// such flushes have ended, and the next commit settles what waited.
     #[inline]
     pub(super) fn flush_ahead(&mut self) -> bool {
         self.late.count >= self.late.flush_at && self.flush_beside()
@@ -469,7 +478,8 @@ impl<E: Eviction> Cache<E> {
         false
     }
 
-    /// Before a commit: what waited for flushes beside the work that have ended is clean for the metadata, as much of it as one commit is to take.
+    /// Before a commit: what waited for flushes beside the work that have ended is clean for the metadata, as
+    /// much of it as one commit is to take.
     pub(super) fn settle_flushed(&mut self) {
         if self.late.flushed.take_if(|flushed| self.steps.is_past(*flushed)).is_some() {
             self.late.next = Some(0);
@@ -519,13 +529,15 @@ impl<E: Eviction> Cache<E> {
         self.metadata.note(slot, self.recorded(slot));
     }
 
-    /// Whether of so many blocks something is not there for the metadata that the next commit has to flush disks for them.
+    /// Whether of so many blocks something is not there for the metadata that the next commit has to flush
+    /// disks for them.
     #[inline]
     pub(super) const fn has_too_many_late(&self) -> bool {
         self.late.absent.len() >= self.late.most_absent
     }
 
-    /// The next commit flushes every disk that blocks wait for to be there, but for those that refused it and did not tell a host yet. `false` if there is none.
+    /// The next commit flushes every disk that blocks wait for to be there, but for those that refused it and
+    /// did not tell a host yet. `false` if there is none.
     #[cold]
     pub(super) fn need_flushes(&mut self) -> bool {
         let mut has_any = false;
@@ -568,7 +580,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Flushes a volume's disk, if it was written to, and gives when that is done. What was not there is so from the next commit on, which waits for it.
+    /// Flushes a volume's disk, if it was written to, and gives when that is done. What was not there is so
+    /// from the next commit on, which waits for it.
     pub(super) fn flush_disk(&mut self, volume: u16) -> Result<Moment, CacheError> {
         let flushed = self.begin_flush(volume)?;
         self.settle_absent(volume);

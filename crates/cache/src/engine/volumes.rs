@@ -1,4 +1,5 @@
-//! Volumes that share a cache: how much each may hold, leaving with all that is theirs, and how much of the cache is used at all.
+//! Volumes that share a cache: how much each may hold, leaving with all that is theirs, and how much of the
+//! cache is used at all.
 
 use super::hole::Hole;
 use super::side::Side;
@@ -14,7 +15,8 @@ use nandscape_core::{SimTime, Subsystem};
 const AT_ONCE: u32 = 16;
 
 impl<E: Eviction> Cache<E> {
-    /// Slots that a volume may hold at most; `None`: as many as it gets. Where it holds more, they leave as others of its own come.
+    /// Slots that a volume may hold at most; `None`: as many as it gets. Where it holds more, they leave as
+    /// others of its own come.
     pub fn set_quota(&mut self, volume: u16, slots: Option<u32>) -> Result<(), CacheError> {
         let place = self.volumes.get_mut(usize::from(volume)).filter(|volume| volume.is_attached);
         place.ok_or(CacheError::NoVolume(volume))?.quota = slots;
@@ -31,7 +33,8 @@ impl<E: Eviction> Cache<E> {
         self.slots_of(volume).filter(|slot| self.slots.dirty_bits(*slot) != 0).count() as u32
     }
 
-    /// Dirty blocks of each volume by its number, and the bytes in them that the disk does not have. Looks at every slot, once.
+    /// Dirty blocks of each volume by its number, and the bytes in them that the disk does not have. Looks at
+    /// every slot, once.
     pub fn dirty_by_volume(&self) -> Vec<(u64, u64)> {
         let mut all = vec![(0, 0); self.volumes.len()];
         let sub = u64::from(self.shape.sub_bytes());
@@ -61,7 +64,8 @@ impl<E: Eviction> Cache<E> {
         self.limit = if slots < self.slots.count() { slots } else { u32::MAX };
     }
 
-    /// Lets up to `max` blocks leave that are too many for [`Cache::set_limit`], dirty ones to the disk, and gives how many too many there still are.
+    /// Lets up to `max` blocks leave that are too many for [`Cache::set_limit`], dirty ones to the disk, and
+    /// gives how many too many there still are.
     pub fn shrink(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
         let sets = self.policies.len() as u32;
@@ -99,8 +103,9 @@ impl<E: Eviction> Cache<E> {
         Ok(Ok(()))
     }
 
-    /// Writes up to `max` dirty blocks of a volume, or of all, to the disk from `at` on, in the order of the disk, and gives how many there were. They stay
-    /// cached. What switching to a mode without dirty blocks, and detaching, must be preceded by.
+    /// Writes up to `max` dirty blocks of a volume, or of all, to the disk from `at` on, in the order of the
+    /// disk, and gives how many there were. They stay cached. What switching to a mode without dirty
+    /// blocks, and detaching, must be preceded by.
     pub fn drain(&mut self, volume: Option<u16>, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
         let mut slots: Vec<u32> = (0..self.slots.count())
@@ -112,10 +117,12 @@ impl<E: Eviction> Cache<E> {
         self.clean_slots(&slots)
     }
 
-    /// Takes a volume away and gives its disk back, which then is complete without the cache. Its number may be given to another one.
+    /// Takes a volume away and gives its disk back, which then is complete without the cache. Its number may
+    /// be given to another one.
     ///
     /// # Errors
-    /// Blocks of it are dirty: [`Cache::drain`] comes first. After an error of a store nothing has been taken away.
+    /// Blocks of it are dirty: [`Cache::drain`] comes first. After an error of a store nothing has been taken
+    /// away.
     pub fn detach(&mut self, volume: u16, at: SimTime) -> Result<BoxedStore, CacheError> {
         self.arrive(at)?;
         if !self.volumes.get(usize::from(volume)).is_some_and(|place| place.is_attached) {

@@ -45,7 +45,8 @@ impl<E: Eviction> Cache<E> {
         self.write_around(command.op, volume, command.extent, None)
     }
 
-    /// To the disk, and out of the cache. What is dirty may be dropped only then: a commit between would leave the disk with what is older.
+    /// To the disk, and out of the cache. What is dirty may be dropped only then: a commit between would
+    /// leave the disk with what is older.
     fn write_around(
         &mut self,
         op: Op,
@@ -79,7 +80,8 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Writes to the cache. What it does not take goes to the disk where the blocks would have become dirty; otherwise it is there already.
+    /// Writes to the cache. What it does not take goes to the disk where the blocks would have become dirty;
+    /// otherwise it is there already.
     fn write_cached(
         &mut self,
         volume: u16,
@@ -153,7 +155,8 @@ impl<E: Eviction> Cache<E> {
         self.write_disk(Op::Write, volume, run, data)
     }
 
-    /// A slot for a block that is not cached, if it may enter and there is one. The block is in it, with nothing valid.
+    /// A slot for a block that is not cached, if it may enter and there is one. The block is in it, with
+    /// nothing valid.
     pub(super) fn insert(
         &mut self,
         key: BlockKey,
@@ -247,7 +250,8 @@ impl<E: Eviction> Cache<E> {
         Ok(true)
     }
 
-    /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write follows.
+    /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write
+    /// follows.
     fn bring(&mut self, slot: u32, mask: u16) -> Result<(), CacheError> {
         let key = self.slots.key(slot);
         let limit = self.limit(key);
@@ -313,7 +317,8 @@ impl<E: Eviction> Cache<E> {
         result
     }
 
-    /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is older there after it; or no longer.
+    /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is
+    /// older there after it; or no longer.
     fn pin_dirty(&mut self, volume: u16, extent: Extent, is_pinned: bool) {
         if self.slots.dirty() != 0 {
             self.each_cached(volume, extent, |cache, slot, _| {
@@ -338,7 +343,8 @@ impl<E: Eviction> Cache<E> {
         result
     }
 
-    /// Every cached block of an extent: by looking up its blocks or by looking at all slots, whichever is less.
+    /// Every cached block of an extent: by looking up its blocks or by looking at all slots, whichever is
+    /// less.
     pub(super) fn each_cached(
         &mut self,
         volume: u16,

@@ -6,7 +6,8 @@ use super::{Build, Eviction};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
-/// Two lists, of blocks asked for once and more often, and the names of what left each; names asked for again shift the bound between the lists.
+/// Two lists, of blocks asked for once and more often, and the names of what left each; names asked for again
+/// shift the bound between the lists.
 #[derive(Clone, Debug)]
 pub struct Arc {
     links: Links,
@@ -78,7 +79,8 @@ impl Arc {
         }
     }
 
-    /// Room among the names for a block that is new (case IV of the paper). Returns whether the oldest block of `once` leaves without a name.
+    /// Room among the names for a block that is new (case IV of the paper). Returns whether the oldest block
+    /// of `once` leaves without a name.
     fn forget(&mut self) -> bool {
         let slots = self.slots as usize;
         let (once, often) = (self.once.len() as usize, self.often.len() as usize);

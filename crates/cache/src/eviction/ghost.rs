@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 /// A bounded queue of names, from which any name can be taken.
 ///
-/// Names lie in a ring in order of arrival. One that is taken leaves a hole, which goes when the ring is closed up.
+/// Names lie in a ring in order of arrival. One that is taken leaves a hole, which goes when the ring is
+/// closed up.
 #[derive(Clone, Debug)]
 pub(crate) struct Ghost {
     ring: VecDeque<Option<u64>>,

@@ -6,15 +6,17 @@ use crate::hash::{KeyMap, bits_for};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Param, ParamKind, Params};
 
-/// Blocks asked for again after few others (low) hold nearly all slots; the rest (high) pass through a short queue. The stack holds, by recency, all low blocks
-/// and whatever was asked for since the oldest of them, cached or not.
+/// Blocks asked for again after few others (low) hold nearly all slots; the rest (high) pass through a short
+/// queue. The stack holds, by recency, all low blocks and whatever was asked for since the oldest of them,
+/// cached or not.
 ///
 /// Nodes `0..slots` are slots, those above are names of blocks that have left.
 #[derive(Clone, Debug)]
 pub struct Lirs {
     stack_links: Links,
     stack: List,
-    /// The queue of cached high blocks, and by the same links the names in order of leaving, and the unused names.
+    /// The queue of cached high blocks, and by the same links the names in order of leaving, and the unused
+    /// names.
     queue_links: Links,
     queue: List,
     names: List,

@@ -1,4 +1,5 @@
-//! Lists over slots: flat arrays of links, so that a policy holds no pointers and allocates nothing after it was made.
+//! Lists over slots: flat arrays of links, so that a policy holds no pointers and allocates nothing after it
+//! was made.
 
 /// No slot.
 pub(crate) const NIL: u32 = u32::MAX;

@@ -1,7 +1,8 @@
 //! Which block leaves when another comes.
 //!
-//! A policy knows the slots `0..slots` of one set (of the whole cache, where it is fully associative) and who is in each. It never looks
-//! at data, and never acts. The caller keeps the index from key to slot, and the list of free slots.
+//! A policy knows the slots `0..slots` of one set (of the whole cache, where it is fully associative) and who
+//! is in each. It never looks at data, and never acts. The caller keeps the index from key to slot, and the
+//! list of free slots.
 
 pub mod arc;
 pub mod by_age;
@@ -41,19 +42,23 @@ pub trait Build: Eviction {
 
 /// A replacement policy over the slots of one set.
 ///
-/// The calls for one request: on a hit [`Eviction::hit`]; on a miss that is admitted [`Eviction::miss`], then [`Eviction::evict`] where no slot
-/// is free, [`Eviction::evicted`] if the chosen block does leave, then [`Eviction::insert`].
+/// The calls for one request: on a hit [`Eviction::hit`]; on a miss that is admitted [`Eviction::miss`], then
+/// [`Eviction::evict`] where no slot is free, [`Eviction::evicted`] if the chosen block does leave, then
+/// [`Eviction::insert`].
 pub trait Eviction {
     /// The block in `slot` was asked for.
     fn hit(&mut self, slot: u32);
 
-    /// `key` was asked for, is not cached, and will be inserted: the time to look at what was remembered of it.
+    /// `key` was asked for, is not cached, and will be inserted: the time to look at what was remembered of
+    /// it.
     fn miss(&mut self, key: BlockKey);
 
-    /// Chooses a slot among those that `may` leave (busy and dirty ones may not, as the caller wishes), and takes it out. `None` if none may.
+    /// Chooses a slot among those that `may` leave (busy and dirty ones may not, as the caller wishes), and
+    /// takes it out. `None` if none may.
     fn evict(&mut self, may: impl FnMut(u32) -> bool) -> Option<u32>;
 
-    /// The block that [`Eviction::evict`] has just chosen, of `slot`, was `key`: for policies that remember who left and not who is there.
+    /// The block that [`Eviction::evict`] has just chosen, of `slot`, was `key`: for policies that remember
+    /// who left and not who is there.
     #[inline]
     fn evicted(&mut self, slot: u32, key: BlockKey) {
         let _ = (slot, key);
@@ -68,8 +73,8 @@ pub trait Eviction {
     /// The block in `from` now lies in `to`, which was empty, and keeps its standing.
     fn relabel(&mut self, from: u32, to: u32);
 
-    /// Visits blocks in about the order in which they would leave, the next one first, until `each` says `false`. Changes nothing. By default there is
-    /// no order, and nothing is visited.
+    /// Visits blocks in about the order in which they would leave, the next one first, until `each` says
+    /// `false`. Changes nothing. By default there is no order, and nothing is visited.
     fn coldest(&self, each: &mut dyn FnMut(u32) -> bool) {
         let _ = each;
     }
@@ -79,7 +84,8 @@ pub trait Eviction {
         0
     }
 
-    /// Blocks that went to the favoured part because of hits, and back from it, since the beginning, where that is counted.
+    /// Blocks that went to the favoured part because of hits, and back from it, since the beginning, where
+    /// that is counted.
     fn moves(&self) -> (u64, u64) {
         (0, 0)
     }

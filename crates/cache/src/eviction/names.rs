@@ -9,8 +9,9 @@ const PER_BUCKET: u32 = 11;
 
 /// The names that came last, about so many as asked for, in 1.5 bytes each.
 ///
-/// A hash selects a bucket of eleven fingerprints of eleven bits, in the order in which they came: the oldest leaves when another comes. So every name stays for as long as a queue of all
-/// of them would keep it on average, give or take a third, and a name that is not there seems to be with probability 11 / 2047.
+/// A hash selects a bucket of eleven fingerprints of eleven bits, in the order in which they came: the oldest
+/// leaves when another comes. So every name stays for as long as a queue of all of them would keep it on
+/// average, give or take a third, and a name that is not there seems to be with probability 11 / 2047.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     /// The youngest in the lowest bits; 0 where there is none.

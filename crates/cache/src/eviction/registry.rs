@@ -112,7 +112,8 @@ pub struct EvictionSpec {
 }
 
 impl EvictionSpec {
-    /// The policy of that name with checked parameters. `prefix` is the table that they stand in, for messages.
+    /// The policy of that name with checked parameters. `prefix` is the table that they stand in, for
+    /// messages.
     pub fn new(name: &str, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
         let info = EVICTIONS
             .iter()

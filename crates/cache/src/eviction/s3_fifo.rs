@@ -6,7 +6,8 @@ use super::{Build, Eviction, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Param, ParamKind, Params};
 
-/// Blocks start in a small queue and reach the main one if they are asked for often enough while there, or again soon after.
+/// Blocks start in a small queue and reach the main one if they are asked for often enough while there, or
+/// again soon after.
 #[derive(Clone, Debug)]
 pub struct S3Fifo {
     links: Links,

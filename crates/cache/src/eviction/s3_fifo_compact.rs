@@ -5,12 +5,15 @@ use super::{Build, Eviction, part, s3_fifo};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
-/// S3-FIFO without queues. Four bits for each slot say in which queue its block is and how long it stays there; a hand for each queue goes round over the slots, takes one
-/// from what is left of the stay of each block of its queue that it meets, and lets go the first that has nothing left. So a block that nobody asks for stays for the time
-/// of a queue give or take a fifth in the small queue and a third in the main one, wherever its slot is.
+/// S3-FIFO without queues. Four bits for each slot say in which queue its block is and how long it stays
+/// there; a hand for each queue goes round over the slots, takes one from what is left of the stay of each
+/// block of its queue that it meets, and lets go the first that has nothing left. So a block that nobody asks
+/// for stays for the time of a queue give or take a fifth in the small queue and a third in the main one,
+/// wherever its slot is.
 ///
-/// Departures from the paper: that inexact order; a block that was asked for often enough goes to the main queue at once and not when its turn comes to leave; and the
-/// names are fingerprints, so that one new block in 200 is taken for one that returns.
+/// Departures from the paper: that inexact order; a block that was asked for often enough goes to the main
+/// queue at once and not when its turn comes to leave; and the names are fingerprints, so that one new block
+/// in 200 is taken for one that returns.
 #[derive(Clone, Debug)]
 pub struct S3FifoCompact {
     states: States,
@@ -66,8 +69,9 @@ const PER_WORD: u32 = 16;
 const LOWEST: u64 = 0x1111_1111_1111_1111;
 const MAIN: u8 = 8;
 
-/// Visits of the hand that a block survives in the main queue: so many after it came, so many more for each hit, and so many at most. Measured: one more or one less
-/// of any of them misses more on the traces of docs/cache-simulation.md.
+/// Visits of the hand that a block survives in the main queue: so many after it came, so many more for each
+/// hit, and so many at most. Measured: one more or one less of any of them misses more on the traces of
+/// docs/cache-simulation.md.
 const MAIN_FIRST: u8 = 1;
 const MAIN_HIT: u8 = 3;
 const MAIN_MOST: u8 = 7;
@@ -111,7 +115,8 @@ impl States {
 }
 
 impl S3FifoCompact {
-    /// The state of a block that comes to the small queue. Below it lie those with hits and with less of their stay left.
+    /// The state of a block that comes to the small queue. Below it lie those with hits and with less of
+    /// their stay left.
     const fn small_first(&self) -> u8 {
         (SMALL_STATES / self.promote - 1) * self.promote + 1
     }

@@ -5,7 +5,8 @@ use super::{Build, Eviction};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
-/// A queue that nothing moves in: the hand goes from old to young, spares what was asked for since it last came by, and takes the first that was not.
+/// A queue that nothing moves in: the hand goes from old to young, spares what was asked for since it last
+/// came by, and takes the first that was not.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     links: Links,

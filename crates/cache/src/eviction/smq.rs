@@ -5,10 +5,11 @@ use super::{Build, Eviction};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Param, ParamKind, Params};
 
-/// Queues in levels. A block's first hit of a period moves it up a level, and the oldest block there comes down for it; so no counts are kept. At the end of
-/// a period the levels are made equally long.
+/// Queues in levels. A block's first hit of a period moves it up a level, and the oldest block there comes
+/// down for it; so no counts are kept. At the end of a period the levels are made equally long.
 ///
-/// The kernel's periods are times, and its hotspot queue decides what is promoted at all; here a period is so many requests, and what is inserted has been admitted.
+/// The kernel's periods are times, and its hotspot queue decides what is promoted at all; here a period is so
+/// many requests, and what is inserted has been admitted.
 #[derive(Clone, Debug)]
 pub struct Smq {
     links: Links,
@@ -74,7 +75,8 @@ impl Smq {
         self.asked = 0;
         self.is_hit.fill(false);
         let levels = self.levels.len();
-        // From the top: a level that is too short takes the youngest of those below, one that is too long gives its oldest down.
+        // From the top: a level that is too short takes the youngest of those below, one that is too long
+        // gives its oldest down.
         for level in (1..levels).rev() {
             let target = self.used / levels as u32
                 + u32::from(level as u32 >= levels as u32 - self.used % levels as u32);

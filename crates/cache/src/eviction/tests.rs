@@ -506,7 +506,8 @@ fn names_are_remembered_about_as_long_as_in_a_queue_and_few_are_mistaken() {
     for key in 0..200_000 {
         names.push(BlockKey(key));
     }
-    // Of the last n, not more than some of the youngest 6000 are gone, and few of those before the last 15,000 are there.
+    // Of the last n, not more than some of the youngest 6000 are gone, and few of those before the last
+    // 15,000 are there.
     let there = |names: &names::Names, keys: std::ops::Range<u64>| {
         keys.clone().filter(|key| names.clone().take(BlockKey(*key))).count() as f64
             / (keys.end - keys.start) as f64

@@ -5,7 +5,8 @@ use super::{Build, Eviction, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Param, ParamKind, Params};
 
-/// A warm and a hot list by recency. Blocks enter warm, and are hot from so many requests on; a hot list that is too long gives its oldest back.
+/// A warm and a hot list by recency. Blocks enter warm, and are hot from so many requests on; a hot list that
+/// is too long gives its oldest back.
 #[derive(Clone, Debug)]
 pub struct TwoList {
     links: Links,

@@ -6,7 +6,8 @@ use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Param, ParamKind, Params};
 
-/// New blocks enter a small window. One that leaves it stays only if it was asked for more often than the block that the main part would give up.
+/// New blocks enter a small window. One that leaves it stays only if it was asked for more often than the
+/// block that the main part would give up.
 #[derive(Clone, Debug)]
 pub struct WTinyLfu {
     links: Links,
@@ -19,9 +20,11 @@ pub struct WTinyLfu {
     window_max: u32,
     main_max: u32,
     protected_max: u32,
-    /// Every request is counted, as published. libCacheSim passes over those that hit in the window, and counts a block that leaves it after the
-    /// contest, so that popular blocks that come back soon weigh less: on the public trace of the tests at 10,000 blocks 0.68 of the requests
-    /// miss instead of 0.73, and at 500 blocks 0.845 instead of 0.832. A textbook program without a sketch tells the same of both ways to count.
+    /// Every request is counted, as published. libCacheSim passes over those that hit in the window, and
+    /// counts a block that leaves it after the contest, so that popular blocks that come back soon weigh
+    /// less: on the public trace of the tests at 10,000 blocks 0.68 of the requests miss instead of
+    /// 0.73, and at 500 blocks 0.845 instead of 0.832. A textbook program without a sketch tells the same of
+    /// both ways to count.
     counts_all: bool,
 }
 
@@ -223,7 +226,8 @@ impl Eviction for WTinyLfu {
     }
 }
 
-/// Counts of requests by key, too high at times and never too low: four counters of 4 bits each, halved every ten requests a slot.
+/// Counts of requests by key, too high at times and never too low: four counters of 4 bits each, halved every
+/// ten requests a slot.
 #[derive(Clone, Debug)]
 struct Sketch {
     /// Sixteen counters in each.

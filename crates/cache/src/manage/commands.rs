@@ -9,8 +9,8 @@ use super::{change_root, damage, fingerprint, given_up, look, watch};
 use crate::metadata::{self, Area, Entry, Lost, MetadataError, Superblock, VOLUMES_MAX, Volume};
 use nandscape_core::StoreError;
 
-/// Makes an empty cache. One that is there, or anything else, is refused unless it is to be replaced, with all that it holds. A cut leaves no cache, if not the one
-/// before it.
+/// Makes an empty cache. One that is there, or anything else, is refused unless it is to be replaced, with
+/// all that it holds. A cut leaves no cache, if not the one before it.
 pub fn create(
     fast: &mut dyn Area,
     kind: &str,
@@ -93,7 +93,8 @@ pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result
     change_root(fast, change)
 }
 
-/// Takes a volume off: its dirty blocks go to the disk, its blocks leave the cache, then the volume goes. The disk is then complete by itself.
+/// Takes a volume off: its dirty blocks go to the disk, its blocks leave the cache, then the volume goes. The
+/// disk is then complete by itself.
 pub fn detach(
     fast: &mut dyn Area,
     disk: &mut dyn Disk,
@@ -123,7 +124,8 @@ pub fn set(fast: &mut dyn Area, settings: &str) -> Result<(), ManageError> {
     change_root(fast, |superblock| settings.clone_into(&mut superblock.settings))
 }
 
-/// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it; what is cached beyond is dropped.
+/// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it;
+/// what is cached beyond is dropped.
 pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64), ManageError> {
     let mut held = look(fast)?;
     damage::check(&held, id)?;
@@ -155,7 +157,8 @@ pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64,
         })?;
     }
     let state = state(disk, &volume.uuid).map_err(slow)?;
-    // Changing the size of a disk changes the time of its last change as well, so there is nothing to compare with.
+    // Changing the size of a disk changes the time of its last change as well, so there is nothing to compare
+    // with.
     let session = Stamp::decode(&volume.stamp).session;
     let mark = Mark {
         cache: held.superblock.uuid,
@@ -208,7 +211,8 @@ fn copy_to_disks(
     Ok(())
 }
 
-/// Writes the dirty blocks of a volume whose disk was used without its cache, over whatever is there now. The volume has no cached blocks then.
+/// Writes the dirty blocks of a volume whose disk was used without its cache, over whatever is there now. The
+/// volume has no cached blocks then.
 pub fn salvage(
     fast: &mut dyn Area,
     disk: &mut dyn Disk,
@@ -223,7 +227,8 @@ pub fn salvage(
         Some(Change::GivenUp(GivenUp { counts, .. })) => held.count_only(id, &counts),
         _ => {}
     }
-    // No session: until its blocks have left the cache, the disk has to count as one that was used without it.
+    // No session: until its blocks have left the cache, the disk has to count as one that was used without
+    // it.
     copy_out(&held, fast, id, disk, false, progress)?;
     forget(fast, id)?;
     damage::settle(fast, id)?;
@@ -231,8 +236,8 @@ pub fn salvage(
     end(fast, disk, id)
 }
 
-/// Copies the dirty blocks of a volume to the same offsets of something else: those that count, if the cache was given up ([`given_up::given_up`]). Nothing changes in
-/// the cache.
+/// Copies the dirty blocks of a volume to the same offsets of something else: those that count, if the cache
+/// was given up ([`given_up::given_up`]). Nothing changes in the cache.
 pub fn copy_dirty(
     fast: &mut dyn Area,
     target: &mut dyn Disk,
@@ -318,7 +323,8 @@ fn drop_stale(fast: &mut dyn Area, id: u16, change: &Change) -> Result<(), Manag
     })
 }
 
-/// What the cache holds once a volume whose disk has changed is dropped from it as far as it does not count, and why that was.
+/// What the cache holds once a volume whose disk has changed is dropped from it as far as it does not count,
+/// and why that was.
 fn settled(
     fast: &mut dyn Area,
     disk: &mut dyn Disk,
@@ -349,8 +355,10 @@ fn settled(
     Ok((look(fast)?, change))
 }
 
-/// Before a cache is opened over its disk: compares both, and begins a session. If the disk was used without its cache, or the cache was given up, what is cached of it
-/// is dropped as far as it does not count, and the reason is given; where something would be lost, that is an error. `trust`: the disk was not used, whatever it looks like.
+/// Before a cache is opened over its disk: compares both, and begins a session. If the disk was used without
+/// its cache, or the cache was given up, what is cached of it is dropped as far as it does not count, and the
+/// reason is given; where something would be lost, that is an error. `trust`: the disk was not used, whatever
+/// it looks like.
 pub fn take_up(
     fast: &mut dyn Area,
     disk: &mut dyn Disk,
@@ -362,7 +370,8 @@ pub fn take_up(
     Ok(change)
 }
 
-/// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of. After [`ManageError::Stamp`] it may not, and nothing has changed.
+/// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of.
+/// After [`ManageError::Stamp`] it may not, and nothing has changed.
 pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost]) -> Result<(), ManageError> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
@@ -374,7 +383,8 @@ pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost])
     stamp(fast, id, Stamp { session, digest: 0 })
 }
 
-/// The cache has written to the disk for the last time, and nothing else may have since it began. Of no effect if the cache was given up: the next start has to know.
+/// The cache has written to the disk for the last time, and nothing else may have since it began. Of no
+/// effect if the cache was given up: the next start has to know.
 pub fn end(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(), ManageError> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;

@@ -49,7 +49,8 @@ pub(super) fn copy_tail(
     Ok(())
 }
 
-/// Copies all dirty data of a volume to the same offsets of `target`, neighbours together, and flushes it. `is_session`: it is the volume's disk, and shows it.
+/// Copies all dirty data of a volume to the same offsets of `target`, neighbours together, and flushes it.
+/// `is_session`: it is the volume's disk, and shows it.
 pub(super) fn copy_out(
     held: &Held,
     fast: &mut dyn Area,

@@ -1,7 +1,8 @@
 //! Volumes of which dirty blocks may be missing, since metadata that may have named them is damaged.
 //!
-//! Their disks may be older than what was flushed, so nothing starts over them. The repair of the metadata makes the damage invisible; so before it the volumes are
-//! listed in the superblock, until their data was salvaged or they were taken off.
+//! Their disks may be older than what was flushed, so nothing starts over them. The repair of the metadata
+//! makes the damage invisible; so before it the volumes are listed in the superblock, until their data was
+//! salvaged or they were taken off.
 
 use super::{Held, ManageError, change_root};
 use crate::metadata::{AT_REMOVAL, Area, Superblock};
@@ -22,7 +23,8 @@ pub(super) fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> 
     change_root(fast, |root| root.damaged = root.volumes.iter().map(|volume| volume.id).collect())
 }
 
-/// The newest superblock is damaged, and the next one takes its place: with `at-removal` nobody could tell after that whether there was a removal.
+/// The newest superblock is damaged, and the next one takes its place: with `at-removal` nobody could tell
+/// after that whether there was a removal.
 pub(super) fn list_all(root: &mut Superblock) {
     if root.kind == AT_REMOVAL {
         root.damaged = root.volumes.iter().map(|volume| volume.id).collect();

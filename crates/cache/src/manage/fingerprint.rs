@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Bytes of a place.
 const PIECE: u64 = 4096;
-/// Bytes at the beginning, where file systems and partition tables keep what changes with every use: ext4 and xfs in the first block, btrfs at 64 KiB.
+/// Bytes at the beginning, where file systems and partition tables keep what changes with every use: ext4 and
+/// xfs in the first block, btrfs at 64 KiB.
 const FIRST: u64 = 128 << 10;
 /// Bytes at the end, where GPT has its copy.
 const LAST: u64 = 64 << 10;
@@ -16,7 +17,8 @@ const BETWEEN: u64 = 64;
 /// Places at most: the end of a disk may be no multiple of one.
 pub(super) const PLACES_MAX: usize = ((FIRST + LAST) / PIECE + BETWEEN + 1) as usize;
 
-/// The places of a disk of so many bytes, by offset: all of the first 128 KiB and of the last 64 KiB, and 64 of 4 KiB between that `uuid` chooses.
+/// The places of a disk of so many bytes, by offset: all of the first 128 KiB and of the last 64 KiB, and 64
+/// of 4 KiB between that `uuid` chooses.
 pub(super) fn places(capacity: u64, uuid: &[u8; 16]) -> Vec<Extent> {
     let last = FIRST.max(capacity.saturating_sub(LAST) / PIECE * PIECE);
     let pieces = |start: u64, end: u64| (start..end.min(capacity)).step_by(PIECE as usize);

@@ -1,7 +1,8 @@
 //! What both sides keep of a cache that was given up while it was open, and what of its blocks counts then.
 //!
-//! The mark beside the disk and the records of the places on the fast store ([`super::Watch`]) both take it; one of them is enough. Each says which part of what the fast
-//! store holds of a volume still counts ([`Counts`]), with a number that grows, so that the newer of both is known.
+//! The mark beside the disk and the records of the places on the fast store ([`super::Watch`]) both take it;
+//! one of them is enough. Each says which part of what the fast store holds of a volume still counts
+//! ([`Counts`]), with a number that grows, so that the newer of both is known.
 
 use super::stamp::Stamp;
 use super::{Beside, Disk, Held, ManageError, Mark, Watch, watch};
@@ -19,7 +20,8 @@ const RANGES_MAX: usize = 4096;
 pub enum Counts {
     /// Dirty blocks: not all of them are known to be on the disk, and nothing was written past the cache yet.
     Dirty,
-    /// Dirty blocks within these ranges, in order. All others are on the disk, where something newer may be by now.
+    /// Dirty blocks within these ranges, in order. All others are on the disk, where something newer may be
+    /// by now.
     Within(Vec<Extent>),
     /// Some dirty blocks; which was not taken down. The disk may have something newer of any of them.
     Unknown,
@@ -119,7 +121,8 @@ impl fmt::Display for GivenUp {
     }
 }
 
-/// What is known of a volume of this cache; `None` if it was not given up in the session that the superblock names.
+/// What is known of a volume of this cache; `None` if it was not given up in the session that the superblock
+/// names.
 pub(super) fn found(
     superblock: &Superblock,
     watched: &[watch::Record],
@@ -163,7 +166,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]), with the records that are kept there.
+    /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]), with the records that are
+    /// kept there.
     pub fn new(fast: &mut dyn Area, watch: Option<Arc<Mutex<Watch>>>) -> Result<Self, ManageError> {
         let (superblock, _) = Superblock::read(fast)?;
         Ok(Self { superblock, watch, disks: Vec::new() })

@@ -166,8 +166,9 @@ impl Table for Slots {
     }
 }
 
-/// Gives every entry what `change` says, and leaves the cache as after a clean removal. A cut leaves some entries changed and others not, each of
-/// them whole; so `change` must be right for each by itself. Metadata that hides dirty blocks, or cannot be read now, is an error, and nothing is written.
+/// Gives every entry what `change` says, and leaves the cache as after a clean removal. A cut leaves some
+/// entries changed and others not, each of them whole; so `change` must be right for each by itself. Metadata
+/// that hides dirty blocks, or cannot be read now, is an error, and nothing is written.
 pub(super) fn rewrite(
     fast: &mut dyn Area,
     change: impl FnMut(Entry) -> Option<Entry>,

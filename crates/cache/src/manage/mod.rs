@@ -1,7 +1,9 @@
-//! What is done to a cache that nobody uses: volumes come and go, settings change, dirty blocks go to their disks.
+//! What is done to a cache that nobody uses: volumes come and go, settings change, dirty blocks go to their
+//! disks.
 //!
-//! A command that is cut short at any of its writes has left the state before it or the one after it, but for what it does over and over until it is done: blocks
-//! that are copied to a disk and are dirty no more. Three things make it so:
+//! A command that is cut short at any of its writes has left the state before it or the one after it, but for
+//! what it does over and over until it is done: blocks that are copied to a disk and are dirty no more. Three
+//! things make it so:
 //! * volumes and settings change by one write of the superblock, whose other copy stays ([`change_root`]);
 //! * dirty blocks are copied first, and are clean in the metadata only after a flush of the disk;
 //! * the mark of a disk ([`stamp`]) is there before the volume is in the superblock, and goes after it.
@@ -126,7 +128,8 @@ pub enum ManageError {
         "the disk of volume {0} may have newer data than the cache that was given up, and which was not recorded: expected the data to go to a file"
     )]
     Unrecorded(u16),
-    /// Metadata is damaged where it may have named dirty blocks, so that the disk may be older than what was flushed.
+    /// Metadata is damaged where it may have named dirty blocks, so that the disk may be older than what was
+    /// flushed.
     #[error(
         "metadata of the cache is damaged: blocks of volume {volume} that its disk does not have may be missing; 'cache salvage' writes what is left"
     )]
@@ -184,7 +187,8 @@ pub trait Disk: Area {
     /// What lies beside it.
     fn beside(&mut self) -> Result<Beside, StoreError>;
 
-    /// Puts a mark beside it, all or nothing and durable; `None` takes it away. Of no effect where there is no place.
+    /// Puts a mark beside it, all or nothing and durable; `None` takes it away. Of no effect where there is
+    /// no place.
     fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError>;
 
     /// Shows that the session is still going on.

@@ -1,8 +1,9 @@
 //! How a disk that was used without its cache is told from one that was not.
 //!
-//! Both sides hold a number of the session, which grows each time the cache is about to write to the disk: the superblock of the cache in the stamp of
-//! the volume, the disk in a [`Mark`] beside it. At the end of a session both take down the [`DiskState`] that the cache leaves behind. The order is such
-//! that a cut between two writes is told from a strange write:
+//! Both sides hold a number of the session, which grows each time the cache is about to write to the disk:
+//! the superblock of the cache in the stamp of the volume, the disk in a [`Mark`] beside it. At the end of a
+//! session both take down the [`DiskState`] that the cache leaves behind. The order is such that a cut
+//! between two writes is told from a strange write:
 //! * begin: mark (session + 1, open), then stamp (session + 1, open), then the first write to the disk;
 //! * end: the disk is flushed, mark (session, state), then stamp (session, state).
 
@@ -11,8 +12,8 @@ use crate::metadata::Volume;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A disk may have been written to so long after the last sign of life of its cache, in nanoseconds: signs come each second, and may be a commit of
-/// the file system behind.
+/// A disk may have been written to so long after the last sign of life of its cache, in nanoseconds: signs
+/// come each second, and may be a commit of the file system behind.
 pub const TOLERANCE_NS: u64 = 10_000_000_000;
 
 /// What a disk looks like from outside.
@@ -82,7 +83,8 @@ const HEAD: &str = "# This disk has a cache (nandscape), which may hold newer da
                     # cache has to be taken off: nandscape cache detach\n";
 
 impl Mark {
-    /// As text, with a checksum in its last line: less than 512 bytes, and 100 KiB if many ranges were lost when the cache was given up.
+    /// As text, with a checksum in its last line: less than 512 bytes, and 100 KiB if many ranges were lost
+    /// when the cache was given up.
     pub fn to_text(&self) -> String {
         let mut text = HEAD.to_owned();
         let mut line = |name: &str, value: String| text.push_str(&[name, " = ", &value, "\n"].concat());
@@ -237,8 +239,8 @@ pub enum Verdict {
 
 /// Compares both stamps and the disk.
 ///
-/// `alive_ns`: the last sign of life of the session that is open. `watched`: whether the places of the disk to which it has not written hold what they held then
-/// ([`super::Watch`]), if that is known.
+/// `alive_ns`: the last sign of life of the session that is open. `watched`: whether the places of the disk
+/// to which it has not written hold what they held then ([`super::Watch`]), if that is known.
 pub fn judge(
     cache: &[u8; 16],
     volume: &Volume,
@@ -357,7 +359,8 @@ mod tests {
     #[test]
     fn every_cut_of_a_session_leaves_what_counts_as_the_same_disk() {
         let later = DiskState { changed_ns: 9_000_000_000, fingerprint: 78, ..LEFT };
-        // Each write in order: mark and stamp of the beginning, writes to the disk, mark and stamp of the end.
+        // Each write in order: mark and stamp of the beginning, writes to the disk, mark and stamp of the
+        // end.
         let steps = [
             (mark(3, Some(LEFT)), volume(3, Some(LEFT)), LEFT),
             (mark(4, None), volume(3, Some(LEFT)), LEFT),
@@ -370,7 +373,8 @@ mod tests {
             let verdict =
                 judge(&CACHE, &volume, &Beside::Mark(mark.clone()), &state, Some(9_000_000_000), None);
             assert_eq!(verdict, Verdict::Same, "step {at}");
-            // The same with a strange write afterwards, which shows in the time or, where there is none, in the content.
+            // The same with a strange write afterwards, which shows in the time or, where there is none, in
+            // the content.
             let strange = DiskState { changed_ns: 60_000_000_000, fingerprint: 79, ..state };
             let verdict = judge(&CACHE, &volume, &Beside::Mark(mark), &strange, Some(9_000_000_000), None);
             assert!(matches!(verdict, Verdict::Changed(_)), "step {at}: {verdict:?}");
@@ -401,7 +405,8 @@ mod tests {
             "the state alone shows it"
         );
         assert_eq!(judged(&volume(0, None), Beside::Nothing), Verdict::Unknown);
-        // A session that was cut short, and one more that was begun over it and cut short before the cache knew.
+        // A session that was cut short, and one more that was begun over it and cut short before the cache
+        // knew.
         for session in [4, 5] {
             let beside = Beside::Mark(mark(session, None));
             let alive = Some(LEFT.changed_ns);

@@ -1,10 +1,14 @@
-//! Whether a disk was used without its cache in a session that was cut short, of which no side could take down how it ended.
+//! Whether a disk was used without its cache in a session that was cut short, of which no side could take
+//! down how it ended.
 //!
-//! Beside the metadata of the cache lies what the places of each disk ([`super::fingerprint()`]) hold that the cache has not written to in its session. A place that the
-//! cache is about to write to is struck off first, and that is durable before the write begins; so what a place holds that was not struck off is what
-//! the cache left there. File systems write to some of these places whenever they are mounted for writing, and a cache rarely does.
+//! Beside the metadata of the cache lies what the places of each disk ([`super::fingerprint()`]) hold that
+//! the cache has not written to in its session. A place that the cache is about to write to is struck off
+//! first, and that is durable before the write begins; so what a place holds that was not struck off is what
+//! the cache left there. File systems write to some of these places whenever they are mounted for writing,
+//! and a cache rarely does.
 //!
-//! The records are written to two blocks in turn. If one of them is damaged, the other may not know of a place that was struck off, and nothing is told.
+//! The records are written to two blocks in turn. If one of them is damaged, the other may not know of a
+//! place that was struck off, and nothing is told.
 
 use super::fingerprint::{PLACES_MAX, places, sum};
 use super::given_up::GivenUp;
@@ -78,7 +82,8 @@ fn encode(tag: u64, number: u64, records: &[Record]) -> Vec<u8> {
     b
 }
 
-/// Number and records of a block: `Ok(None)` where none of this cache was written, an error where one is damaged.
+/// Number and records of a block: `Ok(None)` where none of this cache was written, an error where one is
+/// damaged.
 fn decode(b: &[u8], tag: u64) -> Result<Option<(u64, Vec<Record>)>, ()> {
     if &b[8..12] != MAGIC || u64::from_le_bytes(bytes_at(b, 24)) != tag {
         return Ok(None);
@@ -163,7 +168,8 @@ pub(super) fn is_same(
     Ok(Some(digest(sums.into_iter(), record.written) == record.digest))
 }
 
-/// Takes down what a disk has before a session in which `writes` will be written to and nothing else, unless a [`Watch`] tells. It is durable with the next flush of the fast store.
+/// Takes down what a disk has before a session in which `writes` will be written to and nothing else, unless
+/// a [`Watch`] tells. It is durable with the next flush of the fast store.
 pub(super) fn begin(
     fast: &mut dyn Area,
     superblock: &Superblock,
@@ -232,7 +238,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]); `None` if it has no place for records.
+    /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]); `None` if it has no place for
+    /// records.
     pub fn open(mut fast: Box<dyn Area + Send>) -> Option<Self> {
         let (superblock, _) = Superblock::read(fast.as_mut()).ok()?;
         if superblock.watch == 0 {
@@ -254,7 +261,8 @@ impl Watch {
         self.volumes.iter_mut().find(|live| live.volume == volume)
     }
 
-    /// Called before each write to a disk, trims too. Places that it touches for the first time are struck off, durably.
+    /// Called before each write to a disk, trims too. Places that it touches for the first time are struck
+    /// off, durably.
     pub fn before_write(&mut self, volume: u16, extent: Extent) {
         // Nobody looks at places once nothing that is dirty counts for sure.
         let Some(live) = self.live(volume).filter(|live| counts_places(live.given_up)) else { return };
@@ -283,7 +291,8 @@ impl Watch {
         self.volumes.iter().any(|live| live.volume == volume && live.written & !live.volatile != 0)
     }
 
-    /// Takes down what the disk has at the places that were written to and flushed, which count again from now on.
+    /// Takes down what the disk has at the places that were written to and flushed, which count again from
+    /// now on.
     pub fn renew(&mut self, volume: u16, disk: &mut dyn Area) {
         let Some(live) = self.live(volume).filter(|live| counts_places(live.given_up)) else { return };
         let settled = live.written & !live.volatile;
@@ -311,7 +320,8 @@ impl Watch {
         Ok(())
     }
 
-    /// If the fast store takes no more writes, the places differ from what is kept, and the next start finds the disk used without it, as it was.
+    /// If the fast store takes no more writes, the places differ from what is kept, and the next start finds
+    /// the disk used without it, as it was.
     fn write(&mut self, is_urgent: bool) {
         self.number += 1;
         let records: Vec<Record> = self.volumes.iter().map(Live::record).collect();

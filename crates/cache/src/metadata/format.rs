@@ -1,10 +1,12 @@
-//! Blocks of metadata: a header with a checksum, then entries of slots or records of changes. See docs/formats/cache.md.
+//! Blocks of metadata: a header with a checksum, then entries of slots or records of changes. See
+//! docs/formats/cache.md.
 
 use super::Entry;
 use crate::key::BlockKey;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of a block of metadata, except where a smaller unit is chosen because it survives a loss of power whole.
+/// Bytes of a block of metadata, except where a smaller unit is chosen because it survives a loss of power
+/// whole.
 pub const BLOCK: usize = 4096;
 /// Bytes of the header of a block.
 pub const HEADER: usize = 64;
@@ -47,7 +49,8 @@ pub const fn items(unit: usize) -> u32 {
     ((unit - HEADER) / ITEM) as u32
 }
 
-/// Writes header and checksum over a block whose items are in place. `tag` keeps apart what earlier caches left on the same device.
+/// Writes header and checksum over a block whose items are in place. `tag` keeps apart what earlier caches
+/// left on the same device.
 pub fn seal(block: &mut [u8], magic: Magic, tag: u64, header: &Header) {
     block[8..12].copy_from_slice(&(magic as u32).to_le_bytes());
     block[12..16].copy_from_slice(&header.index.to_le_bytes());

@@ -1,7 +1,7 @@
 //! What is known of the cached blocks after a loss of power.
 //!
-//! A kind of metadata is told of every change and says what to write; the engine writes it, in order with the data. Nothing here touches a store, except
-//! when a cache is opened.
+//! A kind of metadata is told of every change and says what to write; the engine writes it, in order with the
+//! data. Nothing here touches a store, except when a cache is opened.
 
 use crate::hash::mix;
 use crate::key::BlockKey;
@@ -118,7 +118,8 @@ pub struct Opened {
     pub superblock: Option<Superblock>,
     /// What was found.
     pub found: Found,
-    /// To be written and flushed before anything else ([`apply`]). They are the same however often a start is cut short.
+    /// To be written and flushed before anything else ([`apply`]). They are the same however often a start
+    /// is cut short.
     pub repairs: Vec<Write>,
 }
 
@@ -261,7 +262,8 @@ fn written(superblock: &Superblock) -> Write {
     superblock.write().expect("it fitted before")
 }
 
-/// What a slot holds. Bits count from the block's first sub-block; a sub-block is 1/16 of a block or 512 bytes, whichever is larger.
+/// What a slot holds. Bits count from the block's first sub-block; a sub-block is 1/16 of a block or 512
+/// bytes, whichever is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Whose data.
@@ -286,7 +288,8 @@ pub const fn region(key: BlockKey) -> u64 {
     1 << (mix(BlockKey::new(key.volume(), key.block() >> 8).0) >> 58)
 }
 
-/// What the slots hold now, changes included that have been noted and not yet committed. The engine has it anyway, so that metadata need not keep it twice.
+/// What the slots hold now, changes included that have been noted and not yet committed. The engine has it
+/// anyway, so that metadata need not keep it twice.
 pub trait Table {
     /// What `slot` holds.
     fn entry(&self, slot: u32) -> Option<Entry>;
@@ -304,9 +307,11 @@ pub trait Table {
 
 /// Keeps the metadata of one cache.
 ///
-/// The engine's order for a commit: [`Metadata::commit`] gives the writes at the moment at which a flush of the fast store is submitted (so that the flush covers
-/// the data of all that is committed); when the flush is complete, the writes are made, in any order, and flushed; then [`Metadata::committed`] is called.
-/// Where [`Metadata::is_in_place`] is false, the engine never overwrites data that a committed entry refers to: it writes to a free slot.
+/// The engine's order for a commit: [`Metadata::commit`] gives the writes at the moment at which a flush of
+/// the fast store is submitted (so that the flush covers the data of all that is committed); when the flush
+/// is complete, the writes are made, in any order, and flushed; then [`Metadata::committed`] is called. Where
+/// [`Metadata::is_in_place`] is false, the engine never overwrites data that a committed entry refers to: it
+/// writes to a free slot.
 pub trait Metadata {
     /// Slots that fit.
     fn slots(&self) -> u32;
@@ -319,15 +324,18 @@ pub trait Metadata {
     /// First byte of a slot's data on the fast store.
     fn data_offset(&self, slot: u32) -> u64;
 
-    /// Whether a slot's data may be overwritten while a committed entry refers to it, as the published designs do.
+    /// Whether a slot's data may be overwritten while a committed entry refers to it, as the published
+    /// designs do.
     fn is_in_place(&self) -> bool;
 
-    /// Whether a slot may be given to another block only once a commit has noted its entry as gone. Never false where nothing is in place.
+    /// Whether a slot may be given to another block only once a commit has noted its entry as gone. Never
+    /// false where nothing is in place.
     fn is_reuse_deferred(&self) -> bool {
         !self.is_in_place()
     }
 
-    /// Whether a change must be committed before the write that made it is answered, rather than before the next flush.
+    /// Whether a change must be committed before the write that made it is answered, rather than before the
+    /// next flush.
     fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool;
 
     /// `slot` now holds this, or nothing.
@@ -349,8 +357,9 @@ pub trait Metadata {
         false
     }
 
-    /// After the next commit the disks may get something newer than a committed entry has, in blocks of these classes ([`region`]). A class that is new,
-    /// or not named any more, counts as a change. Without effect where [`Metadata::keeps_clean`] is false.
+    /// After the next commit the disks may get something newer than a committed entry has, in blocks of these
+    /// classes ([`region`]). A class that is new, or not named any more, counts as a change. Without
+    /// effect where [`Metadata::keeps_clean`] is false.
     fn expect_writes(&mut self, regions: u64) {
         let _ = regions;
     }
@@ -358,8 +367,8 @@ pub trait Metadata {
     /// The writes of the last commit are durable.
     fn committed(&mut self);
 
-    /// After [`Metadata::committed`]: appends writes that say so. Nothing waits for them, and they need not be flushed. They tell a commit whose records are
-    /// damaged from one that was cut short.
+    /// After [`Metadata::committed`]: appends writes that say so. Nothing waits for them, and they need not
+    /// be flushed. They tell a commit whose records are damaged from one that was cut short.
     fn confirm(&self, out: &mut Vec<Write>) {
         let _ = out;
     }
@@ -369,6 +378,7 @@ pub trait Metadata {
         0
     }
 
-    /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it; no commit is under way.
+    /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it;
+    /// no commit is under way.
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>);
 }

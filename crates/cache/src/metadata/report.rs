@@ -31,7 +31,8 @@ pub struct Report {
     pub entries: u32,
     /// Slots with dirty sub-blocks.
     pub dirty_entries: u32,
-    /// Of those: slots that were clean, and in which the disk may have got something newer that was not flushed.
+    /// Of those: slots that were clean, and in which the disk may have got something newer that was not
+    /// flushed.
     pub doubted_entries: u32,
     /// Record blocks that were replayed.
     pub record_blocks: u32,
@@ -47,7 +48,8 @@ pub struct Report {
     pub damaged_record_blocks: u32,
     /// Slots of which nothing is known: neither what they held nor whether it was dirty.
     pub unknown_slots: u32,
-    /// Blocks of which the newest version may be lost, since the state of their slot may not be the last one.
+    /// Blocks of which the newest version may be lost, since the state of their slot may not be the last
+    /// one.
     pub uncertain_entries: u32,
     /// The dirty bytes among those.
     pub lost: Vec<Lost>,
@@ -58,7 +60,8 @@ pub struct Report {
 pub struct Found {
     /// Slots in use, by number.
     pub entries: Vec<(u32, Entry)>,
-    /// Entries that may be older than the last promise. Their slots count as free; a salvage may still look at them before anything is written.
+    /// Entries that may be older than the last promise. Their slots count as free; a salvage may still look
+    /// at them before anything is written.
     pub uncertain: Vec<(u32, Entry)>,
     /// Entries that were clean and count as dirty: the disk may have got something newer.
     pub doubted: Vec<u32>,

@@ -25,7 +25,8 @@ struct Slots {
     pending: Vec<u32>,
 }
 
-// A block of the table is no larger than what survives a loss of power whole: in place there is no second copy.
+// A block of the table is no larger than what survives a loss of power whole: in place there is no second
+// copy.
 fn shape(setup: &Setup) -> Result<Shape, MetadataError> {
     let (block_bytes, unit) = (setup.block_bytes, setup.store_block.clamp(512, 4096));
     Shape::fit(setup, |slots| Shape { block_bytes, slots, unit, tables: 1, ring: 0, has_closing: false })
@@ -71,7 +72,8 @@ impl Metadata for Slots {
         true
     }
 
-    // Becoming clean must not wait either: the slot is given to another block next, and a crash would call that one dirty.
+    // Becoming clean must not wait either: the slot is given to another block next, and a crash would call
+    // that one dirty.
     fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool {
         kept(old) != kept(new)
     }

@@ -152,7 +152,8 @@ pub struct Superblock {
     pub is_used: bool,
     /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal).
     pub is_clean: bool,
-    /// The generation of the last clean removal, which the table of the removal carries. Changes of volumes and settings leave it as it is.
+    /// The generation of the last clean removal, which the table of the removal carries. Changes of volumes
+    /// and settings leave it as it is.
     pub removal: u64,
     /// The last commit when this was written.
     pub sequence: u64,
@@ -238,7 +239,8 @@ impl Superblock {
         b
     }
 
-    // Of a copy that is damaged as a whole. A loss of power that cuts its write short leaves the first sector whole, of the old or of the new copy.
+    // Of a copy that is damaged as a whole. A loss of power that cuts its write short leaves the first sector
+    // whole, of the old or of the new copy.
     fn head(b: &[u8]) -> Option<Head> {
         let is_whole = &b[8..16] == MAGIC && u64_at(b, HEAD_SUM_AT) == xxh3_64(&b[8..HEAD_SUM_AT]);
         is_whole.then(|| Head {
@@ -340,8 +342,8 @@ impl Superblock {
         }))
     }
 
-    /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is lost, and unless that can be excluded what is left
-    /// does not count as clean.
+    /// The newest intact copy, and whether the other one is damaged. Then the newest may be the one that is
+    /// lost, and unless that can be excluded what is left does not count as clean.
     pub fn read(area: &mut dyn Area) -> Result<(Self, bool), MetadataError> {
         Root::read(area).map(|root| (root.superblock, root.is_damaged))
     }

@@ -33,7 +33,8 @@ pub fn whole_table(superblock: &Superblock, copy: u32, table: &dyn Table, out: &
     }
 }
 
-/// Reads a copy of the table, gives each entry with the stamp of its block, and returns the damaged blocks, whose slots are counted as unknown.
+/// Reads a copy of the table, gives each entry with the stamp of its block, and returns the damaged blocks,
+/// whose slots are counted as unknown.
 pub fn read_table(
     superblock: &Superblock,
     copy: u32,
@@ -61,7 +62,8 @@ pub fn read_table(
     damaged
 }
 
-/// Reads `count` blocks in large pieces, and one by one where a piece cannot be read. `None` is a block that cannot.
+/// Reads `count` blocks in large pieces, and one by one where a piece cannot be read. `None` is a block that
+/// cannot.
 pub fn scan(
     area: &mut dyn Area,
     offset: u64,

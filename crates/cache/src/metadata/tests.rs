@@ -1,5 +1,6 @@
-//! Metadata alone against a model: random changes and commits, cut at every write with writes lost, reordered and torn, and with damaged blocks.
-//! A seed repeats a failure. Sabotaged variants show that the suite sees what it is for.
+//! Metadata alone against a model: random changes and commits, cut at every write with writes lost, reordered
+//! and torn, and with damaged blocks. A seed repeats a failure. Sabotaged variants show that the suite sees
+//! what it is for.
 
 use super::*;
 use nandscape_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus, below};
@@ -47,7 +48,8 @@ impl Bytes {
         (area, opened)
     }
 
-    /// As after a cut: of the writes, in any order, the first `whole` are there, and of the next one some sectors.
+    /// As after a cut: of the writes, in any order, the first `whole` are there, and of the next one some
+    /// sectors.
     fn cut(&self, writes: &[Write], whole: usize, rng: &mut Xoshiro256PlusPlus) -> Self {
         let mut cut = self.clone();
         let mut order: Vec<usize> = (0..writes.len()).collect();

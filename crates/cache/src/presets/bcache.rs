@@ -4,7 +4,8 @@ use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks, Victim
 use crate::mode::Mode;
 use nandscape_core::Info;
 
-/// The original keeps extents of sectors in buckets of 512 KiB and evicts whole buckets; here it is blocks of 4 KiB with sub-block bits.
+/// The original keeps extents of sectors in buckets of 512 KiB and evicts whole buckets; here it is blocks of
+/// 4 KiB with sub-block bits.
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "bcache",

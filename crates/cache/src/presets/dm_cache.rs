@@ -4,7 +4,8 @@ use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirk
 use crate::mode::Mode;
 use nandscape_core::Info;
 
-/// Promotion by hotspots is part of the original's smq; here a filter that asks for repeated hits stands for it.
+/// Promotion by hotspots is part of the original's smq; here a filter that asks for repeated hits stands for
+/// it.
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "dm-cache",

@@ -4,8 +4,8 @@ use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirk
 use crate::mode::Mode;
 use nandscape_core::Info;
 
-/// 512 neighbouring blocks share a set. The default is write-through; the article and every published result use write-back, as does this preset, and
-/// the article's 16 ways are `ways = 16`.
+/// 512 neighbouring blocks share a set. The default is write-through; the article and every published result
+/// use write-back, as does this preset, and the article's 16 ways are `ways = 16`.
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "dm-cache-fiu",

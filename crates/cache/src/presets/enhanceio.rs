@@ -4,7 +4,8 @@ use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirk
 use crate::mode::Mode;
 use nandscape_core::Info;
 
-/// As its command-line tool makes it (LRU, 256 ways at 4 KiB; 128 at 2 KiB and 512 at 8 KiB), not as its documentation says (FIFO, 512 ways).
+/// As its command-line tool makes it (LRU, 256 ways at 4 KiB; 128 at 2 KiB and 512 at 8 KiB), not as its
+/// documentation says (FIFO, 512 ways).
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "enhanceio",

@@ -1,7 +1,7 @@
 //! Published designs, and nandscape's own, as data.
 //!
-//! A preset names one member of every registry that a cache is composed of, with parameters, and says what else the engine must do to follow the design,
-//! and what a loss of power leaves. It builds nothing.
+//! A preset names one member of every registry that a cache is composed of, with parameters, and says what
+//! else the engine must do to follow the design, and what a loss of power leaves. It builds nothing.
 
 mod bcache;
 mod dm_cache;
@@ -89,7 +89,8 @@ pub enum AfterCut {
     Everything,
     /// Every write that was flushed is there; clean blocks are gone.
     DirtyBlocks,
-    /// Every write that was flushed is there; all cached blocks count as dirty, and are written to the disk again.
+    /// Every write that was flushed is there; all cached blocks count as dirty, and are written to the disk
+    /// again.
     AllAsDirty,
     /// The cache is empty, and no data is lost, since the disk has them all.
     EmptyCache,
@@ -109,16 +110,18 @@ impl AfterCut {
     }
 }
 
-/// What a design flushes of its own accord, before metadata say that something is there. A host's flush covers the metadata, the cache device, and the disk
-/// where the host has written to it, in every design.
+/// What a design flushes of its own accord, before metadata say that something is there. A host's flush
+/// covers the metadata, the cache device, and the disk where the host has written to it, in every design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flushing {
-    /// The cache device before and after metadata are written, and a disk before they rely on what was written to it.
+    /// The cache device before and after metadata are written, and a disk before they rely on what was
+    /// written to it.
     Both,
     /// The cache device, and no disk.
     CacheDevice,
-    /// Nothing: metadata are written when the writes have been answered of which they speak, and answered for when they have been answered themselves.
+    /// Nothing: metadata are written when the writes have been answered of which they speak, and answered for
+    /// when they have been answered themselves.
     Nothing,
 }
 
@@ -176,7 +179,8 @@ pub struct Quirks {
     pub partial: Partial,
     /// Blocks that may leave.
     pub victims: Victims,
-    /// In write-through, a write throws out the block that is cached and takes a new slot, so that it never counts as a hit.
+    /// In write-through, a write throws out the block that is cached and takes a new slot, so that it never
+    /// counts as a hit.
     pub is_write_through_never_hit: bool,
     /// A request that meets a block under way waits, and then goes past the cache.
     pub is_requeued_past_cache: bool,
@@ -224,12 +228,13 @@ pub struct Preset {
     pub flushing: Flushing,
     /// Where that is to be seen.
     pub flushing_source: &'static str,
-    /// What a loss of power leaves in the default mode, of drives that keep what they have answered; [`Preset::keeps_flushed_on_volatile_drives`] for
-    /// others.
+    /// What a loss of power leaves in the default mode, of drives that keep what they have answered;
+    /// [`Preset::keeps_flushed_on_volatile_drives`] for others.
     pub after_cut: AfterCut,
     /// What else is particular.
     pub quirks: Quirks,
-    /// Settings of the original, by the original's names, for comparison; those that have a counterpart here are in the fields above.
+    /// Settings of the original, by the original's names, for comparison; those that have a counterpart here
+    /// are in the fields above.
     pub published: &'static [(&'static str, &'static str)],
 }
 
@@ -247,9 +252,11 @@ impl Preset {
         }
     }
 
-    /// Whether a write that was flushed is there after any cut, also where the drives lose what they have answered and was not flushed.
+    /// Whether a write that was flushed is there after any cut, also where the drives lose what they have
+    /// answered and was not flushed.
     ///
-    /// A design that does not flush a disk before its metadata call a block clean loses what was flushed before, when the disk loses it.
+    /// A design that does not flush a disk before its metadata call a block clean loses what was flushed
+    /// before, when the disk loses it.
     pub fn keeps_flushed_on_volatile_drives(&self) -> bool {
         let depends = self.mode.makes_dirty();
         self.after_cut.keeps_flushed() && !(depends && self.flushing != Flushing::Both)

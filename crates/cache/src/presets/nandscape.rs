@@ -22,8 +22,9 @@ pub(super) const PRESET: Preset = Preset {
         Choice::of("sequential"),
         Choice { name: "dirty-cutoff", params: &[("cutoff_dirty", "80%"), ("cutoff_large", "32KiB")] },
     ],
-    // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long. Near the cut-off the disk is what everything waits for, and what is cleaned
-    // in the disk's order costs it less than what goes past the cache as it comes.
+    // Idle time comes in short pieces, and a request that comes meanwhile should not wait for long. Near the
+    // cut-off the disk is what everything waits for, and what is cleaned in the disk's order costs it
+    // less than what goes past the cache as it comes.
     cleaning: &[Choice {
         name: "pi-rate",
         params: &[

@@ -92,7 +92,8 @@ pub struct Standing {
 /// Misses that do not count for [`Advice::enough`], as a share of all requests.
 const ENOUGH: f64 = 0.01;
 
-/// Curves with their knees, and everything that follows from them. The curves have the same sizes; `lru` has every step of the LRU curve, for its knee.
+/// Curves with their knees, and everything that follows from them. The curves have the same sizes; `lru` has
+/// every step of the LRU curve, for its knee.
 pub fn advise(base: Advice, lru: &[Point]) -> Advice {
     let mut advice = base;
     for curve in &mut advice.curves {
@@ -150,8 +151,8 @@ fn ranking(online: &[&Curve], envelope: &[Point]) -> Vec<Standing> {
     ranking
 }
 
-/// Sizes to look at where none are named: powers of two up to the first that holds every block that is ever asked for again, with the sizes half way between
-/// for the largest of them. `smallest` blocks at least.
+/// Sizes to look at where none are named: powers of two up to the first that holds every block that is ever
+/// asked for again, with the sizes half way between for the largest of them. `smallest` blocks at least.
 pub fn sizes(largest: u64, smallest: u64) -> Vec<u64> {
     let top = largest.max(2).next_power_of_two();
     let bottom = (top >> 12).max(smallest.next_power_of_two()).max(1);
@@ -210,7 +211,8 @@ mod tests {
         let best: Vec<&str> = advice.best.iter().map(|best| best.eviction.as_str()).collect();
         assert_eq!(best, ["lru", "fifo", "lru", "fifo"]);
         assert_eq!(advice.best[0].least, Some(0.5));
-        // The best of each size fall from 1 to 0.15 at 80 blocks: at 20 they have done 0.82 of it, at 40 0.99.
+        // The best of each size fall from 1 to 0.15 at 80 blocks: at 20 they have done 0.82 of it, at 40
+        // 0.99.
         let knee = advice.knee.unwrap();
         assert_eq!((knee.size_blocks, knee.eviction.as_str()), (20, "fifo"));
         assert_eq!(

@@ -5,7 +5,8 @@ use crate::hash::{KeyMap, bits_for};
 use nandscape_core::Info;
 use std::collections::BinaryHeap;
 
-/// What the registry says of it. It is not among the policies of a running cache, since it must know the future.
+/// What the registry says of it. It is not among the policies of a running cache, since it must know the
+/// future.
 pub const BELADY: Info = Info {
     name: "belady",
     summary: "the block that is asked for latest in the future leaves: the best there can be, in simulations only",
@@ -39,7 +40,8 @@ impl NextUses {
 
 fn run(requests: &[Request], next: &[u64], slots: u32) -> Counts {
     let mut counts = Counts::default();
-    // Next use of each cached block, and the same by the latest; entries of the heap that are not current any more are passed over.
+    // Next use of each cached block, and the same by the latest; entries of the heap that are not current any
+    // more are passed over.
     let mut cached = KeyMap::new(bits_for(slots as usize));
     let mut latest: BinaryHeap<(u64, u64)> = BinaryHeap::new();
     for (request, &next) in requests.iter().zip(next) {

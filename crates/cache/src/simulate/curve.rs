@@ -54,7 +54,8 @@ pub struct Curve {
     pub knee: Option<Knee>,
 }
 
-/// Where a curve bends most: up to there a block of cache saves more than on average over the whole curve, from there on less.
+/// Where a curve bends most: up to there a block of cache saves more than on average over the whole curve,
+/// from there on less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Knee {
     /// Blocks of the cache.
@@ -72,9 +73,11 @@ const DEPTH_MIN: f64 = 0.05;
 
 /// The knee of a curve, from no cache (every request a miss) to the size at which it has fallen to its least.
 ///
-/// Found as in Kneedle (Satopaa, Albrecht, Irwin and Raghavan, ICDCS workshops 2011, section III) on a whole curve without noise: both axes are scaled to 0..1, and the
-/// knee is where the curve is farthest from the straight line between its ends. Both axes are linear, since what a cache costs is linear in its size. `None`
-/// where the curve lies nowhere clearly below the line: misses then fall evenly with the size, or late.
+/// Found as in Kneedle (Satopaa, Albrecht, Irwin and Raghavan, ICDCS workshops 2011, section III) on a whole
+/// curve without noise: both axes are scaled to 0..1, and the knee is where the curve is farthest from the
+/// straight line between its ends. Both axes are linear, since what a cache costs is linear in its size.
+/// `None` where the curve lies nowhere clearly below the line: misses then fall evenly with the size, or
+/// late.
 pub fn knee(points: &[Point]) -> Option<Knee> {
     let least = points.iter().map(|point| point.miss_ratio).fold(1.0, f64::min);
     let last = points.iter().find(|point| point.miss_ratio <= least)?;

@@ -7,12 +7,13 @@ use std::collections::BinaryHeap;
 /// Words of the smallest clock.
 const WORDS_MIN: usize = 16;
 
-/// Stack distances of a stream of requests (Mattson, Gecsei, Slutz and Traiger, IBM Systems Journal 9(2), 1970): a request hits in an LRU cache of `C`
-/// blocks if and only if its block is among the `C` used last. How deep it lies is counted by a tree over the times of last use (Bennett and Kruskal, IBM
-/// J. Res. Dev. 19(4), 1975), so a request costs O(log n), n being the blocks that are alive.
+/// Stack distances of a stream of requests (Mattson, Gecsei, Slutz and Traiger, IBM Systems Journal 9(2),
+/// 1970): a request hits in an LRU cache of `C` blocks if and only if its block is among the `C` used last.
+/// How deep it lies is counted by a tree over the times of last use (Bennett and Kruskal, IBM J. Res. Dev.
+/// 19(4), 1975), so a request costs O(log n), n being the blocks that are alive.
 ///
-/// A trimmed block leaves a hole. Caches that reach the hole's depth have a free slot, and the next miss that they see takes it: everything above the first
-/// hole sinks by one, and nothing below it.
+/// A trimmed block leaves a hole. Caches that reach the hole's depth have a free slot, and the next miss that
+/// they see takes it: everything above the first hole sinks by one, and nothing below it.
 #[derive(Clone, Debug)]
 pub struct StackDistances {
     /// Time of the last use of each block.
@@ -101,7 +102,8 @@ impl StackDistances {
         }
     }
 
-    /// Gives the marks the times 0, 1 ... again, in a clock with room for seven times as many more: a bit each.
+    /// Gives the marks the times 0, 1 ... again, in a clock with room for seven times as many more: a bit
+    /// each.
     #[cold]
     fn renumber(&mut self) {
         let marked = self.marks.total();
@@ -130,7 +132,8 @@ impl StackDistances {
         longest.max(1) as u64
     }
 
-    /// What an LRU cache of each of these sizes counts, in ascending order; one pass over the histogram. Evictions are those that follow from the rest.
+    /// What an LRU cache of each of these sizes counts, in ascending order; one pass over the histogram.
+    /// Evictions are those that follow from the rest.
     pub fn at(&self, sizes: &[u64]) -> Vec<Counts> {
         debug_assert!(sizes.is_sorted());
         let mut sums = [(0, 0); 3];
@@ -185,7 +188,8 @@ fn add(histogram: &mut Histogram, distance: u64) {
     histogram[at] += 1;
 }
 
-/// A bit for each time, and a tree (Fenwick, Software: Practice and Experience 24(3), 1994) of the bits set in its words.
+/// A bit for each time, and a tree (Fenwick, Software: Practice and Experience 24(3), 1994) of the bits set
+/// in its words.
 #[derive(Clone, Debug)]
 struct Marks {
     words: Vec<u64>,

@@ -5,8 +5,9 @@ use super::super::hash::{bits_for, mix};
 /// No entry.
 const EMPTY: u64 = u64::MAX;
 
-/// An open table of `tag << 32 | slot`, half full at most: 16 to 32 bytes a slot. The tag is the upper half of the key's hash, of which the topmost bits
-/// are the entry's home; the caller knows the keys of slots and says whether an entry with the right tag is the right one.
+/// An open table of `tag << 32 | slot`, half full at most: 16 to 32 bytes a slot. The tag is the upper half
+/// of the key's hash, of which the topmost bits are the entry's home; the caller knows the keys of slots and
+/// says whether an entry with the right tag is the right one.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     table: Vec<u64>,

@@ -1,7 +1,8 @@
 //! Eviction policies alone over a stream of requests: hits and misses, nothing else.
 //!
-//! One unit of the cache for each request ([`Request`]); a [`Splitter`] makes them of block requests. The cache starts empty, nothing warms it up, and every
-//! miss is admitted. Memory is proportional to the size of the cache, whatever the length of the stream; only [`belady`] needs the whole of it.
+//! One unit of the cache for each request ([`Request`]); a [`Splitter`] makes them of block requests. The
+//! cache starts empty, nothing warms it up, and every miss is admitted. Memory is proportional to the size of
+//! the cache, whatever the length of the stream; only [`belady`] needs the whole of it.
 
 pub mod advice;
 mod belady;
@@ -35,8 +36,8 @@ impl Request {
     const TRIM: u64 = 2;
     const SHIFT: u32 = 62;
 
-    /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and must not be given; what is written as zeroes is dropped like
-    /// what is trimmed.
+    /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and must not be
+    /// given; what is written as zeroes is dropped like what is trimmed.
     #[inline]
     pub const fn new(key: BlockKey, op: Op) -> Self {
         debug_assert!(key.0 >> Self::SHIFT == 0);

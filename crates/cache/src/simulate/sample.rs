@@ -3,13 +3,15 @@
 use super::{Counts, Request};
 use crate::hash::mix;
 
-/// Spatial sampling at a fixed rate R (SHARDS; Waldspurger, Park, Garthwaite and Ahmad, FAST 2015): a block is in the sample if its hash is below R of the
-/// range, so all of its requests are, or none. A cache of `R C` blocks over the sample behaves as one of `C` over all (stack distances in the paper; any policy in
+/// Spatial sampling at a fixed rate R (SHARDS; Waldspurger, Park, Garthwaite and Ahmad, FAST 2015): a block
+/// is in the sample if its hash is below R of the range, so all of its requests are, or none. A cache of `R
+/// C` blocks over the sample behaves as one of `C` over all (stack distances in the paper; any policy in
 /// Waldspurger, Saemundsson, Ahmad and Park, ATC 2017).
 ///
-/// A few very popular blocks that are in the sample, or are not, move the whole curve. The correction is that of the first paper ("SHARDS-adj"): the
-/// difference between the requests that were to be expected, `R N`, and those of the sample is added to the hits at the smallest distance, so misses of the
-/// sample over `R N`, and not over the requests of the sample, are the estimate.
+/// A few very popular blocks that are in the sample, or are not, move the whole curve. The correction is that
+/// of the first paper ("SHARDS-adj"): the difference between the requests that were to be expected, `R N`,
+/// and those of the sample is added to the hits at the smallest distance, so misses of the sample over `R N`,
+/// and not over the requests of the sample, are the estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
     rate: f64,
@@ -37,7 +39,8 @@ impl Sampler {
         self.rate
     }
 
-    /// Whether the block of this request is in the sample. The hash is not the one by which tables are indexed, or a sample would crowd into a part of them.
+    /// Whether the block of this request is in the sample. The hash is not the one by which tables are
+    /// indexed, or a sample would crowd into a part of them.
     #[inline]
     pub fn takes(&self, request: Request) -> bool {
         self.below.is_none_or(|below| mix(mix(request.key().0) ^ self.salt) < below)
@@ -49,7 +52,8 @@ impl Sampler {
         (scaled >= 1.0).then_some(scaled as u32)
     }
 
-    /// Misses of all requests, reads and writes, by those of the sample; `reads` and `writes` are the requests of the whole stream.
+    /// Misses of all requests, reads and writes, by those of the sample; `reads` and `writes` are the
+    /// requests of the whole stream.
     pub fn corrected(&self, counts: &Counts, reads: u64, writes: u64) -> Counts {
         let up = |n: u64| (n as f64 / self.rate).round() as u64;
         let (read_misses, write_misses) =

@@ -16,7 +16,8 @@ enum Unit {
     Object,
 }
 
-/// Splits requests into blocks: each block that a read or write touches is one request, in order of addresses; a trim drops the blocks that it covers wholly.
+/// Splits requests into blocks: each block that a read or write touches is one request, in order of
+/// addresses; a trim drops the blocks that it covers wholly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Splitter(Unit);
 
@@ -30,13 +31,14 @@ impl Splitter {
         }
     }
 
-    /// One unit a request, whatever its length: two requests ask for the same if they start at the same byte. This is how simulators of object caches read
-    /// block traces; a block cache does not work so.
+    /// One unit a request, whatever its length: two requests ask for the same if they start at the same byte.
+    /// This is how simulators of object caches read block traces; a block cache does not work so.
     pub const fn objects() -> Self {
         Self(Unit::Object)
     }
 
-    /// The block of this request's first byte and one past that of its last, which of them to ask for. Empty for a flush and for what touches nothing.
+    /// The block of this request's first byte and one past that of its last, which of them to ask for. Empty
+    /// for a flush and for what touches nothing.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! `EnhanceIO`: the files `config`, `stats`, `errors` and the size histogram. Left out is what concerns the original's own machinery and has no
-//! counterpart here (`do_clean`, `clean_index`, `uncached_map_*`, `ssd_readfill_unplugs`, allocation errors, flags).
+//! `EnhanceIO`: the files `config`, `stats`, `errors` and the size histogram. Left out is what concerns the
+//! original's own machinery and has no counterpart here (`do_clean`, `clean_index`, `uncached_map_*`,
+//! `ssd_readfill_unplugs`, allocation errors, flags).
 
 use super::{Facts, Page, Printer, exact_percent, percent};
 use crate::mode::Mode;

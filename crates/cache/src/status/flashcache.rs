@@ -31,8 +31,9 @@ const fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// What creating a cache prints: the parameters in sectors of 512 bytes, and the memory that its blocks take at 16 bytes each. `cache_sectors` is the
-/// size asked for, 0 for all of the device; `main_memory_bytes` is the machine's.
+/// What creating a cache prints: the parameters in sectors of 512 bytes, and the memory that its blocks take
+/// at 16 bytes each. `cache_sectors` is the size asked for, 0 for all of the device; `main_memory_bytes` is
+/// the machine's.
 pub fn created(name: &str, facts: &Facts<'_>, cache_sectors: u64, main_memory_bytes: u64) -> Page {
     let mut page = Page::default();
     page.put("cachedev", name, &format!("cachedev {name}"));

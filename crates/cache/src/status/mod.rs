@@ -1,7 +1,8 @@
 //! What `table` and `status` print, in the wording of each published design.
 //!
-//! A printer fills a [`Page`] from [`Facts`]: text in the order and wording of the original, and the same fields by name. A field whose original says
-//! less or something else than one would take it for has the true value beside it.
+//! A printer fills a [`Page`] from [`Facts`]: text in the order and wording of the original, and the same
+//! fields by name. A field whose original says less or something else than one would take it for has the true
+//! value beside it.
 
 mod bcache;
 mod dm_cache;

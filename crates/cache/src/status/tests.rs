@@ -155,7 +155,8 @@ FlashCache metadata will use 223MB of your 3944MB main memory";
     assert_eq!(truth(&page, "metadata memory"), "222.7 MiB");
 }
 
-/// Each field of the status is from a counter of its own: every counter has another value, and each value is found once.
+/// Each field of the status is from a counter of its own: every counter has another value, and each value is
+/// found once.
 #[test]
 fn no_two_fields_of_flashcache_come_from_the_same_counter() {
     let text: Vec<String> =

@@ -110,7 +110,8 @@ fn what_nobody_writes_any_more_is_cleaned_at_its_age_and_not_before() {
     assert_eq!((rig.cache.dirty(), rig.counters().idle_cleanings), (0, 100));
 }
 
-/// Since journalled blocks go to another slot when they are written again, which is not to be seen from outside.
+/// Since journalled blocks go to another slot when they are written again, which is not to be seen from
+/// outside.
 #[test]
 fn a_block_that_is_rewritten_all_the_time_is_as_old_as_its_first_write() {
     for (policy, pairs) in [

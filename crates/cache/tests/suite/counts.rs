@@ -1,6 +1,8 @@
-//! Exact counts of hits and misses. Those of the public trace were found with two other programs (libCacheSim, whose ratios agree to all four digits that
-//! it prints, and a textbook program of ours in another language). The trace carries no licence for its data, so it is not in the repository:
-//! `NANDSCAPE_PUBLIC_TRACES` names a directory that has it, and without it these tests say that they were skipped.
+//! Exact counts of hits and misses. Those of the public trace were found with two other programs
+//! (libCacheSim, whose ratios agree to all four digits that it prints, and a textbook program of ours in
+//! another language). The trace carries no licence for its data, so it is not in the repository:
+//! `NANDSCAPE_PUBLIC_TRACES` names a directory that has it, and without it these tests say that they were
+//! skipped.
 
 use nandscape_cache::BlockKey;
 use nandscape_cache::Map;
@@ -51,7 +53,8 @@ fn check(requests: &[Request], table: &[(u32, [u64; 7])]) {
     }
 }
 
-/// A trace of this project's (`tests/oracle/cache_counts.py` made it), whose counts are those of the textbook programs in that file.
+/// A trace of this project's (`tests/oracle/cache_counts.py` made it), whose counts are those of the textbook
+/// programs in that file.
 #[test]
 fn a_mixed_trace_misses_as_often_as_textbook_programs_say() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");
@@ -92,8 +95,9 @@ fn objects_of_the_public_trace_miss_as_often_as_known() {
     );
 }
 
-/// The misses of libCacheSim 0.3.5, by its Python package, on the same objects. 2Q is the same program; LIRS parts from it by a few misses in large caches, and the
-/// sketch of W-TinyLFU, counted as it does, by its hash and size. The policies that count as published are apart from it, which their sources say.
+/// The misses of libCacheSim 0.3.5, by its Python package, on the same objects. 2Q is the same program; LIRS
+/// parts from it by a few misses in large caches, and the sketch of W-TinyLFU, counted as it does, by its
+/// hash and size. The policies that count as published are apart from it, which their sources say.
 #[test]
 fn other_policies_come_near_the_counts_of_another_program() {
     let Some(workload) = public() else { return };
@@ -233,7 +237,8 @@ fn trims_make_room_and_are_not_requests() {
     }
 }
 
-/// No other program has this policy, so these are its own counts, beside those of the policy that it stands for.
+/// No other program has this policy, so these are its own counts, beside those of the policy that it stands
+/// for.
 #[test]
 fn compact_s3_fifo_misses_on_the_mixed_trace_what_it_did_and_about_as_often_as_s3_fifo() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");

@@ -1,4 +1,5 @@
-//! Stack distances against simulations of every size, samples against exact counts, and requests that are split.
+//! Stack distances against simulations of every size, samples against exact counts, and requests that are
+//! split.
 
 use nandscape_cache::eviction::EvictionSpec;
 use nandscape_cache::simulate::{Counts, Request, Sampler, Splitter, StackDistances, simulation};
@@ -21,7 +22,8 @@ fn request() -> impl Strategy<Value = Request> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is read, written and trimmed, and however often times are given anew: every count of every size is that of a simulation.
+    /// Whatever is read, written and trimmed, and however often times are given anew: every count of every
+    /// size is that of a simulation.
     #[test]
     fn distances_are_lru_at_every_size(requests in prop::collection::vec(request(), 0..4000)) {
         let mut distances = StackDistances::new();
@@ -51,7 +53,8 @@ fn generated(spec: &str) -> Vec<Request> {
     requests
 }
 
-/// Every tenth block tells the miss ratio of all, for policies of all kinds, whichever blocks they are; without the correction it is much farther off.
+/// Every tenth block tells the miss ratio of all, for policies of all kinds, whichever blocks they are;
+/// without the correction it is much farther off.
 #[test]
 fn samples_come_near_the_exact_ratios() {
     let requests = generated("zipf-cdf:ranks=50k,alpha=0.9,count=400k,read=60%");

@@ -1,4 +1,5 @@
-//! Every published design, and every cleaning policy, over stores that take time: nothing is lost, and the counters add up.
+//! Every published design, and every cleaning policy, over stores that take time: nothing is lost, and the
+//! counters add up.
 
 use crate::rig;
 

@@ -1,4 +1,5 @@
-//! Stores that fail, at every operation: who sees an error, which bytes it is about, and what the cache still holds.
+//! Stores that fail, at every operation: who sees an error, which bytes it is about, and what the cache still
+//! holds.
 
 use crate::support;
 
@@ -142,7 +143,8 @@ impl Rig {
         self.cache.lost().flat_map(units).collect()
     }
 
-    /// Every unit by itself: an error if it is in this set, and what was written last if not; then all of it is written anew and there is no error any more.
+    /// Every unit by itself: an error if it is in this set, and what was written last if not; then all of it
+    /// is written anew and there is no error any more.
     fn check_all(&mut self, lost: &BTreeSet<Place>) {
         assert_eq!(self.lost(), *lost);
         for volume in 0..2 {

@@ -1,5 +1,6 @@
-//! Caches under the suite for subsystems: several volumes over disks with an arm and a queue, flash, rated or memory as the fast side, every mode and
-//! changes of it while commands are under way, every published design, cleaning.
+//! Caches under the suite for subsystems: several volumes over disks with an arm and a queue, flash, rated or
+//! memory as the fast side, every mode and changes of it while commands are under way, every published
+//! design, cleaning.
 //!
 //! `NANDSCAPE_ROUNDS` is the number of seeds for each (3 where it is not set).
 

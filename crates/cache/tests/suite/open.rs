@@ -151,7 +151,8 @@ fn another_map_drops_clean_blocks_that_do_not_fit_and_refuses_where_a_dirty_one_
     }
 }
 
-/// What a loss of power now would leave of a cache whose disk reads take time, opened: which of `blocks` it has, each with the bytes of the disk.
+/// What a loss of power now would leave of a cache whose disk reads take time, opened: which of `blocks` it
+/// has, each with the bytes of the disk.
 fn held_after_cut(fast: &Memory, blocks: std::ops::Range<u64>) -> Vec<u64> {
     let left = Memory::new(1 << 20, 512, true);
     left.state.lock().unwrap().now.clone_from(&fast.state.lock().unwrap().now);
@@ -178,7 +179,8 @@ fn slow_disk() -> Box<dyn Store + Send> {
     disk
 }
 
-/// Reads that miss are under way while others write and flush: what is not filled yet is in no copy of the table, although its block of the table is written.
+/// Reads that miss are under way while others write and flush: what is not filled yet is in no copy of the
+/// table, although its block of the table is written.
 #[test]
 fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
     let fast = Memory::new(1 << 20, 512, true);

@@ -1,7 +1,7 @@
 //! When commands are answered, and when the stores are asked for what follows from them.
 //!
-//! The stores serve one request after another and say at once when it ends, so every time is computed by hand. Of 4 KiB the fast store reads in 2 us and
-//! writes in 4 us, the disk does either in 1 ms.
+//! The stores serve one request after another and say at once when it ends, so every time is computed by
+//! hand. Of 4 KiB the fast store reads in 2 us and writes in 4 us, the disk does either in 1 ms.
 
 use crate::support;
 

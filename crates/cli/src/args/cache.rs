@@ -37,10 +37,12 @@ pub enum CacheVerb {
 /// How a workload becomes requests for blocks of a cache.
 #[derive(Clone, Debug, Args)]
 pub struct UnitArgs {
-    /// Block of the cache, a power of two; requests are split into such blocks [default: the preset's, or 4k].
+    /// Block of the cache, a power of two; requests are split into such blocks [default: the preset's, or
+    /// 4k].
     #[arg(long, value_name = "SIZE")]
     pub block: Option<String>,
-    /// One unit a request, named by its first byte, as simulators of object caches read block traces; sizes are then counts such as 10000b.
+    /// One unit a request, named by its first byte, as simulators of object caches read block traces; sizes
+    /// are then counts such as 10000b.
     #[arg(long, conflicts_with = "block")]
     pub objects: bool,
     /// Logical capacity that generators fill a share of.
@@ -58,10 +60,12 @@ pub struct UnitArgs {
 pub struct SimulateArgs {
     #[arg(help = WORKLOAD_HELP)]
     pub workload: String,
-    /// Eviction policies of fully associative caches, such as lru,s3-fifo:small=20%,belady ('nandscape list evictions').
+    /// Eviction policies of fully associative caches, such as lru,s3-fifo:small=20%,belady ('nandscape list
+    /// evictions').
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub eviction: Vec<String>,
-    /// Designs ('nandscape list caches'), whose map, ways, block and policy are simulated [default: nandscape].
+    /// Designs ('nandscape list caches'), whose map, ways, block and policy are simulated [default:
+    /// nandscape].
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["eviction", "objects"])]
     pub preset: Vec<String>,
     /// Sizes of the cache in bytes (64MiB) or in blocks (10000b).
@@ -85,7 +89,8 @@ pub struct AdviseArgs {
     /// Eviction policies ('nandscape list evictions') [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub eviction: Vec<String>,
-    /// Sizes of the cache in bytes (64MiB) or in blocks (10000b) [default: powers of two that fit the workload, finer for the largest].
+    /// Sizes of the cache in bytes (64MiB) or in blocks (10000b) [default: powers of two that fit the
+    /// workload, finer for the largest].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub size: Vec<String>,
     /// Estimate from a sample: this share of the blocks, such as 0.01 or 1%, with all of their requests.

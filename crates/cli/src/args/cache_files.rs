@@ -6,7 +6,8 @@ use std::path::PathBuf;
 /// Arguments of `cache create`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheCreateArgs {
-    /// File or block device that is to hold cached blocks, such as a file on an SSD; a file that is not there is made.
+    /// File or block device that is to hold cached blocks, such as a file on an SSD; a file that is not
+    /// there is made.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// Bytes to use of it, and size of a file that is to be made [default: all of what is there].
@@ -27,7 +28,8 @@ pub struct CacheCreateArgs {
     /// Replace a cache that is there, with all that only it has.
     #[arg(long)]
     pub force: bool,
-    /// Do not reserve space for a file that is made. When its file system is full, the cache is then given up.
+    /// Do not reserve space for a file that is made. When its file system is full, the cache is then given
+    /// up.
     #[arg(long)]
     pub sparse: bool,
 }
@@ -100,11 +102,13 @@ pub struct CacheCleanArgs {
 /// Arguments of `cache set`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheSetArgs {
-    /// The cache, served or not. What is set while it is served is in force at once, and written down when the server ends in good order.
+    /// The cache, served or not. What is set while it is served is in force at once, and written down when
+    /// the server ends in good order.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
-    /// Keys, such as mode=write-through, eviction=lru or small=20%; limit=SIZE and quota.VOLUME=SIZE (64MiB, 10000b, 25% or none) bound
-    /// what the cache and a volume hold. Nothing after the '=' takes a key back.
+    /// Keys, such as mode=write-through, eviction=lru or small=20%; limit=SIZE and quota.VOLUME=SIZE (64MiB,
+    /// 10000b, 25% or none) bound what the cache and a volume hold. Nothing after the '=' takes a key
+    /// back.
     #[arg(required = true, value_name = "KEY=VALUE")]
     pub pairs: Vec<String>,
 }
@@ -133,7 +137,8 @@ pub struct CacheSalvageArgs {
     /// Write the data to the same offsets of this new file, which has holes elsewhere. Nothing else changes.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub to: Option<PathBuf>,
-    /// Write the data onto the disk, over whatever is there now; then the volume can be used again. A file system on it wants a check.
+    /// Write the data onto the disk, over whatever is there now; then the volume can be used again. A file
+    /// system on it wants a check.
     #[arg(long, conflicts_with = "to")]
     pub onto_disk: bool,
     /// Where its disk is, if not where it was.

@@ -39,8 +39,8 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
     names.iter().map(|name| Ok(typed_for(args, name)?.check()?)).collect()
 }
 
-/// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that have such a key, and at least one
-/// must.
+/// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that
+/// have such a key, and at least one must.
 fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
     let pairs = args.stack.device.sets.iter().filter_map(|pair| pair.split_once('='));
     let pairs: Vec<(&str, &str)> =
@@ -68,7 +68,8 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
     Ok(configs)
 }
 
-/// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key, and at least one must.
+/// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key,
+/// and at least one must.
 fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed, Failure> {
     let infos = nandscape_ftl::registry::infos();
     let knows = |info: &nandscape_core::Info, key: &str| info.params.iter().any(|p| p.name == key);

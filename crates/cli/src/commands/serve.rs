@@ -1,4 +1,5 @@
-//! `nandscape serve`: a stack with bytes behind a front end, until a signal comes. What the front ends have in common is in `serving`.
+//! `nandscape serve`: a stack with bytes behind a front end, until a signal comes. What the front ends have
+//! in common is in `serving`.
 
 mod fuse;
 mod nbd;

@@ -1,4 +1,5 @@
-//! The command as a user runs it: exact counters on the golden traces, exit status, messages, files, repeatability.
+//! The command as a user runs it: exact counters on the golden traces, exit status, messages, files,
+//! repeatability.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -290,8 +291,9 @@ fn list_names_every_registry() {
     }
 }
 
-/// An interrupt keeps what was counted so far. The run is far longer than any wait here, and the interrupt is sent only
-/// after the first line of progress could have been counted, so the test does not depend on the machine's speed.
+/// An interrupt keeps what was counted so far. The run is far longer than any wait here, and the interrupt is
+/// sent only after the first line of progress could have been counted, so the test does not depend on the
+/// machine's speed.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_a_marked_partial_result() {

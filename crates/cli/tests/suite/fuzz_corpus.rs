@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets, on their corpora: inputs written by hand in `fuzz/corpus/TARGET`, and those that fuzzing found, in
-//! `fuzz/corpus/TARGET.tar.zst`. A body panics where a fuzz target would fail.
+//! The bodies of the fuzz targets, on their corpora: inputs written by hand in `fuzz/corpus/TARGET`, and
+//! those that fuzzing found, in `fuzz/corpus/TARGET.tar.zst`. A body panics where a fuzz target would fail.
 
 #[path = "../../../../fuzz/bodies/cache.rs"]
 mod cache;

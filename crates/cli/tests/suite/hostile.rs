@@ -1,4 +1,5 @@
-//! Devices, workloads and outputs that a careless or malicious user gives: a clear refusal or a whole result, never an abort.
+//! Devices, workloads and outputs that a careless or malicious user gives: a clear refusal or a whole result,
+//! never an abort.
 
 use serde_json::Value;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `reproduce --csv` beside `--json` of the same run, read by a parser that knows nothing of how either was written.
+//! `reproduce --csv` beside `--json` of the same run, read by a parser that knows nothing of how either was
+//! written.
 
 use serde_json::Value;
 use std::process::Command;

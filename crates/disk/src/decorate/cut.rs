@@ -22,14 +22,16 @@ pub enum Fate {
     },
 }
 
-/// Blocks since the last flush that completed: what each held then, and what was written since with the number of the write.
+/// Blocks since the last flush that completed: what each held then, and what was written since with the
+/// number of the write.
 type Volatile = BTreeMap<u64, Vec<(u64, Box<[u8]>)>>;
 
-/// A store with bytes that loses power when the operation with a given number ([`Operations`]) is submitted to it or to another store with the same
-/// counter. Everything fails then, until [`Cut::restore`].
+/// A store with bytes that loses power when the operation with a given number ([`Operations`]) is submitted
+/// to it or to another store with the same counter. Everything fails then, until [`Cut::restore`].
 ///
-/// A flush covers what was submitted before it, and counts once it has completed at the time of a later command. To know what a write replaces, that is read
-/// from the store below, which is counted there and takes no time; [`Store::counts`] of this one counts what was asked of it.
+/// A flush covers what was submitted before it, and counts once it has completed at the time of a later
+/// command. To know what a write replaces, that is read from the store below, which is counted there and
+/// takes no time; [`Store::counts`] of this one counts what was asked of it.
 pub struct Cut {
     store: Box<dyn Store + Send>,
     operations: Operations,
@@ -66,7 +68,8 @@ impl Cut {
         self.volatile.len() as u64
     }
 
-    /// Power comes back at `at`, and goes again at the operation `lost_at`, counted on. The store then holds what `fate` leaves.
+    /// Power comes back at `at`, and goes again at the operation `lost_at`, counted on. The store then holds
+    /// what `fate` leaves.
     pub fn restore(&mut self, fate: Fate, at: SimTime, lost_at: u64) -> Result<(), StoreError> {
         self.settle(at);
         let mut chance = seeded(if let Fate::Torn { seed } = fate { seed } else { 0 });
@@ -160,7 +163,8 @@ impl Cut {
 impl Store for Cut {
     pass_on!(store);
 
-    /// A flush that is applied and not started yet counts at once: who applies more after it starts none of that before the flush has completed.
+    /// A flush that is applied and not started yet counts at once: who applies more after it starts none of
+    /// that before the flush has completed.
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.begin(command, &payload)?;
         let applied = self.store.apply(command, payload)?;

@@ -22,7 +22,8 @@ pub enum When {
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An error of the part that is concerned. A write that fails has written the first half of its blocks, rounded down.
+    /// An error of the part that is concerned. A write that fails has written the first half of its blocks,
+    /// rounded down.
     Io,
     /// Nothing can be written; reads go on.
     ReadOnly,

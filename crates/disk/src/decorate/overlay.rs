@@ -7,7 +7,8 @@ use nandscape_core::{
 };
 use std::collections::BTreeMap;
 
-/// A store over another one that is only read. Blocks that are written, trimmed or zeroed are kept in memory and are gone with it; so it is for few of them.
+/// A store over another one that is only read. Blocks that are written, trimmed or zeroed are kept in memory
+/// and are gone with it; so it is for few of them.
 pub struct Overlay {
     store: Box<dyn Store + Send>,
     written: BTreeMap<u64, Box<[u8]>>,

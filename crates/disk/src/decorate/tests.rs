@@ -39,7 +39,8 @@ fn blocks(store: &mut dyn Store, count: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Writes 1 and flushes; writes 2 to four blocks and 3 to two of them; then the power goes at a write of 4 to six.
+/// Writes 1 and flushes; writes 2 to four blocks and 3 to two of them; then the power goes at a write of 4 to
+/// six.
 fn after(fate: Fate) -> Vec<u8> {
     let mut cut = Cut::new(ram(), Operations::default(), 4);
     write(&mut cut, 0, 6, 1, 0).unwrap();

@@ -53,7 +53,8 @@ impl Answers {
         }
     }
 
-    /// When a token completes, if that is decided. Of one long past, a time that is not before it and past too.
+    /// When a token completes, if that is decided. Of one long past, a time that is not before it and past
+    /// too.
     pub fn completion(&self, token: Token) -> Option<SimTime> {
         if token == Token::NONE {
             return Some(SimTime::ZERO);

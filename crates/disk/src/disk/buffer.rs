@@ -147,7 +147,8 @@ impl Dirty {
         Some(self.extents[sector].2)
     }
 
-    /// What lies nearest to a sector, on either side and, where one side is short, at the other end, of the writes numbered below `limit`.
+    /// What lies nearest to a sector, on either side and, where one side is short, at the other end, of the
+    /// writes numbered below `limit`.
     pub fn near(&self, sector: u64, limit: u64, now_ns: u64) -> Vec<Candidate> {
         let eligible = |(sector, (_, number, ready_ns)): (&u64, &(u64, u64, u64))| {
             (*number < limit && *ready_ns <= now_ns).then_some(Candidate { sector: *sector, number: *number })

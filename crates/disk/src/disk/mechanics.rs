@@ -1,4 +1,5 @@
-//! Where sectors lie and how long the arm, the platter and the heads take. All arithmetic of the disk model is here.
+//! Where sectors lie and how long the arm, the platter and the heads take. All arithmetic of the disk model
+//! is here.
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
@@ -120,8 +121,8 @@ impl Mechanics {
         self.turn_ns
     }
 
-    /// Time of a seek over so many cylinders: `a + b sqrt(d)` up to a third of the disk, `c + e d` beyond, as Ruemmler and Wilkes found (IEEE Computer
-    /// 27(3), 1994), through the three times of the data sheet.
+    /// Time of a seek over so many cylinders: `a + b sqrt(d)` up to a third of the disk, `c + e d` beyond, as
+    /// Ruemmler and Wilkes found (IEEE Computer 27(3), 1994), through the three times of the data sheet.
     pub fn seek_ns(&self, cylinders: u64) -> u64 {
         if cylinders == 0 {
             return 0;
@@ -156,9 +157,11 @@ impl Mechanics {
         }
     }
 
-    /// The angle at which a sector of a track begins, as time since the index passed. `sector` may be one past the last.
+    /// The angle at which a sector of a track begins, as time since the index passed. `sector` may be one
+    /// past the last.
     ///
-    /// Tracks are shifted against each other by the time of the switch between them, so that reading on costs no revolution.
+    /// Tracks are shifted against each other by the time of the switch between them, so that reading on costs
+    /// no revolution.
     fn angle_ns(&self, place: Place, sector: u64) -> u64 {
         let switches = u128::from(place.cylinder) * u128::from(self.build.heads - 1) + u128::from(place.head);
         let skew = switches * u128::from(self.build.head_switch_ns)

@@ -1,7 +1,8 @@
 //! A disk: arm, rotation, zones, a queue that is reordered, read-ahead, and a write cache that loses power.
 //!
-//! One access at a time has the arm. What is queued is decided when the arm is free, among all that has arrived until then; so a completion is not known
-//! at submission, except of what the buffer answers. Commands pass the controller one after another, each for [`DiskOptions::command_ns`].
+//! One access at a time has the arm. What is queued is decided when the arm is free, among all that has
+//! arrived until then; so a completion is not known at submission, except of what the buffer answers.
+//! Commands pass the controller one after another, each for [`DiskOptions::command_ns`].
 
 mod answers;
 mod buffer;

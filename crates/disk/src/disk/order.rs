@@ -9,7 +9,8 @@ pub enum Order {
     Fifo,
     /// By cylinder, upwards, then from the lowest again (C-LOOK).
     Elevator,
-    /// The one whose first sector is under its head soonest, as a disk with command queueing does it: shortest positioning time first.
+    /// The one whose first sector is under its head soonest, as a disk with command queueing does it:
+    /// shortest positioning time first.
     #[default]
     Shortest,
 }

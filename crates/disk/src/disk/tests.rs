@@ -162,7 +162,8 @@ fn nobody_waits_for_ever() {
     let load = random(Op::Read, 64, 8000);
     let bounded = run(&mut disk(DiskOptions { wait_ns_max: limit, depth: 64, ..OPTIONS }), &load);
     let free = run(&mut disk(DiskOptions { wait_ns_max: u64::MAX / 2, depth: 64, ..OPTIONS }), &load);
-    // Past the limit commands go in their order, each with an access of its own: a full seek and a turn at most.
+    // Past the limit commands go in their order, each with an access of its own: a full seek and a turn at
+    // most.
     let access = BUILD.seek_full_ns + 60_000_000_000 / 7200 + 1_000_000;
     assert!(bounded.latency_ns_max < limit + 64 * access, "{bounded:?}");
     assert!(bounded.latency_ns_max < free.latency_ns_max, "{bounded:?} {free:?}");

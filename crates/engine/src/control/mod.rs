@@ -1,8 +1,9 @@
 //! A socket over which a running server is asked and told things: a line of JSON each way.
 //!
-//! `{"do":"stat"}` is answered by `{"ok":true,"result":...}`, what cannot be done by `{"ok":false,"error":NAME,"message":...}`. What a client
-//! may use is bounded: [`CONNECTIONS`], [`LINE_BYTES`], [`IDLE`]. Only the owner of the server may connect, since the socket's
-//! file is in a directory of their own or readable by nobody else.
+//! `{"do":"stat"}` is answered by `{"ok":true,"result":...}`, what cannot be done by
+//! `{"ok":false,"error":NAME,"message":...}`. What a client may use is bounded: [`CONNECTIONS`],
+//! [`LINE_BYTES`], [`IDLE`]. Only the owner of the server may connect, since the socket's file is in a
+//! directory of their own or readable by nobody else.
 
 mod client;
 mod place;
@@ -64,8 +65,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at `path`. A file that a server left there which is gone is replaced; anything else that is there is an error. If `path` is
-    /// not where [`find`] looks, a link is left there.
+    /// Listens at `path`. A file that a server left there which is gone is replaced; anything else that is
+    /// there is an error. If `path` is not where [`find`] looks, a link is left there.
     pub fn start(path: &Path, controlled: Controlled) -> Result<Self, PlaceError> {
         place::clear(path)?;
         let failed = |error| PlaceError::Io { path: path.to_owned(), error };
@@ -141,7 +142,8 @@ impl Controlled {
         }
     }
 
-    /// Some blocks at a time, so that requests have their turn. What becomes dirty meanwhile is cleaned too, up to as many blocks as there were twice over.
+    /// Some blocks at a time, so that requests have their turn. What becomes dirty meanwhile is cleaned too,
+    /// up to as many blocks as there were twice over.
     fn clean_cache(&self) -> Answer {
         let dirty = self.engine.look(|subsystem| subsystem.cache().map_or(0, |cache| cache.dirty));
         let mut sum = 0;

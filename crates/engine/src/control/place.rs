@@ -60,8 +60,8 @@ fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The directory of the sockets of this user's servers: `nandscape` in `XDG_RUNTIME_DIR`, or `nandscape-UID` in the directory for temporary
-/// files.
+/// The directory of the sockets of this user's servers: `nandscape` in `XDG_RUNTIME_DIR`, or `nandscape-UID`
+/// in the directory for temporary files.
 fn directory() -> Result<PathBuf, PlaceError> {
     if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
         return Ok(PathBuf::from(dir).join("nandscape"));
@@ -179,7 +179,8 @@ pub(super) fn clear(path: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Leaves a link to a socket that is elsewhere where [`find`] looks. Finding it is a convenience, so a failure is none of the server's.
+/// Leaves a link to a socket that is elsewhere where [`find`] looks. Finding it is a convenience, so a
+/// failure is none of the server's.
 pub(super) fn link(path: &Path) -> Option<PathBuf> {
     let link = default_path().ok()?;
     if link == path {

@@ -10,7 +10,8 @@ use nandscape_sim::result::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a server tells of itself. Counters run since the start of the server or the last reset; wear is of the whole life of the device.
+/// What a server tells of itself. Counters run since the start of the server or the last reset; wear is of
+/// the whole life of the device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stat {
     /// Version of the document's shape: 1.

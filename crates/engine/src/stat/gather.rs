@@ -16,8 +16,8 @@ use std::time::Instant;
 const CHUNK_BLOCKS: u32 = 8192;
 
 impl Engine {
-    /// Everything that is counted and measured, of one moment but for wear and erased blocks, which are looked at after it. Requests wait
-    /// only while the counters are copied.
+    /// Everything that is counted and measured, of one moment but for wear and erased blocks, which are
+    /// looked at after it. Requests wait only while the counters are copied.
     pub fn stat(&self) -> Stat {
         let mut totals = self.lock_totals();
         let (now, mut stat) = self.take_meter(&mut totals, Stack::counters);
@@ -53,7 +53,8 @@ impl Engine {
         *self.lock_pace() = Pace::default();
     }
 
-    /// Takes what was measured since the last time, so that intervals have edges. [`crate::Background`] does so each second.
+    /// Takes what was measured since the last time, so that intervals have edges. [`crate::Background`] does
+    /// so each second.
     pub(crate) fn sample(&self) {
         let mut totals = self.lock_totals();
         self.take_meter(&mut totals, |_| ());
@@ -69,7 +70,8 @@ impl Engine {
         }
     }
 
-    /// Adds to the totals what was measured since it was last taken, and takes something else of the same moment.
+    /// Adds to the totals what was measured since it was last taken, and takes something else of the same
+    /// moment.
     fn take_meter<R>(&self, totals: &mut Totals, take: impl FnOnce(&mut Stack) -> R) -> (Sample, R) {
         let mut stack = self.lock();
         stack.swap_meter(&mut totals.empty);

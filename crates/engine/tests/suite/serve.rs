@@ -1,4 +1,5 @@
-//! The engine over whole stacks: what clients wrote comes back, what the model says is what a replay says, and what was counted adds up.
+//! The engine over whole stacks: what clients wrote comes back, what the model says is what a replay says,
+//! and what was counted adds up.
 
 use nandscape_core::namespace::HostCounts;
 use nandscape_core::rng::{below, seeded};
@@ -64,8 +65,8 @@ fn load(seed: u64, count: usize, with_barriers: bool) -> Vec<Ask> {
     (0..count).map(|_| ask()).collect()
 }
 
-/// Runs requests in batches of so many. Everything that is written to a page is the number of its write; reads are compared with
-/// `oracle`, if the stack keeps bytes. The first issue and the last completion.
+/// Runs requests in batches of so many. Everything that is written to a page is the number of its write;
+/// reads are compared with `oracle`, if the stack keeps bytes. The first issue and the last completion.
 fn serve(
     engine: &Engine,
     asks: &[Ask],

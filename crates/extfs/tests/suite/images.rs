@@ -1,6 +1,8 @@
-//! Images made by mke2fs: the map that grows from writes is that of the whole image, and damaged images do no harm.
+//! Images made by mke2fs: the map that grows from writes is that of the whole image, and damaged images do no
+//! harm.
 //!
-//! Where mke2fs is absent the tests say so and end. `tests/fstream/check_classify.py` compares the map itself with dumpe2fs and debugfs.
+//! Where mke2fs is absent the tests say so and end. `tests/fstream/check_classify.py` compares the map itself
+//! with dumpe2fs and debugfs.
 
 use nandscape_extfs::{ExtError, FileSystemMap, Kind, LiveMap, classify};
 use proptest::prelude::Rng as _;

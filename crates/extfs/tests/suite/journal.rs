@@ -1,6 +1,8 @@
-//! What passes through the journal is known before it is in its place: a new directory by the copy of its inode, a deleted one as well.
+//! What passes through the journal is known before it is in its place: a new directory by the copy of its
+//! inode, a deleted one as well.
 //!
-//! The journal is written here by hand, in each form of its descriptor blocks; `tests/fstream/measure.py` has the kernel write it.
+//! The journal is written here by hand, in each form of its descriptor blocks; `tests/fstream/measure.py` has
+//! the kernel write it.
 
 use nandscape_extfs::{Kind, LiveMap, classify};
 use std::process::Command;
@@ -97,7 +99,8 @@ impl Device {
             descriptor[place..place + 4].copy_from_slice(&word.to_be_bytes());
         }
         let mut next = 12;
-        // The first tag is followed by the identity of the file system, the others say that theirs is the same.
+        // The first tag is followed by the identity of the file system, the others say that theirs is the
+        // same.
         for (home, flags) in [(self.free + 9, 0), (home, flags | 0x2 | 0x8)] {
             let tag = &mut descriptor[next..];
             tag[..4].copy_from_slice(&(home as u32).to_be_bytes());

@@ -1,6 +1,8 @@
-//! The worked example of `docs/extending.md`: a victim policy as it would stand in `victim/`, beside the built-in ones.
+//! The worked example of `docs/extending.md`: a victim policy as it would stand in `victim/`, beside the
+//! built-in ones.
 //!
-//! `cargo run -p nandscape-ftl --example new_victim` shows which blocks each policy takes from the same device.
+//! `cargo run -p nandscape-ftl --example new_victim` shows which blocks each policy takes from the same
+//! device.
 
 // What a file in `victim/` finds in the module above it.
 use nandscape_ftl::victim::{VICTIMS, VictimEntry, VictimFacts, VictimPolicy, VictimSetup};

@@ -15,8 +15,8 @@ pub const ENTRY: VictimEntry = VictimEntry {
     build: |setup| Box::new(WindowedGreedy::new(setup)),
 };
 
-/// Between fifo, which it is with a window of one block, and greedy, which it is with a window of all. Of equals the one goes that
-/// was filled first.
+/// Between fifo, which it is with a window of one block, and greedy, which it is with a window of all. Of
+/// equals the one goes that was filled first.
 #[derive(Debug)]
 struct WindowedGreedy {
     /// Candidates, first filled first.
@@ -40,7 +40,8 @@ impl VictimPolicy for WindowedGreedy {
     fn invalidated(&mut self, _: u32, _: u32, _: u64) {}
 
     fn removed(&mut self, block: u32) {
-        // A victim is in the window, so this looks at a few entries; only wear levelling takes blocks from further back.
+        // A victim is in the window, so this looks at a few entries; only wear levelling takes blocks from
+        // further back.
         if let Some(at) = self.queue.iter().position(|queued| *queued == block) {
             self.queue.remove(at);
         }

@@ -74,7 +74,8 @@ impl<D: FlashDevice> Journal<D> {
         Ok(())
     }
 
-    /// Begins a checkpoint. Everything so far will be in its map, so records that are not written yet need not be.
+    /// Begins a checkpoint. Everything so far will be in its map, so records that are not written yet need
+    /// not be.
     fn begin(&mut self) {
         // Drops from now on are told from those before.
         self.seq += SEQ_STEP;
@@ -88,8 +89,9 @@ impl<D: FlashDevice> Journal<D> {
             let device = &self.device;
             let doubtful = self.doubtful.iter().filter(|page| geometry.block_of(**page) == block);
             let first_doubtful = doubtful.map(|page| geometry.page_in_block(*page)).min();
-            // Where order is free the bits say it page by page. What was programmed before a doubtful page is as certain as ever, and must not be
-            // taken for new: records of drops before the checkpoint are gone.
+            // Where order is free the bits say it page by page. What was programmed before a doubtful page is
+            // as certain as ever, and must not be taken for new: records of drops before the
+            // checkpoint are gone.
             let known = match first_doubtful.filter(|_| !layout.has_bits) {
                 Some(first) => first.min(device.write_pointer(block)),
                 None => device.write_pointer(block),
@@ -134,7 +136,8 @@ impl<D: FlashDevice> Journal<D> {
         Ok(())
     }
 
-    /// Writes the next page of the checkpoint under way; at the end all that completes it. Gives whether it is complete.
+    /// Writes the next page of the checkpoint under way; at the end all that completes it. Gives whether it
+    /// is complete.
     fn step(&mut self, at: SimTime) -> Result<bool, FlashError> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(true) };

@@ -184,8 +184,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
 
     fn mark_bad(&mut self, block: BlockId) {
         debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
-        // The device itself hears of it at the next start: until then the copies of what the block held may not be durable, and a bad block
-        // cannot be read.
+        // The device itself hears of it at the next start: until then the copies of what the block held may
+        // not be durable, and a bad block cannot be read.
         self.flags[block.index()] |= RETIRED;
         self.is_touched = true;
         self.meta.note(Record::Retire { block: block.0 });
@@ -265,7 +265,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     }
 }
 
-/// A page that the map names, and whose OOB is damaged or gone, is for a layer one like any other that cannot be read.
+/// A page that the map names, and whose OOB is damaged or gone, is for a layer one like any other that cannot
+/// be read.
 #[cold]
 const fn unreadable(error: FlashError) -> FlashError {
     match error {

@@ -66,11 +66,12 @@ pub enum JournalError {
 /// How a journal is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// Programs between the beginnings of two checkpoints. Absent: a quarter of the device's pages, but at most 400,000, so that a start
-    /// reads the OOB of at most that many and an eighth more.
+    /// Programs between the beginnings of two checkpoints. Absent: a quarter of the device's pages, but at
+    /// most 400,000, so that a start reads the OOB of at most that many and an eighth more.
     pub interval: Option<u64>,
-    /// Pages for records (dropped pages) in each region. Absent: as many as a checkpoint has. Of an existing journal the number only says
-    /// when the next checkpoint is due; its blocks stay those it was made with.
+    /// Pages for records (dropped pages) in each region. Absent: as many as a checkpoint has. Of an existing
+    /// journal the number only says when the next checkpoint is due; its blocks stay those it was made
+    /// with.
     pub record_pages: Option<u32>,
     /// Breaks something, so that a test can show that it would be noticed.
     #[doc(hidden)]

@@ -1,4 +1,5 @@
-//! Pages of the journal and its checkpoints as they lie on flash. Layout: `docs/formats/journal.md`. Numbers are little-endian.
+//! Pages of the journal and its checkpoints as they lie on flash. Layout: `docs/formats/journal.md`. Numbers
+//! are little-endian.
 
 use nandscape_core::{Lpn, Oob, Ppn};
 use xxhash_rust::xxh3::Xxh3;
@@ -43,7 +44,8 @@ pub(super) struct PageHead {
     pub generation: u64,
     /// Its number among the pages of this generation, from 0.
     pub index: u32,
-    /// Which part of its kind: of the header, of the table, of the map. Pages of records count from 1 in each generation.
+    /// Which part of its kind: of the header, of the table, of the map. Pages of records count from 1 in
+    /// each generation.
     pub part: u32,
     /// The sequence number that comes next when the page is written.
     pub seq: u64,

@@ -1,9 +1,10 @@
-//! Which logical pages hold something: a bit each in every checkpoint, written twice. Where the map of a checkpoint is lost, the flash still
-//! tells the newest data of each page; but what was dropped before leaves no trace there, and would be back.
+//! Which logical pages hold something: a bit each in every checkpoint, written twice. Where the map of a
+//! checkpoint is lost, the flash still tells the newest data of each page; but what was dropped before leaves
+//! no trace there, and would be back.
 //!
-//! Payload of a page: the first sequence number after the checkpoint began (8 B), then a bit for each logical page. A bit may tell of any
-//! moment between the beginning of the checkpoint and its end: what was dropped or written in between is told by records and by
-//! younger pages.
+//! Payload of a page: the first sequence number after the checkpoint began (8 B), then a bit for each logical
+//! page. A bit may tell of any moment between the beginning of the checkpoint and its end: what was dropped
+//! or written in between is told by records and by younger pages.
 
 use super::format::u64_at;
 use super::newest::Newest;

@@ -29,8 +29,8 @@ pub(super) struct Layout {
 const LEAST_RECORD_PAGES: u32 = 4;
 
 impl Layout {
-    /// `record_pages`: as asked for; by default as many as header, table and map have, so that records that force a checkpoint at most double
-    /// what is written.
+    /// `record_pages`: as asked for; by default as many as header, table and map have, so that records that
+    /// force a checkpoint at most double what is written.
     pub fn new(geometry: &Geometry, has_bits: bool, record_pages: Option<u32>) -> Self {
         let payload = geometry.page_bytes as usize - HEADER_BYTES;
         let parts = |bytes: usize| bytes.div_ceil(payload) as u32;
@@ -67,7 +67,8 @@ impl Layout {
     }
 }
 
-/// Blocks in the order in which the journal takes them: the last of each unit, the last but one of each, and so on.
+/// Blocks in the order in which the journal takes them: the last of each unit, the last but one of each, and
+/// so on.
 pub(super) fn order(geometry: &Geometry) -> impl Iterator<Item = BlockId> + use<> {
     let geometry = *geometry;
     let rows = (0..geometry.blocks_per_unit()).rev();

@@ -1,9 +1,11 @@
-//! Reads what the journal's own blocks hold: the newest checkpoint, or what there is instead of one that is damaged.
+//! Reads what the journal's own blocks hold: the newest checkpoint, or what there is instead of one that is
+//! damaged.
 //!
 //! Three ways, the first that works:
 //! 1. The newest checkpoint and its records.
 //! 2. The one before and its records; then what the newest says was dropped before it began, and its records.
-//! 3. No checkpoint, so that the OOB of every page is read; what the newest checkpoint says was dropped, and its records.
+//! 3. No checkpoint, so that the OOB of every page is read; what the newest checkpoint says was dropped, and
+//!    its records.
 
 use super::error::{JournalError, Sabotage};
 use super::format::{HEADER_BYTES, Kind, PageHead, from_oob, page_of, u32_at};
@@ -93,7 +95,8 @@ impl Parts {
     }
 }
 
-/// What the last page of a checkpoint counts: pages of the map, and pages of records before it. `None` in checkpoints of the first kind.
+/// What the last page of a checkpoint counts: pages of the map, and pages of records before it. `None` in
+/// checkpoints of the first kind.
 type Counts = Option<(u32, u32)>;
 
 fn damaged(generation: u64, parts: &Parts, found: &'static str) -> JournalError {
@@ -375,8 +378,8 @@ impl<D: FlashDevice> Opening<D> {
         Ok(base)
     }
 
-    /// Takes over the entries whose page was there when the checkpoint began and has not been erased since. All others are found where the
-    /// blocks are scanned.
+    /// Takes over the entries whose page was there when the checkpoint began and has not been erased since.
+    /// All others are found where the blocks are scanned.
     fn add_slice(&self, base: &mut Base, slice: u32, payload: &[u8]) -> Option<()> {
         let per_page = (u64::from(self.geometry.page_bytes) - HEADER_BYTES as u64) / 4;
         for (lpn, bytes) in (u64::from(slice) * per_page..).zip(payload.chunks_exact(4)) {

@@ -1,5 +1,6 @@
-//! Pages that a checkpoint names and the device no longer has: their records were lost at rest. A mark takes the place of each, so that reading
-//! the logical page is an error and no layer programs the page as if it were free.
+//! Pages that a checkpoint names and the device no longer has: their records were lost at rest. A mark takes
+//! the place of each, so that reading the logical page is an error and no layer programs the page as if it
+//! were free.
 
 use super::shape::Table;
 use super::{Journal, SEQ_STEP};

@@ -1,21 +1,28 @@
-//! A journal between a translation layer and a flash device that keeps bytes: what a start after a loss of power needs.
+//! A journal between a translation layer and a flash device that keeps bytes: what a start after a loss of
+//! power needs.
 //!
-//! The device below keeps with each page whose data it is and how new that data is ([`nandscape_core::Oob::seq`]). That alone would give every map back, by
-//! reading the OOB of every page, but for pages that the host dropped, which leave no trace on flash. [`Journal`] adds what is missing: records
-//! of dropped pages, and from time to time a checkpoint of where the newest data of each logical page is, so that a start reads only the
-//! OOB of what was programmed since. It keeps some blocks for itself, which it reports as bad to the layer above.
+//! The device below keeps with each page whose data it is and how new that data is
+//! ([`nandscape_core::Oob::seq`]). That alone would give every map back, by reading the OOB of every page,
+//! but for pages that the host dropped, which leave no trace on flash. [`Journal`] adds what is missing:
+//! records of dropped pages, and from time to time a checkpoint of where the newest data of each logical page
+//! is, so that a start reads only the OOB of what was programmed since. It keeps some blocks for itself,
+//! which it reports as bad to the layer above.
 //!
 //! Invariants, each the reason why a start finds what was promised:
-//! * the newest version of a logical page is the one with the largest sequence number that no later drop covers; copies carry the number
-//!   of what they copy, a little increased, so that they are newer than it and older than what the host wrote next;
-//! * an erase waits until everything programmed so far cannot be lost any more, and until the records of drops are written: whatever made
-//!   a page of the block superfluous is durable before the page is gone;
-//! * a block that still holds the newest version of a logical page is not erased: that would be a bug of the layer;
-//! * pages of the journal are programmed one after the other, so that a durable one implies those before it. The last page of a
-//!   checkpoint also waits for every program and erase before it, of which its map and its table tell; a checkpoint without its last page does not exist;
+//! * the newest version of a logical page is the one with the largest sequence number that no later drop
+//!   covers; copies carry the number of what they copy, a little increased, so that they are newer than it
+//!   and older than what the host wrote next;
+//! * an erase waits until everything programmed so far cannot be lost any more, and until the records of
+//!   drops are written: whatever made a page of the block superfluous is durable before the page is gone;
+//! * a block that still holds the newest version of a logical page is not erased: that would be a bug of the
+//!   layer;
+//! * pages of the journal are programmed one after the other, so that a durable one implies those before it.
+//!   The last page of a checkpoint also waits for every program and erase before it, of which its map and its
+//!   table tell; a checkpoint without its last page does not exist;
 //! * blocks of a checkpoint are erased only when the next one is complete;
-//! * what no other page tells is written twice: records, the pages that hold something, the last page of a checkpoint. So whatever page of the
-//!   journal is lost, an older checkpoint or the OOB of all pages gives the rest.
+//! * what no other page tells is written twice: records, the pages that hold something, the last page of a
+//!   checkpoint. So whatever page of the journal is lost, an older checkpoint or the OOB of all pages gives
+//!   the rest.
 //!
 //! Byte layout: `docs/formats/journal.md`.
 
@@ -43,8 +50,8 @@ use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Lpn, Ppn, Token};
 use newest::Newest;
 use pool::Meta;
 
-/// Sequence numbers of host writes and drops go in steps of this; in between a number counts how often the data was copied, so that the
-/// copy made last is the newest one.
+/// Sequence numbers of host writes and drops go in steps of this; in between a number counts how often the
+/// data was copied, so that the copy made last is the newest one.
 const SEQ_STEP: u64 = 1 << 16;
 
 /// The block belongs to the journal.
@@ -63,8 +70,8 @@ pub struct Journal<D> {
     born: Token,
     /// Completes when every program of the layer so far has.
     programmed: Token,
-    /// Completes when every erase of the layer so far has. A checkpoint waits for it: a block that it knows as erased, and that was not, would
-    /// bring back what was dropped before.
+    /// Completes when every erase of the layer so far has. A checkpoint waits for it: a block that it knows
+    /// as erased, and that was not, would bring back what was dropped before.
     erased: Token,
     /// Programs of the layer since this start.
     programs: u64,
@@ -76,8 +83,9 @@ pub struct Journal<D> {
     stopped: Option<&'static str>,
     /// [`RESERVED`] and [`RETIRED`], for each block.
     flags: Vec<u8>,
-    /// Pages whose program failed since the last erase of their block. Whether such a page counts as programmed after a loss of power is not
-    /// certain, so a checkpoint does not say so, and the next start reads it.
+    /// Pages whose program failed since the last erase of their block. Whether such a page counts as
+    /// programmed after a loss of power is not certain, so a checkpoint does not say so, and the next
+    /// start reads it.
     doubtful: Vec<Ppn>,
     /// See [`FlashDevice::allow_loss`].
     allows_loss: bool,

@@ -1,4 +1,5 @@
-//! Opening a journal: the first one on an erased device, or what the flash holds after a shutdown or a loss of power.
+//! Opening a journal: the first one on an erased device, or what the flash holds after a shutdown or a loss
+//! of power.
 
 use super::error::{JournalError, JournalOptions, Sabotage};
 use super::format::{Kind, PageHead, decode, from_oob};
@@ -15,9 +16,11 @@ use nandscape_core::{BlockId, FlashDevice, FlashError, Geometry, Ppn, SimTime, T
 const LONGEST_INTERVAL: u64 = 400_000;
 
 impl<D: FlashDevice> Journal<D> {
-    /// Opens the journal of a device. A wholly erased device gets one; any other must have one, and is recovered.
+    /// Opens the journal of a device. A wholly erased device gets one; any other must have one, and is
+    /// recovered.
     ///
-    /// Whatever the start programs is issued at time 0, under [`nandscape_core::Cause::Meta`], as are its reads.
+    /// Whatever the start programs is issued at time 0, under [`nandscape_core::Cause::Meta`], as are its
+    /// reads.
     pub fn open(device: D, options: JournalOptions) -> Result<Self, JournalError> {
         if !device.capabilities().stores_data {
             return Err(JournalError::NoBytes);
@@ -80,11 +83,13 @@ impl<D: FlashDevice> Opening<D> {
                 first_with_data.get_or_insert(block);
             }
         }
-        // A loss of power while the first checkpoint was written leaves pages in the journal's blocks and nowhere else.
+        // A loss of power while the first checkpoint was written leaves pages in the journal's blocks and
+        // nowhere else.
         first_with_data.map_or(Ok(None), |block| Err(JournalError::NoCheckpoint { block: block.0 }))
     }
 
-    /// The reserved blocks that a header in this block tells. A block that begins with a readable page of something else has none.
+    /// The reserved blocks that a header in this block tells. A block that begins with a readable page of
+    /// something else has none.
     fn pool_in(&mut self, block: BlockId) -> Result<Option<Vec<BlockId>>, JournalError> {
         let mut bytes = Vec::new();
         let mut expected: Option<PageHead> = None;

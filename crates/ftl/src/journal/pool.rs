@@ -75,7 +75,8 @@ impl Meta {
         }
     }
 
-    /// Goes on in the region of a checkpoint that was found; `used` is the highest generation that the flash has pages of.
+    /// Goes on in the region of a checkpoint that was found; `used` is the highest generation that the flash
+    /// has pages of.
     pub fn resume(&mut self, current: Region, used: u64) {
         self.rotor = current.blocks.last().map_or(0, |block| block + 1);
         self.current = current;
@@ -115,7 +116,8 @@ impl Meta {
         self.records.push(record);
     }
 
-    /// Logical pages from `first` to before `end` were dropped. Takes a sequence number, unless nothing took one since the last drop.
+    /// Logical pages from `first` to before `end` were dropped. Takes a sequence number, unless nothing took
+    /// one since the last drop.
     pub fn note_drop(&mut self, first: u32, end: u32, next_seq: &mut u64) {
         if let Some(Record::Drop { first: last_first, count, seq }) = self.records.last_mut()
             && *seq + SEQ_STEP == *next_seq
@@ -189,7 +191,8 @@ impl Meta {
         Err(NO_BLOCK)
     }
 
-    /// Programs the payload that waits twice, so that no single page holds anything that no other tells. As [`Self::put`].
+    /// Programs the payload that waits twice, so that no single page holds anything that no other tells. As
+    /// [`Self::put`].
     pub fn put_twice<D: FlashDevice>(
         &mut self,
         device: &mut D,
@@ -203,7 +206,8 @@ impl Meta {
         self.put(device, place, what, seq, Token::NONE, at)
     }
 
-    /// Programs the next page of a region with the payload that waits, after everything before it and after `after`.
+    /// Programs the next page of a region with the payload that waits, after everything before it and after
+    /// `after`.
     pub fn put<D: FlashDevice>(
         &mut self,
         device: &mut D,

@@ -20,8 +20,8 @@ pub(super) fn read_oob<D: FlashDevice>(
     }
 }
 
-/// As [`read_oob`], but [`FlashError::Damaged`] is an error: whatever the page holds may be the newest data of any logical page. `None` is a page
-/// whose program or erase was cut short.
+/// As [`read_oob`], but [`FlashError::Damaged`] is an error: whatever the page holds may be the newest data
+/// of any logical page. `None` is a page whose program or erase was cut short.
 fn read_known<D: FlashDevice>(
     device: &mut D,
     page: Ppn,
@@ -37,7 +37,8 @@ fn read_known<D: FlashDevice>(
     }
 }
 
-/// A version of a logical page. Ordered by age; of equal copies the one that was read last counts as the newest.
+/// A version of a logical page. Ordered by age; of equal copies the one that was read last counts as the
+/// newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     lpn: Lpn,
@@ -100,7 +101,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Reads the OOB of every page that was programmed since, in every block that is neither bad nor the journal's.
+    /// Reads the OOB of every page that was programmed since, in every block that is neither bad nor the
+    /// journal's.
     pub fn read_blocks<D: FlashDevice>(
         &mut self,
         device: &mut D,
@@ -148,7 +150,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Puts the newest version of each page into the map, and takes out what was dropped. Gives the highest sequence number seen.
+    /// Puts the newest version of each page into the map, and takes out what was dropped. Gives the highest
+    /// sequence number seen.
     pub fn apply<D: FlashDevice>(mut self, device: &mut D, newest: &mut Newest) -> Result<u64, FlashError> {
         // Drops are younger than everything the checkpoint's map tells.
         for (first, end, _) in self.drops.ranges() {
@@ -171,7 +174,8 @@ impl Scan {
     }
 }
 
-/// Whether the checkpoint's map knows a newer version than this copy, which was programmed after the checkpoint began but of older data.
+/// Whether the checkpoint's map knows a newer version than this copy, which was programmed after the
+/// checkpoint began but of older data.
 fn is_older<D: FlashDevice>(device: &mut D, copy: &Version, newest: &Newest) -> Result<bool, FlashError> {
     let Some(known) = newest.get(copy.lpn) else { return Ok(false) };
     let oob = match read_known(device, known, None) {

@@ -11,7 +11,8 @@ pub(super) struct Header {
     pub page_bytes: u32,
     /// The table has a bit for each page of a block.
     pub has_bits: bool,
-    /// Every page programmed before the checkpoint began has a smaller sequence number, every host write after it at least this.
+    /// Every page programmed before the checkpoint began has a smaller sequence number, every host write
+    /// after it at least this.
     pub start_seq: u64,
     /// Blocks that the journal keeps for itself.
     pub pool: Vec<BlockId>,

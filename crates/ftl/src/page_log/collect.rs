@@ -9,7 +9,8 @@ impl<D: FlashDevice> PageLog<D> {
     /// What a request asks for before its first page is written.
     pub(super) fn make_room_for_request(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
         match self.collection {
-            // Blocks are collected when there is no page at all, so that they have had the longest time to lose pages.
+            // Blocks are collected when there is no page at all, so that they have had the longest time to
+            // lose pages.
             Collection::Blocks => Ok(Token::NONE),
             Collection::Everything if needed <= self.space.free_pages => Ok(Token::NONE),
             Collection::Everything => self.collect_everything(at),
@@ -187,8 +188,8 @@ impl<D: FlashDevice> PageLog<D> {
         Ok(reads)
     }
 
-    /// Erases a group without live pages, not before `after`, and gives it back to be filled. If a block of it cannot be erased, or has failed, the group is
-    /// dissolved.
+    /// Erases a group without live pages, not before `after`, and gives it back to be filled. If a block of
+    /// it cannot be erased, or has failed, the group is dissolved.
     fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
         debug_assert_eq!(self.space.live(group), 0);
         let blocks: Vec<_> = self.space.blocks(group).collect();

@@ -1,9 +1,11 @@
-//! The page-mapped strategies of the thesis where copies come first: `PM_GCL` over single blocks, `PM_GCC` over rows of one block of every
-//! unit. Which group is collected and when is theirs; how it is done without ever having the only version of a page in memory is here.
+//! The page-mapped strategies of the thesis where copies come first: `PM_GCL` over single blocks, `PM_GCC`
+//! over rows of one block of every unit. Which group is collected and when is theirs; how it is done without
+//! ever having the only version of a page in memory is here.
 //!
-//! A victim's live pages are read, programmed where there is room (host pages never use up the last erased group, so there is), and only
-//! then is the victim erased. A loss of power in between leaves both copies, and the groups that the copies went to hold nothing else,
-//! since host pages follow the erase (see [`space::Lane`]): at the next start either they or the victim can be erased at once ([`spares`]). So
+//! A victim's live pages are read, programmed where there is room (host pages never use up the last erased
+//! group, so there is), and only then is the victim erased. A loss of power in between leaves both copies,
+//! and the groups that the copies went to hold nothing else, since host pages follow the erase (see
+//! [`space::Lane`]): at the next start either they or the victim can be erased at once ([`spares`]). So
 //! the spare group is never used up, however often the power goes.
 //!
 //! Invariants: see [`space`]; `live` of a group counts the mapped pages in it.

@@ -1,7 +1,8 @@
 //! Taking a device over: erased, or as a loss of power left it.
 //!
-//! The journal tells where the newest data of each page is. What is left to do: groups from blocks, the written ones that have room going on
-//! where they stopped, and an erased group to copy into ([`super::spares`]).
+//! The journal tells where the newest data of each page is. What is left to do: groups from blocks, the
+//! written ones that have room going on where they stopped, and an erased group to copy into
+//! ([`super::spares`]).
 
 use super::space::Space;
 use super::spares::{self, Set};
@@ -12,7 +13,8 @@ use crate::parts::order;
 use crate::parts::page_table::PageTable;
 use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token};
 
-/// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid page.
+/// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid
+/// page.
 const LEAST_RESERVE: u32 = 2;
 
 /// What is found on the flash.

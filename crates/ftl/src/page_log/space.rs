@@ -1,9 +1,10 @@
-//! The space of a copy-first page map: groups of blocks that are filled page by page, lanes of groups that take turns, and groups that
-//! are kept erased.
+//! The space of a copy-first page map: groups of blocks that are filled page by page, lanes of groups that
+//! take turns, and groups that are kept erased.
 //!
-//! A group is one block (`PM_GCL`) or a row of one block of every unit (`PM_GCC`); a lane is the groups of one unit, or all of them. Pages of
-//! a group are given out unit first, then page. Invariants: a group with room is in its lane's queue or a spare; `free_pages` counts the
-//! unwritten pages of the queues; the first group of a queue has room at `next`.
+//! A group is one block (`PM_GCL`) or a row of one block of every unit (`PM_GCC`); a lane is the groups of
+//! one unit, or all of them. Pages of a group are given out unit first, then page. Invariants: a group with
+//! room is in its lane's queue or a spare; `free_pages` counts the unwritten pages of the queues; the first
+//! group of a queue has room at `next`.
 
 use super::spares::mark;
 use crate::parts::base::Base;
@@ -32,8 +33,8 @@ pub(super) enum State {
 pub(super) struct Lane {
     /// Groups with room; the first is the one being filled.
     pub(super) queue: VecDeque<u32>,
-    /// Host data goes to the lane only after this: the erases of the victims whose copies lie here, so that the copies could still be
-    /// thrown away if the power went before.
+    /// Host data goes to the lane only after this: the erases of the victims whose copies lie here, so that
+    /// the copies could still be thrown away if the power went before.
     pub(super) gate: Token,
 }
 
@@ -254,7 +255,8 @@ impl Space {
         }
     }
 
-    /// Puts blocks together to a group, which holds this many live pages; its place in a queue or among the candidates follows with [`Self::place`].
+    /// Puts blocks together to a group, which holds this many live pages; its place in a queue or among the
+    /// candidates follows with [`Self::place`].
     pub(super) fn form(&mut self, group: u32, blocks: impl Iterator<Item = BlockId>, live: u32) {
         for (slot, block) in blocks.enumerate() {
             self.blocks[group as usize * self.width as usize + slot] = block.0;
@@ -303,7 +305,8 @@ impl Space {
         Some(self.lane_of(group))
     }
 
-    /// Keeps an erased group that could be filled back as a spare, if `keep` pages stay free; from the end of the fullest queue.
+    /// Keeps an erased group that could be filled back as a spare, if `keep` pages stay free; from the end of
+    /// the fullest queue.
     pub(super) fn hold_back(&mut self, keep: u64) -> bool {
         let size = self.size();
         if self.free_pages < keep + u64::from(size) {

@@ -1,24 +1,27 @@
 //! Erased groups to copy into, after a loss of power in the middle of a collection.
 //!
-//! What a collection leaves on flash, whatever of it is done: a victim of which any block is erased has all its copies elsewhere, and every
-//! block of it that is not erased yet is *dead* (it holds nothing newest), so each unit has an erased or a dead block. If no block of the
-//! last victims is erased, the group that was taken last to copy into holds copies and nothing else, of which the originals are all
-//! there: it can be thrown away. Both follow from the order in which things are programmed: host data after the erase of the victims (see
-//! [`super::space::Lane`]), erases after every program before them, copies when their originals are safe, everything after the erases of a
-//! start.
+//! What a collection leaves on flash, whatever of it is done: a victim of which any block is erased has all
+//! its copies elsewhere, and every block of it that is not erased yet is *dead* (it holds nothing newest), so
+//! each unit has an erased or a dead block. If no block of the last victims is erased, the group that was
+//! taken last to copy into holds copies and nothing else, of which the originals are all there: it can be
+//! thrown away. Both follow from the order in which things are programmed: host data after the erase of the
+//! victims (see [`super::space::Lane`]), erases after every program before them, copies when their originals
+//! are safe, everything after the erases of a start.
 //!
-//! Both must not be mixed unit by unit: originals that are held to again may lie in the very block that was dead, in another unit. So the
-//! blocks that were filled together carry a mark in the OOB of their copies, they are thrown away together or not at all, and
-//! only if that leaves no unit worse off. Nor is the original of a copy thrown away with it: a block whose pages were copied to elsewhere
-//! is not among those that go.
+//! Both must not be mixed unit by unit: originals that are held to again may lie in the very block that was
+//! dead, in another unit. So the blocks that were filled together carry a mark in the OOB of their copies,
+//! they are thrown away together or not at all, and only if that leaves no unit worse off. Nor is the
+//! original of a copy thrown away with it: a block whose pages were copied to elsewhere is not among those
+//! that go.
 
 use super::recover::Found;
 use crate::parts::base::{Base, LOST};
 use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was erased make it differ from those of
-/// other times, all but surely; if not, more is thrown away than need be, but nothing that is needed. Never 0, which host data has.
+/// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
+/// erased make it differ from those of other times, all but surely; if not, more is thrown away than need be,
+/// but nothing that is needed. Never 0, which host data has.
 pub(super) const fn mark(first: u32, erase_count: u32) -> u16 {
     let mixed = first.wrapping_mul(0x9E37_79B1) ^ erase_count.wrapping_mul(0x85EB_CA77);
     ((mixed ^ mixed >> 15) % (LOST as u32 - 1)) as u16 + 1
@@ -37,7 +40,8 @@ impl Set {
         self.wanted.saturating_sub(erased.count())
     }
 
-    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never needed, an erase that was cut short.
+    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never
+    /// needed, an erase that was cut short.
     fn dead<D: FlashDevice>(&self, base: &Base<D>, live: &[u32]) -> Vec<BlockId> {
         let is_dead = |block: &BlockId| {
             live[block.index()] == 0 && base.device.write_pointer(*block) > 0 && !base.device.is_bad(*block)
@@ -57,8 +61,8 @@ fn lack<D: FlashDevice>(base: &Base<D>, sets: &[Set], live: &[u32], thrown: &[Bl
     sets.iter().map(|set| set.lack(base, live, thrown)).sum()
 }
 
-/// Makes sure that as many blocks of each set are erased as are wanted, as far as that is possible. The token covers the erases: nothing may
-/// be programmed before.
+/// Makes sure that as many blocks of each set are erased as are wanted, as far as that is possible. The token
+/// covers the erases: nothing may be programmed before.
 pub(super) fn restore<D: FlashDevice>(
     base: &mut Base<D>,
     found: &mut Found,
@@ -99,7 +103,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Holds to the originals, and only then erases: however many of the erases are done, every block left of them can still be thrown away.
+    /// Holds to the originals, and only then erases: however many of the erases are done, every block left of
+    /// them can still be thrown away.
     fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> Result<Token, FtlError> {
         for (lpn, page) in self.instead {
             base.device.prefer(lpn, page)?;
@@ -125,8 +130,8 @@ struct Copies {
 }
 
 impl Copies {
-    /// Reads the OOB of every page that is not newest: as much as the device holds, but only where the power went in the middle of a
-    /// collection.
+    /// Reads the OOB of every page that is not newest: as much as the device holds, but only where the power
+    /// went in the middle of a collection.
     fn read<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> Result<Self, FtlError> {
         let geometry = base.geometry;
         let mut older: BTreeMap<Ppn, (u64, Ppn)> = BTreeMap::new();
@@ -182,7 +187,8 @@ impl Copies {
         plans.into_values().collect()
     }
 
-    /// What to hold to if a block is thrown away; `None` where it must not be. Since sources stay, no two blocks need each other.
+    /// What to hold to if a block is thrown away; `None` where it must not be. Since sources stay, no two
+    /// blocks need each other.
     fn instead_of<D: FlashDevice>(
         &self,
         base: &mut Base<D>,
@@ -207,7 +213,8 @@ impl Copies {
     }
 }
 
-/// The mark of a block: that of its first page that can be read, since copies come first in a block that was taken for them.
+/// The mark of a block: that of its first page that can be read, since copies come first in a block that was
+/// taken for them.
 fn first_mark<D: FlashDevice>(base: &mut Base<D>, block: BlockId) -> u16 {
     let pages = (0..base.device.write_pointer(block)).map(|index| base.geometry.page(block, index));
     let oobs: Vec<Ppn> = pages.collect();
@@ -223,7 +230,8 @@ mod tests {
     use nandscape_core::{Capabilities, Extent, Ftl as _, Geometry, Issue, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
 
-    /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to none.
+    /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to
+    /// none.
     const GEOMETRY: Geometry = Geometry {
         channels: 2,
         dies_per_channel: 1,
@@ -267,7 +275,8 @@ mod tests {
         put(flash, block, Oob { stream, ..read.oob }, Cause::Gc)
     }
 
-    /// Writes logical pages from this one on, something to every block that is still erased, and pads what is left of the rows.
+    /// Writes logical pages from this one on, something to every block that is still erased, and pads what is
+    /// left of the rows.
     fn fill(flash: &mut Flash, mut lpn: u32) -> u32 {
         for _ in 0..4 {
             for block in (2..9).chain(15..22) {
@@ -293,8 +302,8 @@ mod tests {
         PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap()
     }
 
-    /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 13 or block 14, but the original of the page in block 13
-    /// is in block 0.
+    /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 13 or block 14, but the
+    /// original of the page in block 13 is in block 0.
     #[test]
     fn a_dead_block_that_one_unit_needs_is_not_brought_back_for_another() {
         let mut flash = flash(new_nand());

@@ -1,4 +1,5 @@
-//! A start from what the flash holds: the journal below tells where the newest data of each page is, the device how far blocks are written.
+//! A start from what the flash holds: the journal below tells where the newest data of each page is, the
+//! device how far blocks are written.
 
 use super::PageMap;
 use crate::error::FtlBuildError;
@@ -14,8 +15,8 @@ struct Used {
 }
 
 impl<D: FlashDevice> PageMap<D> {
-    /// Takes over what the flash holds. Blocks that were being written go on where they are; whatever collection was about to do is
-    /// decided anew.
+    /// Takes over what the flash holds. Blocks that were being written go on where they are; whatever
+    /// collection was about to do is decided anew.
     pub(super) fn adopt(&mut self, params: &Params) -> Result<(), FtlBuildError> {
         if self.device.recovery().is_none() {
             let reason = "it is not erased, and has no journal that tells what it holds".to_owned();

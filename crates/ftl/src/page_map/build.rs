@@ -8,13 +8,14 @@ use crate::placement::Placement;
 use crate::victim::VictimSetup;
 use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
 
-/// Pages that losses of power in a row may tear while collection is at its tightest: what is torn is only gained back when its block is
-/// collected.
+/// Pages that losses of power in a row may tear while collection is at its tightest: what is torn is only
+/// gained back when its block is collected.
 const TORN_PAGES: u32 = 8;
 
-/// On a device that may lose power: erases that may be under way when a block is written that was free before them. A cut undoes them, but
-/// not what was written in the meantime, so for each a block is kept in reserve. Enough for erases to keep up, each of which waits for the
-/// programs before it: for a block's worth of programs on all dies there is an erase.
+/// On a device that may lose power: erases that may be under way when a block is written that was free before
+/// them. A cut undoes them, but not what was written in the meantime, so for each a block is kept in reserve.
+/// Enough for erases to keep up, each of which waits for the programs before it: for a block's worth of
+/// programs on all dies there is an erase.
 fn erases_under_way(lanes: u32, blocks: u32, pages_per_block: u32) -> u32 {
     (lanes * 32 / pages_per_block).min(blocks / 64).clamp(1, 32)
 }

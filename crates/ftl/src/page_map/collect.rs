@@ -10,7 +10,8 @@ use nandscape_core::{
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 
 impl<D: FlashDevice> PageMap<D> {
-    /// Before a host write into a domain that is short of free pages: a step of collection while there is room, else as much as it takes.
+    /// Before a host write into a domain that is short of free pages: a step of collection while there is
+    /// room, else as much as it takes.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -72,8 +73,8 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(())
     }
 
-    /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when nothing can be gained and the next
-    /// program would eat into the block that GC itself needs.
+    /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when
+    /// nothing can be gained and the next program would eat into the block that GC itself needs.
     #[inline(never)]
     pub(super) fn reclaim(
         &mut self,
@@ -100,8 +101,9 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(())
     }
 
-    /// A host page found no room in its stream, though there are free pages enough, in partly written blocks of other streams: losses of power can
-    /// leave many of those. Collects until the stream has room. Any block goes whose pages find room with their like.
+    /// A host page found no room in its stream, though there are free pages enough, in partly written blocks
+    /// of other streams: losses of power can leave many of those. Collects until the stream has room. Any
+    /// block goes whose pages find room with their like.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room_after(
@@ -132,7 +134,8 @@ impl<D: FlashDevice> PageMap<D> {
         if this.invalid_sealed == 0 {
             return None;
         }
-        // Fifo and random may draw full blocks, which is their nature. Long after every block has had its turn they are overruled.
+        // Fifo and random may draw full blocks, which is their nature. Long after every block has had its
+        // turn they are overruled.
         let victim = if *without_gain > 4 * u64::from(this.sealed) + 64 {
             this.emptiest(&self.blocks.infos)
         } else {
@@ -143,15 +146,17 @@ impl<D: FlashDevice> PageMap<D> {
         let fits = |victim: u32, valid: u32| {
             (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
         };
-        // A loss of power may have used up the room for what the policy wants, and left blocks that only wait for their erase.
+        // A loss of power may have used up the room for what the policy wants, and left blocks that only wait
+        // for their erase.
         fits(victim, valid).or_else(|| {
             let least = this.emptiest(&self.blocks.infos)?;
             fits(least, self.blocks.infos[least as usize].valid)
         })
     }
 
-    /// Background GC in the host's idle time: victims with a gain only, each started where the previous one ended. With a scheduler that does
-    /// not know ends at submission, one victim for each domain and call.
+    /// Background GC in the host's idle time: victims with a gain only, each started where the previous one
+    /// ended. With a scheduler that does not know ends at submission, one victim for each domain and
+    /// call.
     pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
         for domain in 0..self.domains.len() {
             self.finish_in_hand(domain, at)?;
@@ -176,7 +181,8 @@ impl<D: FlashDevice> PageMap<D> {
         let moved = match self.empty(domain, victim, u32::MAX, cause, at) {
             Ok(moved) => moved,
             Err(error) => {
-                // What was moved stays moved; the rest is still mapped here, so the block is a candidate again.
+                // What was moved stays moved; the rest is still mapped here, so the block is a candidate
+                // again.
                 self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
                 return Err(error);
             }
@@ -305,8 +311,9 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(programmed)
     }
 
-    /// A page could not be read: tries again, and then leaves a page that says so in its place. The number of that is the one of the data,
-    /// like that of any copy, or if that cannot be read either the one of a host write.
+    /// A page could not be read: tries again, and then leaves a page that says so in its place. The number of
+    /// that is the one of the data, like that of any copy, or if that cannot be read either the one of a
+    /// host write.
     #[cold]
     #[inline(never)]
     fn copy_or_mark(
@@ -391,7 +398,8 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Before a write when something is wrong: empties blocks that failed a program, and refuses the write when too few blocks are left.
+    /// Before a write when something is wrong: empties blocks that failed a program, and refuses the write
+    /// when too few blocks are left.
     #[cold]
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
         self.refuse_if_stopped()?;

@@ -212,7 +212,8 @@ impl Config {
         })
     }
 
-    /// The error for a device whose blocks do not suffice: names the streams where the device would do without them.
+    /// The error for a device whose blocks do not suffice: names the streams where the device would do
+    /// without them.
     pub fn too_small(
         &self,
         params: &Params,

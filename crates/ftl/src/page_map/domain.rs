@@ -1,5 +1,5 @@
-//! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks. The whole device with dynamic
-//! allocation, one plane with static.
+//! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks.
+//! The whole device with dynamic allocation, one plane with static.
 
 use super::config::Watermarks;
 use super::logs::{HOST, Log, LogKind, LogShape};
@@ -73,7 +73,8 @@ pub(super) struct Domain {
     /// Who owns what, where there are streams.
     pub pieces: Option<Box<Pieces>>,
     pub free_blocks: u32,
-    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other room.
+    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other
+    /// room.
     kept_blocks: u32,
     /// Pages that can still be programmed, in free and in open blocks.
     pub free_pages: u64,
@@ -82,7 +83,8 @@ pub(super) struct Domain {
     /// Invalid pages in sealed blocks: what collection could gain.
     pub invalid_sealed: u64,
     pub sealed: u32,
-    /// A host write starts GC while `free_pages` is below this: `low_pages`, or the floor while collection is put off.
+    /// A host write starts GC while `free_pages` is below this: `low_pages`, or the floor while collection
+    /// is put off.
     pub trigger_pages: u64,
     deferred: bool,
     /// Victims are emptied step by step, from a block before the low watermark on.
@@ -111,7 +113,8 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a good block.
+    /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a
+    /// good block.
     pub fn new(
         shape: &DomainShape,
         logs: &[LogShape],
@@ -198,8 +201,8 @@ impl Domain {
         self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages + head_start };
     }
 
-    /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams all of it, since free pages
-    /// in the open blocks of one are no use to another.
+    /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams
+    /// all of it, since free pages in the open blocks of one are no use to another.
     fn floor_pages(&self) -> u64 {
         if self.pieces.is_some() {
             return self.low_pages;
@@ -213,7 +216,8 @@ impl Domain {
         self.set_marks();
     }
 
-    /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose pieces divide the room.
+    /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose
+    /// pieces divide the room.
     pub fn quiet_room(&self) -> Option<QuietRoom> {
         let floor = self.floor_pages();
         self.pieces.is_none().then(|| QuietRoom {
@@ -222,7 +226,8 @@ impl Domain {
         })
     }
 
-    /// Takes over a block that was being written by a log when the device was last used, `next` being its next page.
+    /// Takes over a block that was being written by a log when the device was last used, `next` being its
+    /// next page.
     pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) {
         infos[block as usize].state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
@@ -320,7 +325,8 @@ impl Domain {
         usize::from(if is_wear { wear } else { gc })
     }
 
-    /// Pages that the host, or collection, can program in a log: in free blocks, and in the open blocks of its family.
+    /// Pages that the host, or collection, can program in a log: in free blocks, and in the open blocks of
+    /// its family.
     pub fn room(&self, log: usize, is_host: bool) -> u64 {
         if self.pieces.is_none() {
             return self.free_pages;
@@ -350,8 +356,9 @@ impl Domain {
         (slot.next < slot.end).then_some((Ppn(slot.next), slot.block))
     }
 
-    /// Makes room at the cursor of a log: opens a block if need be, and falls back to another log of the family when there is no free
-    /// block. Gives the log that has room; `None` if nothing can be programmed.
+    /// Makes room at the cursor of a log: opens a block if need be, and falls back to another log of the
+    /// family when there is no free block. Gives the log that has room; `None` if nothing can be
+    /// programmed.
     #[inline(never)]
     pub fn find_frontier(&mut self, log: usize, is_host: bool, infos: &mut [BlockInfo]) -> Option<usize> {
         let kept_blocks = if is_host { self.kept_blocks } else { 0 };
@@ -387,7 +394,8 @@ impl Domain {
         false
     }
 
-    /// Takes a free block from the lane where this log has the fewest open blocks, the first from the rotor on.
+    /// Takes a free block from the lane where this log has the fewest open blocks, the first from the rotor
+    /// on.
     fn open(&mut self, log: usize, infos: &mut [BlockInfo]) -> Frontier {
         let lanes = self.lanes.len();
         let lane = (0..lanes)
@@ -480,8 +488,8 @@ impl Domain {
         }
     }
 
-    /// Closes the open blocks of a log and its piece, so that the next page begins another. Gives the pages that could still have been
-    /// programmed in the piece.
+    /// Closes the open blocks of a log and its piece, so that the next page begins another. Gives the pages
+    /// that could still have been programmed in the piece.
     pub fn renew(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) -> u64 {
         let Some(pieces) = &mut self.pieces else { return 0 };
         let mut room = u64::from(pieces.close(log)) * u64::from(self.pages_per_block);
@@ -561,7 +569,8 @@ impl Domain {
         Some(self.base + local)
     }
 
-    /// Sets the shares of the streams if it is time. `written` are the bytes the host wrote to each of them so far.
+    /// Sets the shares of the streams if it is time. `written` are the bytes the host wrote to each of them
+    /// so far.
     pub fn review(&mut self, infos: &[BlockInfo], now: u64, written: &[u64]) {
         let (Some(split), Some(pieces)) = (&mut self.split, &self.pieces) else { return };
         if split.is_due(now) {
@@ -572,7 +581,8 @@ impl Domain {
         }
     }
 
-    /// The sealed block with the fewest valid pages, by a scan: for policies that do not look and keep drawing full blocks.
+    /// The sealed block with the fewest valid pages, by a scan: for policies that do not look and keep
+    /// drawing full blocks.
     pub fn emptiest(&self, infos: &[BlockInfo]) -> Option<u32> {
         (self.base..self.base + self.blocks)
             .filter(|block| infos[*block as usize].state == BlockState::Sealed)
@@ -605,7 +615,8 @@ impl Domain {
 
     /// Blocks that collection keeps free or open in the mean, so that they are never victims.
     pub fn reserve_blocks(&self) -> u64 {
-        // The half block by which the marks are less rounds up again. A victim in hand is no candidate either.
+        // The half block by which the marks are less rounds up again. A victim in hand is no candidate
+        // either.
         u64::from(self.steps)
             + (self.low_pages + self.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }

@@ -1,7 +1,8 @@
 //! The logs of a domain: which there are, where their survivors go, and which may lend each other room.
 //!
-//! Without streams there are three: host writes, moved pages, pages moved by wear levelling. With streams every stream has a host log, and
-//! a log of moved pages of its own where it is persistently isolated; initially isolated streams share one (interfaces.md section 5).
+//! Without streams there are three: host writes, moved pages, pages moved by wear levelling. With streams
+//! every stream has a host log, and a log of moved pages of its own where it is persistently isolated;
+//! initially isolated streams share one (interfaces.md section 5).
 
 use super::config::Config;
 
@@ -25,7 +26,8 @@ pub(super) struct LogShape {
     pub kind: LogKind,
     /// Open blocks.
     pub slots: u32,
-    /// Logs of one family lend each other room when there is no free block; pages of different families never share a block.
+    /// Logs of one family lend each other room when there is no free block; pages of different families
+    /// never share a block.
     pub family: u16,
     /// Where survivors of this log's blocks go.
     pub gc: u16,
@@ -35,7 +37,8 @@ pub(super) struct LogShape {
     pub stream: Option<u16>,
 }
 
-/// Open blocks that are written round robin, a program unit at a time. The blocks of all logs are in one list.
+/// Open blocks that are written round robin, a program unit at a time. The blocks of all logs are in one
+/// list.
 #[derive(Debug)]
 pub(super) struct Log {
     /// The open block that is written next.

@@ -93,8 +93,8 @@ impl Map {
     }
 }
 
-/// Which sectors of each logical page hold data: one bit a sector, in groups of 2^n bits so that a page never straddles two words. Empty
-/// for devices whose page is one sector.
+/// Which sectors of each logical page hold data: one bit a sector, in groups of 2^n bits so that a page never
+/// straddles two words. Empty for devices whose page is one sector.
 #[derive(Debug)]
 pub(super) struct Sectors {
     words: Vec<u64>,

@@ -1,16 +1,18 @@
-//! `page-map`: the conventional SSD. One map entry for each page, an append-only log with over-provisioning, garbage collection.
+//! `page-map`: the conventional SSD. One map entry for each page, an append-only log with over-provisioning,
+//! garbage collection.
 //!
 //! Invariants:
 //! * a page is valid exactly when the map points to it; `valid` of a block is the number of its valid pages;
 //! * victims are sealed blocks only; an open block becomes one when its last page is programmed;
-//! * after each host write the domain can still program more pages than a block holds, so GC always has room for a victim;
-//! * GC runs while the *pages* that can be programmed, in free and open blocks together, are fewer than those of `open + gc_low` blocks
-//!   (less half a block, the mean error of counting in whole blocks). Programmed pages are therefore constant in steady state
-//!   however many blocks happen to be open, and `Cost::reserve_blocks = open + gc_low` gives the effective spare
-//!   factor of the closed forms exactly.
+//! * after each host write the domain can still program more pages than a block holds, so GC always has room
+//!   for a victim;
+//! * GC runs while the *pages* that can be programmed, in free and open blocks together, are fewer than those
+//!   of `open + gc_low` blocks (less half a block, the mean error of counting in whole blocks). Programmed
+//!   pages are therefore constant in steady state however many blocks happen to be open, and
+//!   `Cost::reserve_blocks = open + gc_low` gives the effective spare factor of the closed forms exactly.
 //!
-//! Memory: 4 B a logical page for the map and one bit a physical page, a bit a sector where pages have several, and some 30 B a
-//! block. The inverse map is the medium's OOB, read with each page that is moved.
+//! Memory: 4 B a logical page for the map and one bit a physical page, a bit a sector where pages have
+//! several, and some 30 B a block. The inverse map is the medium's OOB, read with each page that is moved.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
 mod adopt;
@@ -91,8 +93,8 @@ pub struct PageMap<D> {
 impl<D: FlashDevice> PageMap<D> {
     /// A layer over an erased device, or over one with a journal that holds what an earlier layer wrote.
     ///
-    /// Errors name the key: a capacity that leaves too few spare blocks for the open blocks and the watermark, watermarks out of order,
-    /// `rmw = false` on a device that stores data.
+    /// Errors name the key: a capacity that leaves too few spare blocks for the open blocks and the
+    /// watermark, watermarks out of order, `rmw = false` on a device that stores data.
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let geometry = *device.geometry();
         // Blocks that failed since the device was new count, so that its capacity stays.
@@ -184,7 +186,8 @@ impl<D: FlashDevice> PageMap<D> {
             return self.write_partial(domain, span, log, data, at);
         }
         let issue = Issue::new(at, Cause::Host);
-        // The map entry is likely to be a cache miss. Asked for now, it arrives while the program is submitted.
+        // The map entry is likely to be a cache miss. Asked for now, it arrives while the program is
+        // submitted.
         let old = self.map.get(span.lpn);
         let (page, done) = match self.append(domain, log, span.lpn, None, self.page_bytes, data, issue) {
             Ok(written) => written,
@@ -219,7 +222,8 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Programs the next page of a log, a copy with the sequence number of what it copies and, if that is lost, its mark. The caller maps it.
+    /// Programs the next page of a log, a copy with the sequence number of what it copies and, if that is
+    /// lost, its mark. The caller maps it.
     #[inline(always)]
     #[expect(
         clippy::too_many_arguments,
@@ -381,7 +385,8 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it, unless the device buffers it.
+        // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it,
+        // unless the device buffers it.
         self.device.barrier(at).map_err(|error| self.refused(error))
     }
 

@@ -54,7 +54,8 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(done)
     }
 
-    /// Writes a part of a page, for which the domain has room. Reads the page first where a sector that is not wholly overwritten holds data.
+    /// Writes a part of a page, for which the domain has room. Reads the page first where a sector that is
+    /// not wholly overwritten holds data.
     #[inline(never)]
     pub(super) fn write_partial(
         &mut self,

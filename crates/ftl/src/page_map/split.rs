@@ -1,8 +1,10 @@
-//! How blocks are divided among streams: each stream has a share, and collection takes from the one that is furthest over its own.
+//! How blocks are divided among streams: each stream has a share, and collection takes from the one that is
+//! furthest over its own.
 //!
-//! With one greedy choice over all blocks every block is emptied at the same level, so that separation alone gains little (thesis.md
-//! section 4). A busy stream gains more from a spare block than an idle one. `auto` measures how often each stream is written and how much
-//! it holds, and sets the shares that the greedy law calls best.
+//! With one greedy choice over all blocks every block is emptied at the same level, so that separation alone
+//! gains little (thesis.md section 4). A busy stream gains more from a spare block than an idle one. `auto`
+//! measures how often each stream is written and how much it holds, and sets the shares that the greedy law
+//! calls best.
 
 use super::config::SplitKind;
 use crate::victim::{VictimFacts, VictimPolicy};
@@ -74,8 +76,8 @@ impl Split {
         family.victim.removed(block);
     }
 
-    /// A block without valid pages if one is offered, else the choice of the stream that is furthest over its share and has something to
-    /// gain.
+    /// A block without valid pages if one is offered, else the choice of the stream that is furthest over its
+    /// share and has something to gain.
     pub fn pick(&mut self, facts: &VictimFacts<'_>) -> Option<u32> {
         let total: u32 = self.families.iter().map(|family| family.sealed).sum();
         let mut best: Option<(f64, u32)> = None;
@@ -97,8 +99,8 @@ impl Split {
         self.next_review.is_some_and(|at| now >= at)
     }
 
-    /// Sets the shares from the bytes the host wrote to each stream so far and the pages each holds; `live` gives the valid pages of every
-    /// block with its stream.
+    /// Sets the shares from the bytes the host wrote to each stream so far and the pages each holds; `live`
+    /// gives the valid pages of every block with its stream.
     pub fn review(&mut self, now: u64, written: &[u64], live: impl Iterator<Item = (usize, u32)>) {
         self.next_review = Some(now + self.interval);
         for (family, written) in self.families.iter_mut().zip(written) {
@@ -112,7 +114,8 @@ impl Split {
         self.divide();
     }
 
-    /// The shares that make the sum of rate x A(live / blocks) least: where the last block gains the same in every stream. Bisects on that gain.
+    /// The shares that make the sum of rate x A(live / blocks) least: where the last block gains the same in
+    /// every stream. Bisects on that gain.
     fn divide(&mut self) {
         let total: u32 = self.families.iter().map(|family| family.sealed).sum();
         let pages = f64::from(total) * self.law.pages_per_block;
@@ -141,11 +144,13 @@ impl Split {
     }
 }
 
-/// Write amplification A of greedy collection under uniform overwrites (Bux and Iliadis 2010; Desnoyers 2012) as a table: blocks taken at
-/// exactly `m` valid pages hold `rho = (b - m) / (b sum of 1/i over i = m+1 ..= b)` live pages a page and give `A = b / (b - m)`.
+/// Write amplification A of greedy collection under uniform overwrites (Bux and Iliadis 2010; Desnoyers 2012)
+/// as a table: blocks taken at exactly `m` valid pages hold `rho = (b - m) / (b sum of 1/i over i = m+1 ..=
+/// b)` live pages a page and give `A = b / (b - m)`.
 struct GreedyLaw {
     pages_per_block: f64,
-    /// `(A' rho^2, rho)` between neighbouring levels, both growing. The first is what a page more saves, times live pages over rate.
+    /// `(A' rho^2, rho)` between neighbouring levels, both growing. The first is what a page more saves,
+    /// times live pages over rate.
     gains: Vec<(f64, f64)>,
 }
 
@@ -243,7 +248,8 @@ mod tests {
         let mut split = split(&SplitKind::Auto { logs: 2 }, [0, 1]);
         (0..1280).for_each(|block| split.sealed(0, block, 50, 14, 0));
         assert!(split.is_due(0));
-        // Hot and cold 20/80 at 28 % over-provisioning: 12 800 hot pages take four fifths of the writes, 51 200 cold ones the rest.
+        // Hot and cold 20/80 at 28 % over-provisioning: 12 800 hot pages take four fifths of the writes, 51
+        // 200 cold ones the rest.
         let live = (0..1280).map(|block| if block < 256 { (0, 50) } else { (1, 50) });
         split.review(0, &[80_000, 20_000], live);
         let shares: Vec<f64> = split.shares().collect();

@@ -26,7 +26,8 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Sums over the domains; a piece of a striped log has a part in each, so pieces are those of the fullest.
+    /// Sums over the domains; a piece of a striped log has a part in each, so pieces are those of the
+    /// fullest.
     pub(super) fn status_of(&self, log: usize) -> LogStatus {
         let Some(written) = self.host_bytes.get(log) else { return LogStatus::default() };
         let host_bytes = written - self.host_bytes_before[log];

@@ -1,10 +1,11 @@
 //! Superblocks as a start from flash finds them.
 //!
-//! The journal tells where the newest version of every page is. A logical superblock that lies in one superblock, or in one with every page in
-//! place and a log, goes on as it was. What a loss of power left in the middle of a remap or merge lies in more. Of those, one whose newest
-//! pages are all copies of others that are still there is thrown away (it is dead, and erased when its space is needed); if that does not
-//! do, everything is copied to an erased superblock. A cut in the middle of that leaves a superblock that can be thrown away, so however
-//! often it happens no space is used up.
+//! The journal tells where the newest version of every page is. A logical superblock that lies in one
+//! superblock, or in one with every page in place and a log, goes on as it was. What a loss of power left in
+//! the middle of a remap or merge lies in more. Of those, one whose newest pages are all copies of others
+//! that are still there is thrown away (it is dead, and erased when its space is needed); if that does not
+//! do, everything is copied to an erased superblock. A cut in the middle of that leaves a superblock that can
+//! be thrown away, so however often it happens no space is used up.
 
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
@@ -158,7 +159,8 @@ impl<D: FlashDevice> Adoption<'_, D> {
         })
     }
 
-    /// Holds to the other copy of what a superblock holds, for every superblock of which that can be said. Whether there was one.
+    /// Holds to the other copy of what a superblock holds, for every superblock of which that can be said.
+    /// Whether there was one.
     fn throw_away(&mut self, logical: u32, holders: &[u32]) -> Result<bool, FtlError> {
         let range = self.lpns(logical);
         // For each holder, the page in it that is equal to the newest version of each page.

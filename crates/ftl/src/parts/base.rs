@@ -1,5 +1,5 @@
-//! What the thesis strategies have in common: the device, range checks, page assembly for partial requests, moves of live
-//! pages, and the numbers of a full device.
+//! What the thesis strategies have in common: the device, range checks, page assembly for partial requests,
+//! moves of live pages, and the numbers of a full device.
 //!
 //! Invariant: payload buffers have a size only if the device stores data; otherwise no byte is touched.
 
@@ -26,8 +26,8 @@ pub(crate) const UNMAPPED_READ: Param = Param {
     default: "none",
 };
 
-/// Bit of [`Oob::stream`]: the page stands for data that could not be read any more when it was to be moved. Reading it is an error
-/// until it is written anew.
+/// Bit of [`Oob::stream`]: the page stands for data that could not be read any more when it was to be moved.
+/// Reading it is an error until it is written anew.
 pub(crate) const LOST: u16 = 1 << 15;
 
 /// Low bits of [`Oob::seq`] in which a journal counts how often the data was copied.
@@ -83,8 +83,8 @@ impl Target {
 const NOTHING: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 
 impl<D: FlashDevice> Base<D> {
-    /// Takes over a device: wholly erased, or one whose journal tells where everything is, where copies come first. `slots` is how many
-    /// pages a collection must hold in memory.
+    /// Takes over a device: wholly erased, or one whose journal tells where everything is, where copies come
+    /// first. `slots` is how many pages a collection must hold in memory.
     pub(crate) fn new(
         mut device: D,
         info: &Info,
@@ -161,8 +161,8 @@ impl<D: FlashDevice> Base<D> {
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
 
-    /// The parts of a request that cover a page partly, as requests of their own: at most two. Only where bytes are kept;
-    /// elsewhere zeroes at the ends change nothing that is counted.
+    /// The parts of a request that cover a page partly, as requests of their own: at most two. Only where
+    /// bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
     pub(crate) fn ragged_ends(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<D> {
         let page_bytes = u64::from(self.geometry.page_bytes);
         let mut ends = [None, None];
@@ -214,8 +214,8 @@ impl<D: FlashDevice> Base<D> {
         Ok(read.done)
     }
 
-    /// Programs the page of a request at `target`. A partly covered page is completed from `old`, where it is now, at the
-    /// price of one host read.
+    /// Programs the page of a request at `target`. A partly covered page is completed from `old`, where it is
+    /// now, at the price of one host read.
     #[inline]
     pub(crate) fn write_span(
         &mut self,
@@ -316,8 +316,9 @@ impl<D: FlashDevice> Base<D> {
         Ok(read.done)
     }
 
-    /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says so. Its number is that of the
-    /// data, like that of any copy, or if that cannot be read either the one of a host write.
+    /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says
+    /// so. Its number is that of the data, like that of any copy, or if that cannot be read either the
+    /// one of a host write.
     pub(crate) fn read_slot_or_mark(
         &mut self,
         slot: usize,
@@ -371,7 +372,8 @@ impl<D: FlashDevice> Base<D> {
         Self::complete(&mut self.device, old, span, data, page, page_bytes, Issue::new(at, Cause::Host))
     }
 
-    /// Copies a live page. Under copy-first one that cannot be read any more becomes a page that says so; else that is an error.
+    /// Copies a live page. Under copy-first one that cannot be read any more becomes a page that says so;
+    /// else that is an error.
     pub(crate) fn copy(
         &mut self,
         from: Ppn,
@@ -413,7 +415,8 @@ impl<D: FlashDevice> Base<D> {
         Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue)?)
     }
 
-    /// Erases a block once `after` completes. `Ok(None)`: the block refused for good (worn out or failed) and keeps what it held.
+    /// Erases a block once `after` completes. `Ok(None)`: the block refused for good (worn out or failed) and
+    /// keeps what it held.
     pub(crate) fn erase(
         &mut self,
         block: BlockId,
@@ -450,7 +453,8 @@ impl<D: FlashDevice> Base<D> {
         self.refused_erases > 0
     }
 
-    /// Where the journal found the newest data of each logical page. Data past the capacity is an error: the layer had another reserve.
+    /// Where the journal found the newest data of each logical page. Data past the capacity is an error: the
+    /// layer had another reserve.
     pub(crate) fn each_newest(
         &self,
         info: &'static Info,
@@ -511,7 +515,8 @@ impl<D: FlashDevice> Base<D> {
         result
     }
 
-    /// Tells the device that pages hold nothing any more: of the pages that `whole` gives, those that were mapped, in runs.
+    /// Tells the device that pages hold nothing any more: of the pages that `whole` gives, those that were
+    /// mapped, in runs.
     pub(crate) fn drop_runs(
         &mut self,
         dropped: impl Iterator<Item = Lpn>,

@@ -1,8 +1,9 @@
-//! Candidates for collection, kept in a winner tree so that the exact choice of the source ("fewest live pages; ties go to the
-//! first met, walking the groups from the rotor and each group's queue from its head") costs O(log n) instead of a scan.
+//! Candidates for collection, kept in a winner tree so that the exact choice of the source ("fewest live
+//! pages; ties go to the first met, walking the groups from the rotor and each group's queue from its head")
+//! costs O(log n) instead of a scan.
 //!
-//! Items are numbered group-major, so a group is a run of leaves. An item's place in its group's queue is the growing number
-//! it was pushed with: removal from the middle of a queue needs no links.
+//! Items are numbered group-major, so a group is a run of leaves. An item's place in its group's queue is the
+//! growing number it was pushed with: removal from the middle of a queue needs no links.
 
 const ABSENT: u32 = u32::MAX;
 
@@ -14,8 +15,8 @@ pub(crate) struct Candidates {
     weights: Vec<u32>,
     /// Position in the queue by item; meaningful for candidates only.
     order: Vec<u64>,
-    /// Node `i` holds the winner of `2i` and `2i + 1`; the leaves `n..2n` hold the items themselves. The order of winners is
-    /// total, so any `n` works, a power of two or not.
+    /// Node `i` holds the winner of `2i` and `2i + 1`; the leaves `n..2n` hold the items themselves. The
+    /// order of winners is total, so any `n` works, a power of two or not.
     winners: Vec<u32>,
 }
 
@@ -76,7 +77,8 @@ impl Candidates {
         self.replay(item, false);
     }
 
-    /// Plays the matches above a leaf again. An item that only improved cannot change anything above a match that it loses.
+    /// Plays the matches above a leaf again. An item that only improved cannot change anything above a match
+    /// that it loses.
     #[inline]
     fn replay(&mut self, item: u32, improved: bool) {
         let mut node = (self.weights.len() + item as usize) >> 1;
@@ -128,7 +130,8 @@ mod tests {
     use super::*;
     use nandscape_core::rng::{below, seeded};
 
-    /// The source's own words: walk the groups from the rotor, each queue from its head, keep the first least.
+    /// The source's own words: walk the groups from the rotor, each queue from its head, keep the first
+    /// least.
     fn scan(queues: &[Vec<(u32, u32)>], from: usize) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
         for i in 0..queues.len() {

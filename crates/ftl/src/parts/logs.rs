@@ -1,5 +1,5 @@
-//! The log-block table of the hybrid strategy: which logical superblocks have a log, and where in it each page is (thesis section
-//! 3.2.4.1, row S4-29).
+//! The log-block table of the hybrid strategy: which logical superblocks have a log, and where in it each
+//! page is (thesis section 3.2.4.1, row S4-29).
 //!
 //! Invariant: `find(l) == Some(s)` exactly when slot `s` is open for `l`; open slots are in `order`.
 
@@ -54,7 +54,8 @@ impl LogTable {
         self.free.is_empty()
     }
 
-    /// The entry that makes room next: the oldest, or the one not written for longest if [`Self::touch`] is called on writes.
+    /// The entry that makes room next: the oldest, or the one not written for longest if [`Self::touch`] is
+    /// called on writes.
     pub(crate) fn victim(&self) -> Option<u32> {
         self.order.first_from(0).map(|(slot, _)| slot)
     }

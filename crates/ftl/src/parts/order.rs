@@ -1,5 +1,5 @@
-//! In which order a collection works: erase a victim and then rewrite what it held (the thesis, which has no spare space), or copy first and
-//! erase afterwards (which survives a loss of power and needs a reserve).
+//! In which order a collection works: erase a victim and then rewrite what it held (the thesis, which has no
+//! spare space), or copy first and erase afterwards (which survives a loss of power and needs a reserve).
 
 use nandscape_core::{FlashDevice, Param, ParamError, ParamKind, Params};
 
@@ -48,7 +48,8 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The order for a device. Erase-first is refused where bytes would be at risk, unless that is wanted by name.
+    /// The order for a device. Erase-first is refused where bytes would be at risk, unless that is wanted by
+    /// name.
     pub(crate) fn of<D: FlashDevice>(device: &mut D, params: &Params) -> Result<Self, ParamError> {
         let stores_data = device.capabilities().stores_data;
         let order = match params.text("gc_order") {
@@ -72,8 +73,8 @@ impl Order {
     }
 }
 
-/// How many of `total` units of space are held back: what was typed, or `least` and a fiftieth, at least one, for failures. `least` is
-/// what works without failures.
+/// How many of `total` units of space are held back: what was typed, or `least` and a fiftieth, at least one,
+/// for failures. `least` is what works without failures.
 pub(crate) fn reserve(params: &Params, least: u32, total: u32, what: &str) -> Result<u32, ParamError> {
     let reserve = match params.get("reserve") {
         None => least + (total / 50).max(1),

@@ -1,4 +1,5 @@
-//! The two page tables of the page-mapped thesis strategies: logical to physical and back (thesis tables 3.2 to 3.4, row S4-20).
+//! The two page tables of the page-mapped thesis strategies: logical to physical and back (thesis tables 3.2
+//! to 3.4, row S4-20).
 
 use nandscape_core::{Lpn, Ppn};
 
@@ -43,8 +44,8 @@ impl PageTable {
         self.forward[lpn.index()].is_some()
     }
 
-    /// Maps `lpn` to `page`, which must be free, in both tables; gives the page it was mapped to before, now invalid. The map
-    /// half of the thesis's `allocate_page`; which page it is, the strategy chooses.
+    /// Maps `lpn` to `page`, which must be free, in both tables; gives the page it was mapped to before, now
+    /// invalid. The map half of the thesis's `allocate_page`; which page it is, the strategy chooses.
     #[inline]
     pub fn allocate_page(&mut self, lpn: Lpn, page: Ppn) -> Option<Ppn> {
         let holder = std::mem::replace(&mut self.inverse[page.index()], lpn);

@@ -1,11 +1,13 @@
-//! Superblocks as the superblock strategies manage them: one queue of erased and one of used superblocks per super-unit, a
-//! rotor shared by allocation and collection, and which of their pages are live (thesis section 3.2.3.1).
+//! Superblocks as the superblock strategies manage them: one queue of erased and one of used superblocks per
+//! super-unit, a rotor shared by allocation and collection, and which of their pages are live (thesis section
+//! 3.2.3.1).
 //!
-//! Where copies come first, one superblock stays erased in whatever state a loss of power leaves: the last one is only taken once another
-//! was erased, and what is programmed to it follows that erase. So there is always a target for what [`super::adopt`] has to put together.
+//! Where copies come first, one superblock stays erased in whatever state a loss of power leaves: the last
+//! one is only taken once another was erased, and what is programmed to it follows that erase. So there is
+//! always a target for what [`super::adopt`] has to put together.
 //!
-//! Invariants: a superblock is erased, used, or retired; `live[s]` is the number of set bits of row `s`; the candidates are the
-//! used superblocks that have lost their last live page.
+//! Invariants: a superblock is erased, used, or retired; `live[s]` is the number of set bits of row `s`; the
+//! candidates are the used superblocks that have lost their last live page.
 
 use crate::error::FtlBuildError;
 use crate::parts::base::{Base, Target, WORN};
@@ -71,8 +73,8 @@ impl BitRows {
     }
 }
 
-/// The least reserve of `total` superblocks with so many logs: a target, one that stays erased, and the logs that may stand beside data
-/// superblocks (no more of them than there are logical superblocks).
+/// The least reserve of `total` superblocks with so many logs: a target, one that stays erased, and the logs
+/// that may stand beside data superblocks (no more of them than there are logical superblocks).
 const fn least_reserve(total: u32, logs: u32) -> u32 {
     let rest = total.saturating_sub(2);
     if rest / 2 <= logs { total - rest / 2 } else { 2 + logs }
@@ -109,8 +111,9 @@ pub(crate) struct Superblocks {
 }
 
 impl Superblocks {
-    /// Erased superblocks can be taken; used ones wait for [`super::adopt`]. Those with a bad block are retired from the beginning, and
-    /// `base`'s capacity shrinks to the others, less the reserve where copies come first. `logs` superblocks may be taken beside mapped ones.
+    /// Erased superblocks can be taken; used ones wait for [`super::adopt`]. Those with a bad block are
+    /// retired from the beginning, and `base`'s capacity shrinks to the others, less the reserve where
+    /// copies come first. `logs` superblocks may be taken beside mapped ones.
     pub(crate) fn new<D: FlashDevice>(
         base: &mut Base<D>,
         info: &Info,
@@ -253,8 +256,8 @@ impl Superblocks {
         Some(superblock)
     }
 
-    /// An erased superblock; collects one if there is none, or, where copies come first, if it would be the last. `None` if there is nothing to collect either. The token covers
-    /// the collection.
+    /// An erased superblock; collects one if there is none, or, where copies come first, if it would be the
+    /// last. `None` if there is nothing to collect either. The token covers the collection.
     pub(crate) fn allocate<D: FlashDevice>(
         &mut self,
         base: &mut Base<D>,
@@ -326,7 +329,8 @@ impl Superblocks {
         if self.stranded.is_empty() { None } else { self.stranded.get(&lpn).copied() }
     }
 
-    /// The error of a device without an erased or collectable superblock; once superblocks have been lost it is read-only.
+    /// The error of a device without an erased or collectable superblock; once superblocks have been lost it
+    /// is read-only.
     pub(crate) fn no_room<D: FlashDevice>(
         &self,
         base: &mut Base<D>,
@@ -355,7 +359,8 @@ impl Superblocks {
         Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
     }
 
-    /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was written elsewhere.
+    /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was
+    /// written elsewhere.
     pub(crate) fn abandon(&mut self, superblock: u32) {
         self.live_bits.row_mut(superblock).fill(0);
         self.live[superblock as usize] = 0;

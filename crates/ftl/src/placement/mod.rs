@@ -51,7 +51,8 @@ impl Placement {
 /// Static striping: logical page to plane. Planes count `unit * planes_per_die + plane`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stripe {
-    /// `(count, stride)`: `page % count` gives the next digit, which is worth `stride` planes. Fastest first.
+    /// `(count, stride)`: `page % count` gives the next digit, which is worth `stride` planes. Fastest
+    /// first.
     digits: [(u32, u32); 3],
     planes: u32,
 }
@@ -65,7 +66,8 @@ impl Stripe {
             return None;
         }
         let mut digits = [(1, 0); 3];
-        // MQSim has dies inside chips; here a chip and its dies are one level (w), so d has a single value and drops out.
+        // MQSim has dies inside chips; here a chip and its dies are one level (w), so d has a single value
+        // and drops out.
         for (slot, letter) in digits.iter_mut().zip(order.bytes().filter(|letter| *letter != b'd')) {
             *slot = match letter {
                 b'c' => (geometry.channels, geometry.planes_per_die),

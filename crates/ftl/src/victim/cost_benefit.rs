@@ -15,9 +15,9 @@ pub const ENTRY: VictimEntry = VictimEntry {
     build: |setup| Box::new(CostBenefit::new(setup)),
 };
 
-/// Exact cost-benefit in O(pages per block): blocks wait in one list for each number of valid pages, in the order in which they came to
-/// it, so the first of each list is the oldest there and only those are compared. Ages count programmed pages. An empty block wins at
-/// once; of equals the one with fewer valid pages goes.
+/// Exact cost-benefit in O(pages per block): blocks wait in one list for each number of valid pages, in the
+/// order in which they came to it, so the first of each list is the oldest there and only those are compared.
+/// Ages count programmed pages. An empty block wins at once; of equals the one with fewer valid pages goes.
 #[derive(Debug)]
 struct CostBenefit {
     buckets: BlockLists,
@@ -56,7 +56,8 @@ impl VictimPolicy for CostBenefit {
         if let Some(empty) = self.buckets.first(0) {
             return Some(empty);
         }
-        // Benefit over cost as a fraction: age x (b - v) over 2v. The 2 is common to all; cross-multiplied in 128 bits it is exact.
+        // Benefit over cost as a fraction: age x (b - v) over 2v. The 2 is common to all; cross-multiplied in
+        // 128 bits it is exact.
         let mut best: Option<(u32, u128, u128)> = None;
         for valid in 1..=self.pages_per_block {
             let Some(block) = self.buckets.first(valid) else { continue };

@@ -15,8 +15,9 @@ pub const ENTRY: VictimEntry = VictimEntry {
     build: |setup| Box::new(Greedy::new(setup)),
 };
 
-/// Greedy by bucket lists, one for each number of valid pages, with a cursor that is never above the lowest filled bucket. Of
-/// several blocks with the fewest valid pages the one goes that has had that number longest.
+/// Greedy by bucket lists, one for each number of valid pages, with a cursor that is never above the lowest
+/// filled bucket. Of several blocks with the fewest valid pages the one goes that has had that number
+/// longest.
 #[derive(Debug)]
 struct Greedy {
     buckets: BlockLists,

@@ -1,7 +1,7 @@
 //! Blocks in a number of queues: unlink and append in O(1), 8 B a block.
 
-/// Circular doubly linked lists over block numbers. List `l` has the sentinel node `blocks + l`, which saves every special
-/// case for an empty list. A block that is in no list links to itself.
+/// Circular doubly linked lists over block numbers. List `l` has the sentinel node `blocks + l`, which saves
+/// every special case for an empty list. A block that is in no list links to itself.
 #[derive(Clone, Debug)]
 pub struct BlockLists {
     blocks: u32,

@@ -1,8 +1,8 @@
 //! Which sealed block garbage collection empties next.
 //!
-//! A policy is told when a block becomes a candidate, loses a valid page or stops being one, and answers which to take. It moves
-//! nothing and sees no device, so a table of numbers tests it. Blocks are numbered from 0 inside the collection domain (the
-//! whole device, or one plane with static allocation).
+//! A policy is told when a block becomes a candidate, loses a valid page or stops being one, and answers
+//! which to take. It moves nothing and sees no device, so a table of numbers tests it. Blocks are numbered
+//! from 0 inside the collection domain (the whole device, or one plane with static allocation).
 
 mod cost_benefit;
 mod d_choices;
@@ -61,8 +61,8 @@ pub trait VictimPolicy: Send {
     /// The block is no candidate any more.
     fn removed(&mut self, block: u32);
 
-    /// The candidate to take, which stays one until `removed`; `None` if there is none. The answer may have no invalid page
-    /// (fifo and random do not look), and the caller collects it all the same.
+    /// The candidate to take, which stays one until `removed`; `None` if there is none. The answer may have
+    /// no invalid page (fifo and random do not look), and the caller collects it all the same.
     fn pick(&mut self, facts: &VictimFacts<'_>) -> Option<u32>;
 }
 

@@ -28,7 +28,8 @@ fn every_policy_returns_none_when_nothing_is_sealed() {
     }
 }
 
-/// Seals, invalidates and removes at random; gives the policy's pick and the table to check it against at each step.
+/// Seals, invalidates and removes at random; gives the policy's pick and the table to check it against at
+/// each step.
 fn exercise(name: &str, mut check: impl FnMut(&[Option<(u32, u64, u64)>], u64, u32)) {
     const BLOCKS: u32 = 20;
     let mut policy = build(name, BLOCKS);
@@ -108,7 +109,8 @@ fn d_choices_prefers_emptier_blocks_and_random_does_not() {
         let picks = (0..4000).map(|_| policy.pick(&facts(&infos, 0)).unwrap());
         mean.push(picks.map(|b| f64::from(infos[b as usize].valid)).sum::<f64>() / 4000.0);
     }
-    // Uniform over 0..8 (13 blocks each of 0..4, 12 each of 4..8): mean 3.44. The least of ten: sum of ((8 - i) / 8)^10, about 0.33.
+    // Uniform over 0..8 (13 blocks each of 0..4, 12 each of 4..8): mean 3.44. The least of ten: sum of ((8 -
+    // i) / 8)^10, about 0.33.
     assert!((mean[0] - 3.44).abs() < 0.2, "{mean:?}");
     assert!((mean[1] - 0.33).abs() < 0.06, "{mean:?}");
 }

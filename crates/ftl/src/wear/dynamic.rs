@@ -1,4 +1,5 @@
-//! The least worn free block first. Levels the blocks that hold changing data; blocks full of cold data stay as they are.
+//! The least worn free block first. Levels the blocks that hold changing data; blocks full of cold data stay
+//! as they are.
 
 use super::{WearEntry, WearPolicy};
 use nandscape_core::Info;

@@ -1,4 +1,5 @@
-//! Keeping erase counts together: which free block is used next, and when cold data is moved off a little-worn block.
+//! Keeping erase counts together: which free block is used next, and when cold data is moved off a
+//! little-worn block.
 
 mod dynamic;
 mod none;
@@ -9,7 +10,8 @@ use nandscape_core::{Info, Params};
 
 /// Decides about wear. Blocks are numbered from 0 inside the collection domain.
 pub trait WearPolicy: Send {
-    /// Whether free blocks are used in the order of their erase counts instead of the order in which they were erased.
+    /// Whether free blocks are used in the order of their erase counts instead of the order in which they
+    /// were erased.
     fn sorts_free_blocks(&self) -> bool {
         false
     }
@@ -29,7 +31,8 @@ pub trait WearPolicy: Send {
         let _ = count;
     }
 
-    /// A sealed block whose data is to be moved to a worn one, if it is time. Asked once after each collection.
+    /// A sealed block whose data is to be moved to a worn one, if it is time. Asked once after each
+    /// collection.
     fn pick(&mut self, blocks: &[BlockInfo], erase_count: &dyn Fn(u32) -> u32) -> Option<u32> {
         let _ = (blocks, erase_count);
         None

@@ -24,8 +24,9 @@ pub const ENTRY: WearEntry = WearEntry {
     build: |params, counts| Box::new(StaticLevelling::new(params.int32("wear_threshold"), counts)),
 };
 
-/// Keeps how many blocks have each erase count, from the least up, so that the spread is known without a scan. The scan for
-/// the block itself goes round, and after a vain one waits until an eighth of the blocks has been erased.
+/// Keeps how many blocks have each erase count, from the least up, so that the spread is known without a
+/// scan. The scan for the block itself goes round, and after a vain one waits until an eighth of the blocks
+/// has been erased.
 #[derive(Debug)]
 struct StaticLevelling {
     threshold: u32,

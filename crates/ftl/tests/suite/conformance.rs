@@ -1,4 +1,5 @@
-//! Every registered layer, with its defaults and every variation of its choices, against a plain array of bytes.
+//! Every registered layer, with its defaults and every variation of its choices, against a plain array of
+//! bytes.
 
 use nandscape_core::{Info, ParamKind, Params};
 use nandscape_ftl::{FtlEntry, ftls};
@@ -115,8 +116,8 @@ fn every_layer_keeps_bytes_under_event_driven_timing() {
 
 #[test]
 fn a_full_device_is_met_and_survived() {
-    // In the order of the thesis there is no spare space, so random traffic over the whole capacity must meet a full device; with
-    // copies first the reserve is such that it never does.
+    // In the order of the thesis there is no spare space, so random traffic over the whole capacity must meet
+    // a full device; with copies first the reserve is such that it never does.
     for entry in ftls::<Device<Serial>>().iter().filter(|entry| entry.info.name.ends_with("-gcl")) {
         let is_erase_first =
             |typed: &Typed| typed.get("gc_order").is_some_and(|order| order == "erase-first");

@@ -1,4 +1,5 @@
-//! The worked example of `docs/extending.md`: the document shows the code that is compiled here, and the code does what it says.
+//! The worked example of `docs/extending.md`: the document shows the code that is compiled here, and the code
+//! does what it says.
 
 use nandscape_core::Params;
 use nandscape_ftl::page_map;

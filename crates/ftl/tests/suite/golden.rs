@@ -1,5 +1,5 @@
-//! The four thesis strategies against the golden counters of an independent implementation: every counter, and the erase count of
-//! every block where the file has them.
+//! The four thesis strategies against the golden counters of an independent implementation: every counter,
+//! and the erase count of every block where the file has them.
 
 use crate::support;
 

@@ -1,4 +1,5 @@
-//! The journal by itself: random programs, copies, drops, flushes and erases against a plain map, with a start after every few of them.
+//! The journal by itself: random programs, copies, drops, flushes and erases against a plain map, with a
+//! start after every few of them.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -240,7 +241,8 @@ fn failing_at(at: u64, sabotage: Sabotage) -> (Journal<Timed<Faults<Nand>, Fifo>
     (Journal::open(device, options).unwrap(), options)
 }
 
-/// Whether the journal programs a block that failed once more, after starts that come by every one of its blocks; in which of them.
+/// Whether the journal programs a block that failed once more, after starts that come by every one of its
+/// blocks; in which of them.
 fn tries_a_failed_block_again(sabotage: Sabotage) -> Option<u32> {
     // The second page of the first checkpoint.
     let (mut device, options) = failing_at(1, sabotage);

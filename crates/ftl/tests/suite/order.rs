@@ -1,6 +1,6 @@
-//! What the thesis strategies say about the order of operations, seen by a scheduler with endless parallelism that honours nothing but
-//! issue times and `after`: a copy is programmed after its own read, a block is erased after the reads of its live pages,
-//! and a request completes with the last operation done for it.
+//! What the thesis strategies say about the order of operations, seen by a scheduler with endless parallelism
+//! that honours nothing but issue times and `after`: a copy is programmed after its own read, a block is
+//! erased after the reads of its live pages, and a request completes with the last operation done for it.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -106,8 +106,8 @@ fn check_request(name: &str, log: &Log, from: usize, at: u64, token: Token) {
                 unmatched += 1;
             }
             TimedOp::Erase { .. } => {
-                // The superblock strategies erase only what has no live page; that such an erase does not overtake an earlier
-                // read of its block is every scheduler's promise.
+                // The superblock strategies erase only what has no live page; that such an erase does not
+                // overtake an earlier read of its block is every scheduler's promise.
                 if !name.starts_with("pm-") {
                     continue;
                 }

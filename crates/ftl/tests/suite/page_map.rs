@@ -1,4 +1,5 @@
-//! `page-map` against a plain byte map, and its behaviour at the edges: full device, worn blocks, trims, partial pages, timing.
+//! `page-map` against a plain byte map, and its behaviour at the edges: full device, worn blocks, trims,
+//! partial pages, timing.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -64,7 +65,8 @@ fn assert_counters_agree(ftl: &dyn Ftl) {
     assert_eq!(ftl.device().counters().total(), ftl.device().medium_totals());
 }
 
-/// Random reads, writes, trims and write-zeroes, aligned and not, against a byte vector; then every byte once more.
+/// Random reads, writes, trims and write-zeroes, aligned and not, against a byte vector; then every byte once
+/// more.
 fn against_bytes(geometry: Geometry, options: &NandOptions, pairs: &[(&str, &str)], seed: u64, steps: u32) {
     let mut ftl = ftl(geometry, options, pairs);
     let capacity = (ftl.logical_pages() * u64::from(geometry.page_bytes)) as usize;

@@ -48,7 +48,8 @@ fn write(ftl: &mut PageMap<Device>, lpn: u64, stream: u16) {
     ftl.write(Extent::new(lpn * PAGE, PAGE), None, Hint(stream), SimTime::ZERO).unwrap();
 }
 
-/// Follows which stream's host pages each block got since its last erase, and which stream each logical page is of.
+/// Follows which stream's host pages each block got since its last erase, and which stream each logical page
+/// is of.
 struct Watch {
     /// Erases of the block and the stream of the host pages it holds.
     blocks: Vec<(u32, Option<u16>)>,

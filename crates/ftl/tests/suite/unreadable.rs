@@ -1,5 +1,5 @@
-//! Pages that cannot be read any more: every layer answers with an error for them, before and after they were to be
-//! moved, and never with other bytes; every other page stays what it was.
+//! Pages that cannot be read any more: every layer answers with an error for them, before and after they were
+//! to be moved, and never with other bytes; every other page stays what it was.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};

@@ -1,5 +1,6 @@
-//! A device that wears out: the thesis strategies retire what can no longer be erased, keep every byte readable, and end read-only; in
-//! the order of the thesis with a full device or, where a superblock is rewritten in place, with the medium's own error.
+//! A device that wears out: the thesis strategies retire what can no longer be erased, keep every byte
+//! readable, and end read-only; in the order of the thesis with a full device or, where a superblock is
+//! rewritten in place, with the medium's own error.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};

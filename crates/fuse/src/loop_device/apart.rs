@@ -1,9 +1,11 @@
 //! A thread that does not keep the server's descriptors open.
 //!
-//! A thread that waits for an answer of a FUSE server is not woken by a signal once the server has read its question, not even by SIGKILL: the kernel
-//! waits for the answer, or for the end of the server, which it sees when `/dev/fuse` is closed for the last time. If the server is the same
-//! process, killed, its other threads are gone, and the one that waits keeps the table of descriptors, and so `/dev/fuse`, open. Neither
-//! ends, and every user of the mount waits with them. A thread with a table of its own, without those descriptors, does not stand in the way.
+//! A thread that waits for an answer of a FUSE server is not woken by a signal once the server has read its
+//! question, not even by SIGKILL: the kernel waits for the answer, or for the end of the server, which it
+//! sees when `/dev/fuse` is closed for the last time. If the server is the same process, killed, its other
+//! threads are gone, and the one that waits keeps the table of descriptors, and so `/dev/fuse`, open. Neither
+//! ends, and every user of the mount waits with them. A thread with a table of its own, without those
+//! descriptors, does not stand in the way.
 
 use rustix::fd::{AsRawFd, RawFd};
 use rustix::fs::{Dir, Mode, OFlags};
@@ -17,9 +19,9 @@ const FIRST: RawFd = 3;
 ///
 /// # Safety
 ///
-/// The thread has opened nothing and was given nothing that is open, and it is given nothing later: afterwards a
-/// descriptor of another thread is closed here, or is something else that this thread opened. What this thread opens
-/// from now on must be used and dropped in it alone.
+/// The thread has opened nothing and was given nothing that is open, and it is given nothing later:
+/// afterwards a descriptor of another thread is closed here, or is something else that this thread opened.
+/// What this thread opens from now on must be used and dropped in it alone.
 #[expect(unsafe_code, reason = "descriptors of other threads are closed in this thread's own table")]
 pub unsafe fn from_other_threads() -> Result<(), Errno> {
     // SAFETY: by the contract nothing that is open is shared with other threads from now on.
@@ -36,7 +38,8 @@ pub unsafe fn from_other_threads() -> Result<(), Errno> {
         open.extend(entry.file_name().to_str().ok().and_then(|name| name.parse::<RawFd>().ok()));
     }
     for descriptor in open.into_iter().filter(|descriptor| *descriptor >= FIRST && *descriptor != own) {
-        // SAFETY: the table is this thread's own, and nothing in it has an owner here but the list, which is left out.
+        // SAFETY: the table is this thread's own, and nothing in it has an owner here but the list, which is
+        // left out.
         unsafe { close(descriptor) };
     }
     Ok(())

@@ -35,7 +35,8 @@ impl Control {
 /// A call whose result is the number it returns.
 struct GetFree;
 
-// SAFETY: the opcode takes no argument, so no memory is touched, and the output is the call's own return value.
+// SAFETY: the opcode takes no argument, so no memory is touched, and the output is the call's own return
+// value.
 #[expect(unsafe_code, reason = "a system call that the library has no function for")]
 unsafe impl Ioctl for GetFree {
     type Output = u32;
@@ -117,8 +118,9 @@ impl Config {
     /// Sets the device up.
     #[expect(unsafe_code, reason = "a system call that the library has no function for")]
     pub fn apply(self, device: &OwnedFd) -> rustix::io::Result<()> {
-        // SAFETY: the opcode takes a pointer to a `struct loop_config`, whose layout `Config` has, and only reads it. The descriptor in it
-        // belongs to the caller's open file; the kernel takes a reference of its own.
+        // SAFETY: the opcode takes a pointer to a `struct loop_config`, whose layout `Config` has, and only
+        // reads it. The descriptor in it belongs to the caller's open file; the kernel takes a
+        // reference of its own.
         unsafe { ioctl(device, Setter::<LOOP_CONFIGURE, Self>::new(self)) }
     }
 }

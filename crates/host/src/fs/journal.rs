@@ -1,9 +1,10 @@
 //! Metadata of the file system: which blocks change, when the journal takes them, when they go home.
 //!
-//! Modelled after ext4 with an ordinary (ordered) journal and nothing of its layout but the kinds of block: inodes of 256 B, sixteen to a
-//! block; bitmaps of one block for 32,768 blocks or inodes; eighty entries to a directory block. A transaction is written as one
-//! descriptor block, the changed blocks and one commit block, one after the other in a ring. Changed blocks go home when they have been
-//! dirty for the expiry time, or all at once when the ring is three quarters full. A block that changed again waits for its next
+//! Modelled after ext4 with an ordinary (ordered) journal and nothing of its layout but the kinds of block:
+//! inodes of 256 B, sixteen to a block; bitmaps of one block for 32,768 blocks or inodes; eighty entries to a
+//! directory block. A transaction is written as one descriptor block, the changed blocks and one commit
+//! block, one after the other in a ring. Changed blocks go home when they have been dirty for the expiry
+//! time, or all at once when the ring is three quarters full. A block that changed again waits for its next
 //! transaction.
 
 use nandscape_core::BlockKind;
@@ -169,7 +170,8 @@ impl Journal {
         unreachable!("position {position} past the ring")
     }
 
-    /// Blocks to write home: those committed not after `before`, and not changed again. All of them when the ring must be emptied.
+    /// Blocks to write home: those committed not after `before`, and not changed again. All of them when the
+    /// ring must be emptied.
     pub(crate) fn checkpoint(&mut self, before: u64) -> Vec<Key> {
         let due: Vec<Key> = self
             .committed
@@ -186,8 +188,8 @@ impl Journal {
         due
     }
 
-    /// The ring is full: what is committed goes home now, and what changed again is written home as well, since its old copy in the ring
-    /// is about to be overwritten.
+    /// The ring is full: what is committed goes home now, and what changed again is written home as well,
+    /// since its old copy in the ring is about to be overwritten.
     pub(crate) fn empty_ring(&mut self) -> Vec<Key> {
         let due = std::mem::take(&mut self.committed).into_keys().collect();
         self.used = 0;

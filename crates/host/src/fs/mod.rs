@@ -1,20 +1,21 @@
 //! A small file system model: file operations in, block requests out.
 //!
-//! It is there so that a recording of what programs asked of files can drive a block device, with everything that the files tell about
-//! the data: name, hint, who wrote it, what kind of block it is. It holds no bytes. In blocks of 4 KiB:
+//! It is there so that a recording of what programs asked of files can drive a block device, with everything
+//! that the files tell about the data: name, hint, who wrote it, what kind of block it is. It holds no bytes.
+//! In blocks of 4 KiB:
 //!
-//! * **Page cache.** A write makes blocks dirty. They are written when the file is synced, when they have been dirty for
-//!   [`FsOptions::expire_ns`] (looked at every [`FsOptions::interval_ns`]), or, oldest files first and down to half, when more than
-//!   [`FsOptions::dirty_limit`] are dirty. What is deleted or truncated before that is never written. Without the cache every write goes
-//!   through at once.
-//! * **Extents, delayed allocation.** Space is found when data is written out: behind the file's previous block if that is free, else by
-//!   first or next fit, else the longest free run. Overwrites stay in place. Truncation, punching and deletion free blocks and, if wanted,
-//!   discard them at once.
-//! * **Metadata** (optional): an ordered journal in the manner of ext4. `fsync` commits what changed, `fdatasync` only if the file's size
-//!   or blocks changed; what is left is committed every interval.
+//! * **Page cache.** A write makes blocks dirty. They are written when the file is synced, when they have
+//!   been dirty for [`FsOptions::expire_ns`] (looked at every [`FsOptions::interval_ns`]), or, oldest files
+//!   first and down to half, when more than [`FsOptions::dirty_limit`] are dirty. What is deleted or
+//!   truncated before that is never written. Without the cache every write goes through at once.
+//! * **Extents, delayed allocation.** Space is found when data is written out: behind the file's previous
+//!   block if that is free, else by first or next fit, else the longest free run. Overwrites stay in place.
+//!   Truncation, punching and deletion free blocks and, if wanted, discard them at once.
+//! * **Metadata** (optional): an ordered journal in the manner of ext4. `fsync` commits what changed,
+//!   `fdatasync` only if the file's size or blocks changed; what is left is committed every interval.
 //!
-//! Not modelled: reads that miss the page cache because it is too small, extent-tree blocks, checksums, barriers other than one flush for
-//! each sync.
+//! Not modelled: reads that miss the page cache because it is too small, extent-tree blocks, checksums,
+//! barriers other than one flush for each sync.
 
 mod extents;
 mod journal;
@@ -130,7 +131,8 @@ impl FileSystem {
         })
     }
 
-    /// Operations that the model cannot follow: writable mappings, and anything on a file whose last link is gone.
+    /// Operations that the model cannot follow: writable mappings, and anything on a file whose last link is
+    /// gone.
     pub fn without_effect(&self) -> u64 {
         self.without_effect
     }

@@ -21,8 +21,8 @@ pub(crate) struct Space {
     free: u64,
 }
 
-/// Runs that are looked at before the longest one is taken instead: keeps a badly fragmented volume from costing a scan of all its runs
-/// for every extent.
+/// Runs that are looked at before the longest one is taken instead: keeps a badly fragmented volume from
+/// costing a scan of all its runs for every extent.
 const LOOKED_AT: usize = 4096;
 
 impl Space {
@@ -52,8 +52,8 @@ impl Space {
         len
     }
 
-    /// Takes up to `want` blocks in one run (at least one), from `goal` on if that block is free: start and length. `None` when nothing is
-    /// free.
+    /// Takes up to `want` blocks in one run (at least one), from `goal` on if that block is free: start and
+    /// length. `None` when nothing is free.
     pub(crate) fn allocate(&mut self, goal: Option<u64>, want: u64) -> Option<(u64, u64)> {
         if let Some(goal) = goal
             && let Some((&start, &len)) = self.runs.range(..=goal).next_back()

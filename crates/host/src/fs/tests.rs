@@ -169,7 +169,8 @@ fn fsync_commits_what_changed_and_fdatasync_only_new_blocks() {
     fs.apply(&op(0, Create, 1, 0, 0)).unwrap();
     fs.apply(&op(0, Write, 1, 0, BLOCK)).unwrap();
     fs.apply(&op(0, Fsync, 1, 0, 0)).unwrap();
-    // Superblock, inode, its bitmap, descriptors, directory, block bitmap: six blocks between descriptor and commit.
+    // Superblock, inode, its bitmap, descriptors, directory, block bitmap: six blocks between descriptor and
+    // commit.
     assert_eq!(kinds(&mut fs), BTreeMap::from([(BlockKind::FileData, 1), (BlockKind::Journal, 8)]));
     fs.apply(&op(1, Write, 1, 0, BLOCK)).unwrap();
     fs.apply(&op(1, Fdatasync, 1, 0, 0)).unwrap();
@@ -222,8 +223,8 @@ fn every_kind_of_metadata_is_written_and_hints_and_names_reach_the_requests() {
     assert_eq!(seen.len(), BlockKind::ALL.len(), "{seen:?}");
 }
 
-/// Random operations: no two files ever share a block, what is written last is what the volume holds, and trims free exactly what no file
-/// has any more.
+/// Random operations: no two files ever share a block, what is written last is what the volume holds, and
+/// trims free exactly what no file has any more.
 #[test]
 fn the_volume_always_holds_what_the_files_do() {
     use FileOpKind::*;

@@ -1,13 +1,15 @@
-//! `AutoStream` by multi-queue: chunks of the address space rise with their count of writes and sink when they stop being written.
+//! `AutoStream` by multi-queue: chunks of the address space rise with their count of writes and sink when
+//! they stop being written.
 //!
-//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). Time is a count of writes. Where the
-//! re-implementation is in doubt or wrong, this is decided:
+//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). Time
+//! is a count of writes. Where the re-implementation is in doubt or wrong, this is decided:
 //!
-//! * The stream of a write is looked up before its own update. A chunk never written before has the coldest stream.
-//! * A sinking chunk's count falls to the lowest that its new queue holds, so it must earn its way up again. Otherwise its next write
-//!   would put it back where it sank from.
-//! * The lifetime (writes between two writes of the hottest chunk) is unknown until some chunk has been the hottest at two writes; until
-//!   then nothing sinks.
+//! * The stream of a write is looked up before its own update. A chunk never written before has the coldest
+//!   stream.
+//! * A sinking chunk's count falls to the lowest that its new queue holds, so it must earn its way up again.
+//!   Otherwise its next write would put it back where it sank from.
+//! * The lifetime (writes between two writes of the hottest chunk) is unknown until some chunk has been the
+//!   hottest at two writes; until then nothing sinks.
 //! * The base of the logarithm is a parameter: re-implementations use 10, the paper is not legible here.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, log_floor};

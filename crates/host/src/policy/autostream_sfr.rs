@@ -1,12 +1,13 @@
 //! `AutoStream` by sequentiality, frequency and recency.
 //!
-//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). A write that goes on where the one
-//! before ended has that one's stream. Otherwise the stream is the one its chunk earned earlier: the logarithm of a count of writes
-//! that halves with every decay period. Decided here:
+//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). A
+//! write that goes on where the one before ended has that one's stream. Otherwise the stream is the one its
+//! chunk earned earlier: the logarithm of a count of writes that halves with every decay period. Decided
+//! here:
 //!
 //! * Streams count from 1: a chunk never written, or one that has decayed to nothing, has stream 1.
-//! * A decay over 64 periods or more leaves nothing. (A re-implementation clamps the weight to the value 63 there, which makes old
-//!   chunks hotter than middle-aged ones.)
+//! * A decay over 64 periods or more leaves nothing. (A re-implementation clamps the weight to the value 63
+//!   there, which makes old chunks hotter than middle-aged ones.)
 //! * Where the workload has no time stamps nothing decays.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, log_floor};

@@ -1,7 +1,7 @@
 //! A stream of its own for each class of data, until the ids run out (S0-64).
 //!
-//! The upper bound of what knowing the class can give: no two classes share a block. Classes get ids in the order of their first write;
-//! those that come too late have none.
+//! The upper bound of what knowing the class can give: no two classes share a block. Classes get ids in the
+//! order of their first write; those that come too late have none.
 
 use super::names::class_of;
 use super::{PolicyEntry, StreamPolicy, WriteFacts, write_hint};
@@ -60,7 +60,8 @@ struct Exclusive {
     ids: BTreeMap<Class, u16>,
     streams: u16,
     beyond: u64,
-    /// Path of the last write and its id: most writes go on with the same file. No id where there was none yet.
+    /// Path of the last write and its id: most writes go on with the same file. No id where there was none
+    /// yet.
     last: (String, u16),
 }
 

@@ -1,8 +1,9 @@
 //! Who chooses the stream of a write.
 //!
-//! A policy sees facts about a write (time, place, hint, file, writer, kind of block) and answers with a stream id: 1 to
-//! [`PolicySetup::streams`], or 0 for no stream. It is told of trims. It moves nothing, drops nothing and changes no order. A policy that
-//! needs to know the future says so in its entry and is shown the whole workload first.
+//! A policy sees facts about a write (time, place, hint, file, writer, kind of block) and answers with a
+//! stream id: 1 to [`PolicySetup::streams`], or 0 for no stream. It is told of trims. It moves nothing, drops
+//! nothing and changes no order. A policy that needs to know the future says so in its entry and is shown the
+//! whole workload first.
 //!
 //! A new policy is one file and one line in [`POLICIES`].
 
@@ -31,7 +32,8 @@ pub struct WriteFacts<'a> {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// What came with the write: a lifetime hint (see [`crate::WriteHint`]), or a stream id where the policy is `explicit`. 0 is nothing.
+    /// What came with the write: a lifetime hint (see [`crate::WriteHint`]), or a stream id where the policy
+    /// is `explicit`. 0 is nothing.
     pub hint: u16,
     /// Who issued it.
     pub origin: Origin<'a>,
@@ -113,8 +115,8 @@ pub fn find(name: &str) -> Result<&'static PolicyEntry, ParamError> {
         .ok_or_else(|| unknown_name("host.policy", name, POLICIES.iter().map(|entry| &entry.info)))
 }
 
-/// The lifetime that the prototype of S0-28 gives a class of metadata, as a Linux hint number: journal short, inode table medium, bitmaps
-/// and descriptors long, directories extreme.
+/// The lifetime that the prototype of S0-28 gives a class of metadata, as a Linux hint number: journal short,
+/// inode table medium, bitmaps and descriptors long, directories extreme.
 pub(crate) const fn prototype_hint(class: MetadataClass) -> u16 {
     match class {
         MetadataClass::Journal => 2,

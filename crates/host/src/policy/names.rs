@@ -3,8 +3,8 @@
 use super::{PolicyEntry, StreamPolicy, WriteFacts, write_hint};
 use nandscape_core::{Info, MetadataClass, Param, ParamKind};
 
-/// The rules without a `rules` key: journals and write-ahead logs first, since they die first, then what is rewritten in place, then
-/// sorted tables, then metadata.
+/// The rules without a `rules` key: journals and write-ahead logs first, since they die first, then what is
+/// rewritten in place, then sorted tables, then metadata.
 pub const DEFAULT_RULES: &str = "@journal; *.log, *-wal, *-journal, */pg_wal/*; @inode, @misc, @directory; *.tmp, *.dbtmp, xlogtemp*, \
     MANIFEST-*, CURRENT, OPTIONS-*, LOG, LOG.old*; *.db, */base/*, */global/*; *.sst; */pg_xact/*, */pg_multixact/*, */pg_logical/*; \
     */.git/*";
@@ -141,8 +141,8 @@ impl StreamPolicy for ByName {
     }
 }
 
-/// What kind of file a path names: its extension; where it has none, the name without digits; where nothing is left of that, the
-/// directory that holds it.
+/// What kind of file a path names: its extension; where it has none, the name without digits; where nothing
+/// is left of that, the directory that holds it.
 pub fn class_of(path: &str) -> String {
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
     if let Some((stem, extension)) = name.rsplit_once('.')

@@ -1,16 +1,20 @@
 //! Streams by death times that are known: an upper bound for the others.
 //!
-//! The workload is read once before. For every write the time at which its data dies is found, in bytes written: when its pages are
-//! overwritten or trimmed; of a write whose pages die apart, the middle one counts. Three ways to make streams of that can be chosen:
+//! The workload is read once before. For every write the time at which its data dies is found, in bytes
+//! written: when its pages are overwritten or trimmed; of a write whose pages die apart, the middle one
+//! counts. Three ways to make streams of that can be chosen:
 //!
-//! * `lifetimes` (default): classes of remaining life, their borders at equal shares of what is written and dies.
+//! * `lifetimes` (default): classes of remaining life, their borders at equal shares of what is written and
+//!   dies.
 //! * `log-lifetimes`: classes of remaining life by powers of two up from the unit.
-//! * `windows`: time is cut into windows of one unit. What dies in the same window lies together, so that its blocks are empty when the
-//!   window is over; windows have the ids in turn, and what dies beyond the last of them lies with what never dies.
+//! * `windows`: time is cut into windows of one unit. What dies in the same window lies together, so that its
+//!   blocks are empty when the window is over; windows have the ids in turn, and what dies beyond the last of
+//!   them lies with what never dies.
 //!
-//! What outlives the workload is kept apart from the rest in the last stream, if there is more than one. On recorded loads (docs/stream-policies.md)
-//! classes by equal shares serve greedy collection best or nearly so; windows fail where lives are longer than all of them together. None
-//! is an optimum: a smaller write amplification with the same streams is possible.
+//! What outlives the workload is kept apart from the rest in the last stream, if there is more than one. On
+//! recorded loads (docs/stream-policies.md) classes by equal shares serve greedy collection best or nearly
+//! so; windows fail where lives are longer than all of them together. None is an optimum: a smaller write
+//! amplification with the same streams is possible.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts};
 use crate::table::Table;

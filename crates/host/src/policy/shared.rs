@@ -1,7 +1,8 @@
 //! Four relative levels shared by everyone (S0-65).
 //!
-//! A level is what the hint says, else what is known about the kind of block; user data without a hint has none. There are never more
-//! than four streams, so what one program calls short lies with what another calls short, however far apart both are.
+//! A level is what the hint says, else what is known about the kind of block; user data without a hint has
+//! none. There are never more than four streams, so what one program calls short lies with what another calls
+//! short, however far apart both are.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, prototype_hint};
 use crate::hints::WriteHint;

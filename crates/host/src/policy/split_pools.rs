@@ -1,8 +1,9 @@
 //! Two pools of streams: the kernel's file system has M of N, programs have the rest (S0-67).
 //!
-//! File data and metadata never share a stream, so they never share an erase block of a device that keeps streams apart. Inside the
-//! kernel's pool the four classes of metadata are folded in the order journal, inodes, directories, the rest; inside the users' pool the
-//! levels of the hints, data without a hint together with the longest-lived.
+//! File data and metadata never share a stream, so they never share an erase block of a device that keeps
+//! streams apart. Inside the kernel's pool the four classes of metadata are folded in the order journal,
+//! inodes, directories, the rest; inside the users' pool the levels of the hints, data without a hint
+//! together with the longest-lived.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, shared};
 use nandscape_core::{Info, Param, ParamKind};

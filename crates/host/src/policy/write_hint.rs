@@ -1,8 +1,8 @@
 //! The Linux driver's mapping of write-lifetime hints to streams (kernels 4.13 to 5.17).
 //!
-//! Streams are used only if the device shares at least four; then exactly four. A hint less one is the stream; "not set" and "none" have
-//! none. An id above the count is warned about and sent unstreamed: with four streams and hints up to 5 that cannot happen, but it can
-//! where `least` is set lower.
+//! Streams are used only if the device shares at least four; then exactly four. A hint less one is the
+//! stream; "not set" and "none" have none. An id above the count is warned about and sent unstreamed: with
+//! four streams and hints up to 5 that cannot happen, but it can where `least` is set lower.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, prototype_hint};
 use crate::hints::WriteHint;

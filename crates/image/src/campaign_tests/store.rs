@@ -1,4 +1,5 @@
-//! The file of an image as a model: bytes that fail by plan, a page cache that outlives the process, and tables that are mapped.
+//! The file of an image as a model: bytes that fail by plan, a page cache that outlives the process, and
+//! tables that are mapped.
 
 use crate::store::Store;
 use nandscape_testkit::campaign::{Access, Faults, Medium, Refusal};

@@ -1,4 +1,5 @@
-//! Images to damage: written through a layer, then closed, killed or cut off, and what each logical page may hold.
+//! Images to damage: written through a layer, then closed, killed or cut off, and what each logical page may
+//! hold.
 
 use crate::header::Header;
 use crate::layout::{Layout, STATE};
@@ -31,7 +32,8 @@ pub type Flash = crate::flash::Flash<Disk>;
 type Device = Journal<Timed<Flash, Serial>>;
 pub type Layer = Box<dyn Ftl + Send>;
 
-/// One content of a logical page, and how many operations of the store there were when it was asked for, answered, and made durable.
+/// One content of a logical page, and how many operations of the store there were when it was asked for,
+/// answered, and made durable.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     tag: u64,

@@ -1,7 +1,8 @@
-//! Damage at rest: a bit is flipped or a sector zeroed somewhere in an image. After that every page that was flushed holds what it held, or
-//! reading it is an error; it never holds older or other data.
+//! Damage at rest: a bit is flipped or a sector zeroed somewhere in an image. After that every page that was
+//! flushed holds what it held, or reading it is an error; it never holds older or other data.
 //!
-//! `DAMAGE_CASES` sets how many cases are tried; `make crash` tries 100,000. A failure prints what was damaged and the seed.
+//! `DAMAGE_CASES` sets how many cases are tried; `make crash` tries 100,000. A failure prints what was
+//! damaged and the seed.
 
 mod base;
 mod targets;
@@ -64,8 +65,8 @@ fn judge_all(base: &Base, bytes: &[u8], seed: u64, is_found: Option<bool>) -> Re
     })
 }
 
-/// Opens a damaged image and compares; of some works on it and compares again. `is_found` is what the check of the image has to say, where that
-/// is certain.
+/// Opens a damaged image and compares; of some works on it and compares again. `is_found` is what the check
+/// of the image has to say, where that is certain.
 fn judge(base: &Base, bytes: &[u8], seed: u64, is_found: Option<bool>) -> Result<Outcome, String> {
     let mut flash = match base.load(bytes.to_vec()) {
         Ok(flash) => flash,
@@ -115,7 +116,8 @@ fn work_on(ftl: &mut Layer, known: &mut [Option<u64>], seed: u64) -> Result<(), 
     Ok(())
 }
 
-/// Flips a bit of a field or zeroes a sector with some of it. Gives what was done; `None` where that changes nothing.
+/// Flips a bit of a field or zeroes a sector with some of it. Gives what was done; `None` where that changes
+/// nothing.
 fn damage(bytes: &mut [u8], field: &Field, rng: &mut Xoshiro256PlusPlus) -> Option<String> {
     let at = (field.bytes.start + below(rng, field.bytes.end - field.bytes.start)) as usize;
     let bit = below(rng, 8);
@@ -176,7 +178,8 @@ fn campaign(cases: u64, version: u32, first_seed: u64) -> Tally {
         let base = Base::new(layer, end, version, seed);
         let pages = Pages::of(&base);
         let mut sound = judge(&base, &base.bytes, 0, Some(false));
-        // A failure of the machine can leave a layer that finds no block to collect. Nothing is lost, and writes say so.
+        // A failure of the machine can leave a layer that finds no block to collect. Nothing is lost, and
+        // writes say so.
         let is_full =
             base.end == End::Failed && sound.as_ref().is_err_and(|error| error.contains(": device full: "));
         if is_full {
@@ -230,8 +233,8 @@ fn campaign(cases: u64, version: u32, first_seed: u64) -> Tally {
     tally
 }
 
-/// Whether the check of the image has to find this. Old records of erased pages may be lost; a kill explains a second copy that is not there; a
-/// failure of the machine explains more.
+/// Whether the check of the image has to find this. Old records of erased pages may be lost; a kill explains
+/// a second copy that is not there; a failure of the machine explains more.
 const fn is_found_for_certain(structure: Structure, end: End) -> bool {
     match end {
         End::Clean => !matches!(structure, Structure::ErasedRecord),
@@ -297,7 +300,8 @@ fn without_second_copies_the_campaign_finds_what_is_lost() {
     assert!(tally.failures.iter().filter(is_lost).count() > 0, "{tally}");
 }
 
-/// Version 1 has one copy of each record: of a closed image the checkpoint still tells which logical pages are lost.
+/// Version 1 has one copy of each record: of a closed image the checkpoint still tells which logical pages
+/// are lost.
 #[test]
 fn lost_records_of_a_closed_image_of_version_1_are_errors_in_every_layer() {
     for (layer, seed) in LAYERS.into_iter().zip(100..) {

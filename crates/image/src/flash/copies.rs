@@ -21,7 +21,8 @@ pub(crate) enum Copies {
     First(Record),
     /// The second is.
     Second(Record),
-    /// One is broken, the other one empty: the first copy of a program that was cut short, or an erased page with a damaged copy.
+    /// One is broken, the other one empty: the first copy of a program that was cut short, or an erased page
+    /// with a damaged copy.
     HalfBroken {
         /// The broken one is the first, which is written first.
         is_first: bool,

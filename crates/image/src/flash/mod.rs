@@ -26,8 +26,8 @@ const FAILED: &str = "the image could not be written";
 /// What a lost page of the tables gives, for ever.
 const LOST: &str =
     "the image lost a part of its tables: its file was truncated, or its file system is full or failed";
-/// What the first program or erase gives after reads that the file refused and does not refuse any more. A layer that was about to give up
-/// what it could not read reads it again.
+/// What the first program or erase gives after reads that the file refused and does not refuse any more. A
+/// layer that was about to give up what it could not read reads it again.
 const CAME_BACK: &str = "the image could not be read for a while";
 /// Flash in a store.
 #[derive(Debug)]
@@ -230,7 +230,8 @@ impl<S: Store> Medium for Flash<S> {
         }
         self.health.bad_blocks += 1;
         self.put_word(block);
-        // With the next sync it is bad whatever happens. An erase that waits is settled by then, since what was copied is synced first.
+        // With the next sync it is bad whatever happens. An erase that waits is settled by then, since what
+        // was copied is synced first.
         if !std::mem::replace(&mut self.blocks[block.index()].is_unsettled, true) {
             self.unsettled.push(block);
         }
@@ -271,7 +272,8 @@ impl<S: Store> Medium for Flash<S> {
             bytes[0] ^= mask;
             return self.store.write_at(offset, &bytes).is_ok();
         }
-        // The OOB as it stands in the record: logical page and stream, two bytes of other things, the sequence number.
+        // The OOB as it stands in the record: logical page and stream, two bytes of other things, the
+        // sequence number.
         let at = match byte - page_bytes {
             byte @ 0..6 => byte,
             byte @ 6..14 => byte + 2,

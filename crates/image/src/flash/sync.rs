@@ -29,8 +29,9 @@ impl<S: Store> Flash<S> {
         Ok(())
     }
 
-    /// Whether programs and erases are taken. A read that the file refused does not mean that the bytes are gone: a layer above may give them up
-    /// only if the file works, which a sync of something new shows, and still refuses them.
+    /// Whether programs and erases are taken. A read that the file refused does not mean that the bytes are
+    /// gone: a layer above may give them up only if the file works, which a sync of something new shows,
+    /// and still refuses them.
     #[inline]
     pub(super) fn check_writable(&mut self) -> Result<(), FlashError> {
         if let Some(reason) = self.failed {
@@ -60,7 +61,8 @@ impl<S: Store> Flash<S> {
         was_refused
     }
 
-    /// The sync that ends a start. One that fails is the last, so that the image is not closed as if nothing had been.
+    /// The sync that ends a start. One that fails is the last, so that the image is not closed as if nothing
+    /// had been.
     pub fn sync_first(&mut self) -> Result<(), Error> {
         let synced = if self.failed.is_some() { Err(Error::other(FAILED)) } else { self.store.sync() };
         synced.inspect_err(|_| self.distrust_cache())
@@ -74,15 +76,17 @@ impl<S: Store> Flash<S> {
         })
     }
 
-    /// After a failed sync: no later sync covers what the system gave up, though it may read it from its cache. The next start finds the state
-    /// of no session, and writes everything again that no sync covered.
+    /// After a failed sync: no later sync covers what the system gave up, though it may read it from its
+    /// cache. The next start finds the state of no session, and writes everything again that no sync
+    /// covered.
     fn distrust_cache(&mut self) {
         self.failed = Some(FAILED);
         self.state.boot = [0; 16];
         self.put_state();
     }
 
-    /// Fails the image when a part of its tables was lost: what was written there since will not be found by the next start.
+    /// Fails the image when a part of its tables was lost: what was written there since will not be found by
+    /// the next start.
     #[inline]
     pub(super) fn check_tables(&mut self) -> Result<(), FlashError> {
         if !self.store.is_lost() {
@@ -92,7 +96,8 @@ impl<S: Store> Flash<S> {
         Err(FlashError::ReadOnly { reason: LOST })
     }
 
-    /// Gives up the space of the blocks that were erased longest ago, but for those that will be programmed next.
+    /// Gives up the space of the blocks that were erased longest ago, but for those that will be programmed
+    /// next.
     pub(super) fn vacate(&mut self) {
         let block_bytes = self.layout.geometry.block_bytes();
         while self.vacant.len() > self.spare_blocks {

@@ -33,7 +33,8 @@ impl<S: Store> Flash<S> {
         Ok((block, index))
     }
 
-    /// Clears the records of an erased block. What it held before goes for good, so the erase must be settled first.
+    /// Clears the records of an erased block. What it held before goes for good, so the erase must be settled
+    /// first.
     pub(super) fn open_block(&mut self, block: BlockId) -> Result<(), FlashError> {
         if self.blocks[block.index()].is_unsettled {
             self.sync_all()?;
@@ -132,7 +133,8 @@ impl<S: Store> Flash<S> {
     }
 }
 
-/// Whether a write failed for want of room: on the file system, of the user's quota, or below the limit of file sizes (`RLIMIT_FSIZE`).
+/// Whether a write failed for want of room: on the file system, of the user's quota, or below the limit of
+/// file sizes (`RLIMIT_FSIZE`).
 fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)

@@ -1,5 +1,5 @@
-//! The image and the medium in memory answer every operation alike: the same random programs, reads, erases, tears, rot and bad blocks on
-//! both, legal and not, with the image closed and opened again in between.
+//! The image and the medium in memory answer every operation alike: the same random programs, reads, erases,
+//! tears, rot and bad blocks on both, legal and not, with the image closed and opened again in between.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};

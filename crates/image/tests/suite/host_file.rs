@@ -1,5 +1,5 @@
-//! What the host does to the file of an image: modes, wrong kinds of file, truncation and full file systems below the mapped tables,
-//! snapshots that were cut short.
+//! What the host does to the file of an image: modes, wrong kinds of file, truncation and full file systems
+//! below the mapped tables, snapshots that were cut short.
 
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
@@ -274,7 +274,8 @@ fn an_image_goes_on_when_its_file_system_fills_after_a_snapshot_that_shares_bloc
     assert_eq!(ImageMedium::open_aside(&target).unwrap().read(Ppn(3), Some(&mut vec![0; PAGE])), Ok(oob(3)));
 }
 
-/// Takes a snapshot, says so, and waits to be killed: what [`a_snapshot_that_was_killed_does_not_pass_for_a_finished_one`] starts.
+/// Takes a snapshot, says so, and waits to be killed: what
+/// [`a_snapshot_that_was_killed_does_not_pass_for_a_finished_one`] starts.
 #[test]
 fn snapshot_taker() {
     let Some(dir) = std::env::var_os("SNAPSHOT_TAKER") else { return };
@@ -328,7 +329,8 @@ fn a_snapshot_that_was_killed_does_not_pass_for_a_finished_one() {
     }
 }
 
-/// Every page of a snapshot for which there is no room, also of those that are copied since their block is about to be programmed again.
+/// Every page of a snapshot for which there is no room, also of those that are copied since their block is
+/// about to be programmed again.
 #[test]
 fn a_snapshot_without_room_leaves_no_file_and_the_image_as_it_was() {
     let mounted = match Mounted::tmpfs(8) {

@@ -1,5 +1,5 @@
-//! Images that somebody or something has changed: an error that names file and offset, or pages that say they cannot be read; never a
-//! panic, never wrong bytes. And the golden images of each format version.
+//! Images that somebody or something has changed: an error that names file and offset, or pages that say they
+//! cannot be read; never a panic, never wrong bytes. And the golden images of each format version.
 
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
@@ -81,7 +81,8 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&byte, at).unwrap();
 }
 
-/// First byte and length of every table of the small image: both copies of the state, of three block entries and of twelve records.
+/// First byte and length of every table of the small image: both copies of the state, of three block entries
+/// and of twelve records.
 const TABLES: [(u64, u64); 6] =
     [(4096, 48), (6144, 48), (64 << 10, 48), (68 << 10, 48), (72 << 10, 384), (76 << 10, 384)];
 

@@ -1,5 +1,5 @@
-//! A process that writes an image is killed, again and again: what it said it had done is there, and the page it was at is whole, absent
-//! or torn.
+//! A process that writes an image is killed, again and again: what it said it had done is there, and the page
+//! it was at is whole, absent or torn.
 //!
 //! The process is this test itself, started with `IMAGE_WRITER` set to the file.
 
@@ -56,7 +56,8 @@ fn writer() {
     }
 }
 
-/// The pages that must be there when everything below `next` was programmed. The block that the page `next` goes to may be erased already.
+/// The pages that must be there when everything below `next` was programmed. The block that the page `next`
+/// goes to may be erased already.
 fn verify(image: &mut ImageMedium, next: u64) {
     let mut buffer = vec![0; 8192];
     let pages = u64::from(geometry().pages());
@@ -100,7 +101,8 @@ fn a_killed_writer_leaves_what_it_had_done() {
     drop(ImageMedium::create(&path, &geometry(), &options, "").unwrap());
     let mut next: u64 = 0;
     for round in 0..12u64 {
-        // Pages are said on descriptor 3, which the shell makes of the pipe, since the test runner has standard output.
+        // Pages are said on descriptor 3, which the shell makes of the pipe, since the test runner has
+        // standard output.
         let mut writer = Command::new("sh")
             .args(["-c", "exec \"$0\" --exact kill::writer --nocapture 3>&1 >/dev/null 2>&1"])
             .arg(std::env::current_exe().unwrap())

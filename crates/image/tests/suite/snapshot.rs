@@ -1,4 +1,5 @@
-//! A snapshot taken while the medium is written: what it holds is what the image held at that moment, whatever came afterwards.
+//! A snapshot taken while the medium is written: what it holds is what the image held at that moment,
+//! whatever came afterwards.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, Geometry, Lpn, Oob, Ppn};

@@ -1,5 +1,5 @@
-//! `ioengine`: of no account but for two things: an engine that does no block requests is refused, and a synchronous one has
-//! one request outstanding whatever `iodepth` says, as in fio.
+//! `ioengine`: of no account but for two things: an engine that does no block requests is refused, and a
+//! synchronous one has one request outstanding whatever `iodepth` says, as in fio.
 
 use super::{Extra, Given};
 use crate::job::Job;

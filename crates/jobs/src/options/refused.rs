@@ -1,5 +1,5 @@
-//! Options that would change what is measured and cannot be done, so that a result without them would mislead. A value that switches
-//! the option off is fine.
+//! Options that would change what is measured and cannot be done, so that a result without them would
+//! mislead. A value that switches the option off is fine.
 
 use super::{IsOff, Option_, Treatment};
 

@@ -1,4 +1,5 @@
-//! Job files as people write them: inheritance, copies, includes, variables, and what is said of those that are wrong.
+//! Job files as people write them: inheritance, copies, includes, variables, and what is said of those that
+//! are wrong.
 
 use nandscape_jobs::job::{BlockSize, DataPlacement, RateProcess};
 use nandscape_jobs::{Amount, Distribution, Job, JobError, JobFile};

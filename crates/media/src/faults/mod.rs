@@ -1,14 +1,15 @@
 //! A medium that fails as flash does, by seed or by script, and the same way every time.
 //!
-//! An operation's number is that of the programs and erases since the medium was wrapped, the first being 0: a script, a power cut and a
-//! repeated run count alike. Reads have the number of the next program or erase.
+//! An operation's number is that of the programs and erases since the medium was wrapped, the first being 0:
+//! a script, a power cut and a repeated run count alike. Reads have the number of the next program or erase.
 //!
 //! What each fault leaves behind:
 //!
-//! * a failed program: the page counts as programmed and cannot be read; its block takes no program and no erase any more;
+//! * a failed program: the page counts as programmed and cannot be read; its block takes no program and no
+//!   erase any more;
 //! * a failed erase: no page of the block can be read; the block takes no program and no erase any more;
-//! * an unreadable page: its data gives [`FlashError::Uncorrectable`] until the block is erased, its OOB (which real drives protect with
-//!   a stronger code) can be read;
+//! * an unreadable page: its data gives [`FlashError::Uncorrectable`] until the block is erased, its OOB
+//!   (which real drives protect with a stronger code) can be read;
 //! * rot: a stored bit of the data is flipped, for the checksum to find;
 //! * a stuck die: its programs and erases fail and leave everything as it was, nothing on it can be read;
 //! * a slow die: every operation takes so many times as long;
@@ -108,7 +109,8 @@ impl<M: Medium> Faults<M> {
         self.stuck.contains(&true)
     }
 
-    /// Whether a fault other than rot keeps the data of a page from being read: it became unreadable, or its die is stuck.
+    /// Whether a fault other than rot keeps the data of a page from being read: it became unreadable, or its
+    /// die is stuck.
     pub fn is_withheld(&self, page: Ppn) -> bool {
         self.is_unreadable(page) || self.stuck[self.unit_of(page)]
     }

@@ -18,7 +18,8 @@ pub struct FaultPlan {
     pub rot: f64,
     /// When the power is cut.
     pub power_cut: Option<PowerCut>,
-    /// Called with the operation's number when the power is cut, once what it leaves is on the medium. A server ends its process here.
+    /// Called with the operation's number when the power is cut, once what it leaves is on the medium. A
+    /// server ends its process here.
     pub on_power_cut: fn(u64),
     /// Faults one by one, in any order.
     pub script: Vec<Scripted>,

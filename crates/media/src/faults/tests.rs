@@ -231,7 +231,8 @@ fn times<S: Scheduler>(script: &str) -> [u64; 3] {
 
 #[test]
 fn a_slow_die_takes_so_many_times_as_long() {
-    // 1000 ns of transfer are the bus's and take no longer, but in serial timing, where they are part of the latency.
+    // 1000 ns of transfer are the bus's and take no longer, but in serial timing, where they are part of the
+    // latency.
     assert_eq!(times::<Fifo>(""), [2_000, 11_000, 100_000]);
     assert_eq!(times::<Fifo>("0 slow die=0 factor=3"), [4_000, 31_000, 300_000]);
     assert_eq!(times::<ReadFirst>("0 slow die=0 factor=3"), [4_000, 31_000, 300_000]);

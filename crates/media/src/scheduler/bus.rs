@@ -1,8 +1,9 @@
 //! One channel bus whose transfers are booked ahead of time.
 //!
-//! A transfer that is queued behind a busy die is booked in the future; the stretches left free before it stay usable
-//! ("backfill"), since otherwise one busy die would stop its whole channel. Every such gap is kept until its time has passed:
-//! a garbage collection books hundreds of transfers of one die ahead, and forgetting a gap would delay the other dies by as much.
+//! A transfer that is queued behind a busy die is booked in the future; the stretches left free before it
+//! stay usable ("backfill"), since otherwise one busy die would stop its whole channel. Every such gap is
+//! kept until its time has passed: a garbage collection books hundreds of transfers of one die ahead, and
+//! forgetting a gap would delay the other dies by as much.
 //!
 //! Invariants: gaps are disjoint, in time order, before `free`, and no shorter than the shortest transfer.
 
@@ -13,7 +14,8 @@ const PASSED: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Bus {
     free: u64,
-    /// The gaps are `gaps[head..]`; those before have passed. In one piece, so that a search has no seam to look out for.
+    /// The gaps are `gaps[head..]`; those before have passed. In one piece, so that a search has no seam to
+    /// look out for.
     gaps: Vec<(u64, u64)>,
     head: usize,
     /// Shorter gaps are of no use to anyone.

@@ -1,10 +1,11 @@
-//! Parallel timing, first come first served: every die and every channel bus is a resource, and the completion of an operation is fixed
-//! when it is submitted.
+//! Parallel timing, first come first served: every die and every channel bus is a resource, and the
+//! completion of an operation is fixed when it is submitted.
 //!
-//! A die runs its operations in submission order and is held from the start of an operation to its end, transfers included
-//! (one page register). A bus carries one transfer at a time. An operation queued on a busy die books its transfer in
-//! the future; later operations of other dies may use the bus before that ("backfill"), otherwise one busy die would stop its
-//! whole channel. Submissions come in nondecreasing time, so a booking looks only at the gaps between now and its own time.
+//! A die runs its operations in submission order and is held from the start of an operation to its end,
+//! transfers included (one page register). A bus carries one transfer at a time. An operation queued on a
+//! busy die books its transfer in the future; later operations of other dies may use the bus before that
+//! ("backfill"), otherwise one busy die would stop its whole channel. Submissions come in nondecreasing time,
+//! so a booking looks only at the gaps between now and its own time.
 //!
 //! Of the [`Options`] it follows `host` and `buffer`, see `front`.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
@@ -48,7 +49,8 @@ impl Fifo {
         if span == 0 { start } else { bus.book(now, start, span) + span }
     }
 
-    /// Runs an operation, not before `earliest`; gives its end. Nothing will be submitted before `now` any more.
+    /// Runs an operation, not before `earliest`; gives its end. Nothing will be submitted before `now` any
+    /// more.
     #[inline(always)]
     fn run(&mut self, op: TimedOp, now: u64, earliest: u64) -> u64 {
         let unit = self.pages_per_unit.quotient(op.page().0);

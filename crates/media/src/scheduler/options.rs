@@ -1,13 +1,15 @@
 //! What the parallel schedulers can model beyond array times and bus speed. Everything is off by default.
 
-/// The link to the host and the controller's way through: pure delays for each operation of the host, and one FIFO in either direction.
+/// The link to the host and the controller's way through: pure delays for each operation of the host, and one
+/// FIFO in either direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostLink {
     /// Bytes per second in each direction; 0 leaves the transfer out.
     pub bytes_per_s: u64,
     /// From the submission of a read until its channel knows of it, in nanoseconds.
     pub read_front_ns: u64,
-    /// From the submission of a write until it asks for room in the buffer, or for its die without one, in nanoseconds.
+    /// From the submission of a write until it asks for room in the buffer, or for its die without one, in
+    /// nanoseconds.
     pub write_front_ns: u64,
     /// From the last byte until the host sees the completion, in nanoseconds.
     pub completion_ns: u64,
@@ -61,8 +63,8 @@ pub enum GcOrder {
     Fifo,
     /// The host's first, at each die and in each command core, unless one of them waits for an erase.
     HostFirst,
-    /// By age, but programs and erases of the layer start at a die no more often than every so many nanoseconds, unless the host waits for an
-    /// erase.
+    /// By age, but programs and erases of the layer start at a die no more often than every so many
+    /// nanoseconds, unless the host waits for an erase.
     RateLimited {
         /// Between two starts at one die, in nanoseconds.
         gap_ns: u64,
@@ -72,7 +74,8 @@ pub enum GcOrder {
 /// The options of [`super::Scheduler::with_options`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Array reads by page number in the block, in rotation, in nanoseconds. Empty: [`super::Timing::read_ns`] for all.
+    /// Array reads by page number in the block, in rotation, in nanoseconds. Empty:
+    /// [`super::Timing::read_ns`] for all.
     pub reads_ns: Vec<u64>,
     /// The program time of a word line is off the mean by up to this share, always the same on every block.
     pub program_spread: f64,

@@ -1,12 +1,14 @@
 //! The two open-loop traces that `MQSim` was measured on, replayed through the schedulers.
 //!
-//! Device: 8 channels x 4 dies x 2 planes x 512 blocks x 256 pages x 16 KiB; read 75 us, program 750 us, erase 3.8 ms, bus 333 MB/s.
-//! Pages are placed statically (channel first, then die, then plane) and appended in their plane. T1 writes whole pages, one each 50 us;
-//! T2 is 4 KiB requests, 7 in 10 of them reads, one each 25 us. Addresses are uniform from a 64-bit xorshift (13, 7, 17).
-//! `MQSim` (7ec40e3, 2022-10-05, shipped configuration with this geometry, ideal map, no write cache, no preconditioning) gave
+//! Device: 8 channels x 4 dies x 2 planes x 512 blocks x 256 pages x 16 KiB; read 75 us, program 750 us,
+//! erase 3.8 ms, bus 333 MB/s. Pages are placed statically (channel first, then die, then plane) and appended
+//! in their plane. T1 writes whole pages, one each 50 us; T2 is 4 KiB requests, 7 in 10 of them reads, one
+//! each 25 us. Addresses are uniform from a 64-bit xorshift (13, 7, 17). `MQSim` (7ec40e3, 2022-10-05,
+//! shipped configuration with this geometry, ideal map, no write cache, no preconditioning) gave
 //! the means below; they include its host link, which these replays leave out.
 //!
-//! No parameter here was chosen to meet the figures: all come from the configuration that `MQSim` was run with.
+//! No parameter here was chosen to meet the figures: all come from the configuration that `MQSim` was run
+//! with.
 
 use nandscape_core::{Completion, Geometry, Ppn, SimTime, Token, UnitId};
 use nandscape_media::{Fifo, ReadFirst, Scheduler, TimedOp, Timing};
@@ -113,8 +115,8 @@ struct Mapper {
     next: Vec<u32>,
     pages: Vec<u32>,
     valid: Vec<u32>,
-    /// `MQSim` counts sectors that were read before they were written as written, so that later partial writes of the
-    /// page read it first.
+    /// `MQSim` counts sectors that were read before they were written as written, so that later partial
+    /// writes of the page read it first.
     reads_create: bool,
 }
 
@@ -232,8 +234,8 @@ fn report(trace: Trace, what: &str, outcome: &Outcome) -> f64 {
     misfit
 }
 
-/// The extremes too, as `MQSim` printed them in whole microseconds. It adds the host link (4 lanes of 1 GB/s) and command cycles, so its
-/// shortest request may be longer by the transfer over that link and 1 us.
+/// The extremes too, as `MQSim` printed them in whole microseconds. It adds the host link (4 lanes of 1 GB/s)
+/// and command cycles, so its shortest request may be longer by the transfer over that link and 1 us.
 fn assert_extremes(trace: Trace, shortest: u64, longest: u64, mqsim_us: (u64, u64)) {
     let link_ns = trace.request_lbas * 512 / 4;
     let excess_ns = (mqsim_us.0 * 1000).checked_sub(shortest).expect("MQSim is not faster");

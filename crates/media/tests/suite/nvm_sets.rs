@@ -1,5 +1,6 @@
-//! The NVM sets experiment (rows S2-06 to S2-18) at the level of the scheduler: what the article states in figures or orderings, with the
-//! parameters of the preset `pblaze5-916`. `cargo run --release -p nandscape-media --example nvm_sets 10000000` prints it all.
+//! The NVM sets experiment (rows S2-06 to S2-18) at the level of the scheduler: what the article states in
+//! figures or orderings, with the parameters of the preset `pblaze5-916`. `cargo run --release -p
+//! nandscape-media --example nvm_sets 10000000` prints it all.
 
 use crate::sets;
 
@@ -79,7 +80,8 @@ fn without_contention_on_the_channels_vertical_and_horizontal_are_equal() {
 fn each_mechanism_has_the_effect_that_it_is_there_for() {
     let reads = 30_000;
     let mean = |layout, options: &Options| at(layout, 8, reads, options).mean_us();
-    // Program data in one piece and without regard for reads: horizontal shares its channels with programs and becomes the worse.
+    // Program data in one piece and without regard for reads: horizontal shares its channels with programs
+    // and becomes the worse.
     let rude = Options { burst_bytes: 0, hold_off_ns: 0, ..options() };
     assert!(mean(Layout::Horizontal, &rude) > mean(Layout::Vertical, &rude) + 2.0);
     // Without suspension reads wait for whole programs.

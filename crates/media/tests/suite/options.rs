@@ -1,5 +1,5 @@
-//! What each option of the event-driven scheduler does, on timelines worked out by hand. 1 ns a byte; an array read takes 50 ns, a
-//! program 700 ns, an erase 3000 ns.
+//! What each option of the event-driven scheduler does, on timelines worked out by hand. 1 ns a byte; an
+//! array read takes 50 ns, a program 700 ns, an erase 3000 ns.
 
 use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{
@@ -101,7 +101,8 @@ fn reads_of_a_channel_queue_at_its_command_core_bus_and_decoder() {
         for unit in [0, 2, 1] {
             rig.host(read(unit, 0), 0);
         }
-        // Core to 10, array to 60, data to 165, decoder to 185; the second is in the core to 20, its data follows on the bus.
+        // Core to 10, array to 60, data to 165, decoder to 185; the second is in the core to 20, its data
+        // follows on the bus.
         let second = if contention { 165 + 105 + 20 } else { 185 };
         assert_eq!(rig.times(), [185, second, 185], "contention {contention}");
     }
@@ -155,7 +156,8 @@ fn a_read_stops_a_program_after_its_least_run_and_only_so_often() {
     rig.host(program(0, 0, 100), 0);
     rig.host(read(0, 6), 150);
     rig.host(read(0, 7), 400);
-    // Stops at 200 and stands at 220; the read is out at 370; 600 are left from 380 on. The second read has to wait for that.
+    // Stops at 200 and stands at 220; the read is out at 370; 600 are left from 380 on. The second read has
+    // to wait for that.
     assert_eq!(rig.times(), [980, 370, 980 + 150]);
 }
 
@@ -343,7 +345,8 @@ fn a_second_page_register_lets_data_in_while_the_array_programs() {
     for number in 0..3 {
         rig.host(program(0, number, 300), 0);
     }
-    // Loads end at 300, 600 and 1300 (the register is free again at 1000): the arrays run one behind the other.
+    // Loads end at 300, 600 and 1300 (the register is free again at 1000): the arrays run one behind the
+    // other.
     assert_eq!(rig.times(), [1000, 1700, 2400]);
     let mut rig = Rig::new(&Options { load_overlap: true, ..Options::default() });
     rig.host(program(0, 0, 1000), 0);
@@ -396,7 +399,8 @@ fn the_layer_does_not_stand_back_when_the_host_waits_for_its_erase() {
 
 #[test]
 fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
-    // The moved page is alone in its unit; other reads keep events coming, so that only the waiting write can close it.
+    // The moved page is alone in its unit; other reads keep events coming, so that only the waiting write can
+    // close it.
     let mut rig = Rig::new(&Options { program_pages: 3, buffer: buffer(3000), ..Options::default() });
     let copy = rig.submit(program(0, 0, 1000), Cause::Gc, 0);
     let erased = rig.scheduler.submit_as(erase(1, 0), Cause::Gc, SimTime(0), copy);

@@ -1,5 +1,5 @@
-//! `ReadFirst` against a naive model of its rules, the rules themselves on what the model did, and single claims with numbers worked
-//! out by hand.
+//! `ReadFirst` against a naive model of its rules, the rules themselves on what the model did, and single
+//! claims with numbers worked out by hand.
 
 use crate::reference;
 
@@ -201,7 +201,8 @@ fn simultaneous_completions_come_in_submission_order() {
     assert_eq!(rig.drain(), [(1, 300), (2, 300), (3, 300)]);
 }
 
-/// Jobs for the small device: submitted in bursts, with their own times up to 3 us later, some after an earlier job.
+/// Jobs for the small device: submitted in bursts, with their own times up to 3 us later, some after an
+/// earlier job.
 fn jobs() -> impl Strategy<Value = Vec<Job>> {
     let job = (0u64..4, 0u64..6, any::<prop::sample::Index>(), 0u8..10, 0u32..32, 1u32..300);
     prop::collection::vec(job, 1..60).prop_map(|raw| {

@@ -1,5 +1,6 @@
-//! The rules of `read-first` done naively: every decision looks at every operation, with no queues, counters or events. Also gives
-//! when each operation held its die and its bus, so that the rules can be checked on what happened.
+//! The rules of `read-first` done naively: every decision looks at every operation, with no queues, counters
+//! or events. Also gives when each operation held its die and its bus, so that the rules can be checked on
+//! what happened.
 
 use nandscape_core::Geometry;
 use nandscape_media::{TimedOp, Timing};

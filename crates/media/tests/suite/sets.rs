@@ -1,12 +1,14 @@
-//! A drive cut into two NVM sets, without a translation layer: one job writes 32 KiB requests in sequence at depth 4, another reads 4 KiB
-//! at random at a given depth. Units of pages go to the dies of the writer's set in rotation; an erase stands before the first program
-//! of each block, so that all dies of a set erase at the same time.
+//! A drive cut into two NVM sets, without a translation layer: one job writes 32 KiB requests in sequence at
+//! depth 4, another reads 4 KiB at random at a given depth. Units of pages go to the dies of the writer's set
+//! in rotation; an erase stands before the first program of each block, so that all dies of a set erase at
+//! the same time.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 
-/// 16 channels of 8 dies; blocks of 512 units of 3 pages. The first half of the blocks of a die is written, the other half read.
+/// 16 channels of 8 dies; blocks of 512 units of 3 pages. The first half of the blocks of a die is written,
+/// the other half read.
 pub const GEOMETRY: Geometry = Geometry {
     channels: 16,
     dies_per_channel: 8,

@@ -72,7 +72,8 @@ impl Directives {
         Ok(self.group(cdw11 as u16)?.1.feature())
     }
 
-    /// Set Features 1Dh. Refused while the group holds a namespace, and so also while streams are enabled in it.
+    /// Set Features 1Dh. Refused while the group holds a namespace, and so also while streams are enabled in
+    /// it.
     pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> Result<(), Status> {
         let (group, _) = self.group(cdw11 as u16)?;
         if self.in_group(group).next().is_some() {
@@ -89,8 +90,9 @@ impl Directives {
         Ok((active.group, fdp, active.handles.as_ref().ok_or(Status::FdpDisabled)?))
     }
 
-    /// Get Features 1Eh: the supported event types of a placement handle (CDW11 bits 15:0), two bytes each, no more than CDW11 bits
-    /// 23:16 say. Gives the bytes; half their number is dword 0 of the completion.
+    /// Get Features 1Eh: the supported event types of a placement handle (CDW11 bits 15:0), two bytes each,
+    /// no more than CDW11 bits 23:16 say. Gives the bytes; half their number is dword 0 of the
+    /// completion.
     pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> Result<Vec<u8>, Status> {
         let (_, fdp, handles) = self.placement(nsid)?;
         let mut bytes = fdp.encode_event_types(handles, cdw11 as u16)?;
@@ -98,7 +100,8 @@ impl Directives {
         Ok(bytes)
     }
 
-    /// Set Features 1Eh: `data` names event types, a byte each, as many as CDW11 bits 23:16 say; CDW12 bit 0 enables or disables.
+    /// Set Features 1Eh: `data` names event types, a byte each, as many as CDW11 bits 23:16 say; CDW12 bit 0
+    /// enables or disables.
     pub fn set_fdp_events_feature(
         &mut self,
         nsid: u32,
@@ -112,8 +115,8 @@ impl Directives {
         self.group_mut(group).set_events(&handles, cdw11 as u16, types, cdw12 & 1 == 1)
     }
 
-    /// Get Log Page of an endurance group: the whole page, of which the host takes the part it asked for. `of_host` is bit 0 of the log
-    /// specific parameter and chooses the events of page 23h.
+    /// Get Log Page of an endurance group: the whole page, of which the host takes the part it asked for.
+    /// `of_host` is bit 0 of the log specific parameter and chooses the events of page 23h.
     pub fn fdp_log_page(
         &self,
         page: u8,
@@ -158,8 +161,8 @@ impl Directives {
         }
     }
 
-    /// I/O Management Send: the handles of the listed placement identifiers move to fresh reclaim units. If one of them is not valid,
-    /// none moves.
+    /// I/O Management Send: the handles of the listed placement identifiers move to fresh reclaim units. If
+    /// one of them is not valid, none moves.
     pub fn io_management_send(
         &mut self,
         command: &IoManagement,
@@ -192,8 +195,8 @@ impl Directives {
         }
     }
 
-    /// Placement identifier number `index` (from 0) of a namespace: by handle, and in each handle by group, as the reclaim unit handle
-    /// status lists them. One that is not valid where the list is shorter.
+    /// Placement identifier number `index` (from 0) of a namespace: by handle, and in each handle by group,
+    /// as the reclaim unit handle status lists them. One that is not valid where the list is shorter.
     #[inline]
     pub fn listed_pid(&self, namespace: u32, index: u16) -> u16 {
         let active = self.active(namespace);

@@ -1,12 +1,13 @@
-//! The Identify directive's parameters: which directives there are, which are enabled, which stay so over a controller reset.
+//! The Identify directive's parameters: which directives there are, which are enabled, which stay so over a
+//! controller reset.
 
 use super::wire::{DATA_PLACEMENT, IDENTIFY, STREAMS};
 
 /// Bytes of the structure.
 pub const BYTES: usize = 4096;
 
-/// What Return Parameters of the Identify directive says about one namespace and host. The Identify directive itself is always
-/// supported and enabled.
+/// What Return Parameters of the Identify directive says about one namespace and host. The Identify directive
+/// itself is always supported and enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "bits of a structure of the standard")]
 pub struct IdentifyParameters {
@@ -14,7 +15,8 @@ pub struct IdentifyParameters {
     pub streams_supported: bool,
     /// Streams are enabled for this namespace and host. Never kept over a controller reset.
     pub streams_enabled: bool,
-    /// Data placement can be enabled: flexible data placement is on in the endurance group. Always kept over a controller reset.
+    /// Data placement can be enabled: flexible data placement is on in the endurance group. Always kept over
+    /// a controller reset.
     pub placement_supported: bool,
     /// Data placement is enabled for this namespace.
     pub placement_enabled: bool,

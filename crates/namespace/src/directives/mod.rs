@@ -1,11 +1,13 @@
-//! Directives of NVMe: Streams (base specification 2.2, section 8.1.8.3) and Data Placement with flexible data placement (section
-//! 8.1.10), as state machines without sockets. What tells a host's writes apart here is a log number, which a translation layer
-//! understands ([`nandscape_core::Ftl::logs`]).
+//! Directives of NVMe: Streams (base specification 2.2, section 8.1.8.3) and Data Placement with flexible
+//! data placement (section 8.1.10), as state machines without sockets. What tells a host's writes apart here
+//! is a log number, which a translation layer understands ([`nandscape_core::Ftl::logs`]).
 //!
-//! * [`Directives`] is the state of a subsystem: its controllers, hosts, namespaces and endurance groups. It answers Directive Send and
-//!   Receive, I/O Management Send and Receive, the features 1Dh and 1Eh and the log pages 20h to 23h, byte by byte as the standard lays
-//!   them out, and tells for every write which log it belongs to.
-//! * [`DirectedSubsystem`] puts it in front of a subsystem: the host's hint becomes a directive, the directive a log.
+//! * [`Directives`] is the state of a subsystem: its controllers, hosts, namespaces and endurance groups. It
+//!   answers Directive Send and Receive, I/O Management Send and Receive, the features 1Dh and 1Eh and the
+//!   log pages 20h to 23h, byte by byte as the standard lays them out, and tells for every write which log it
+//!   belongs to.
+//! * [`DirectedSubsystem`] puts it in front of a subsystem: the host's hint becomes a directive, the
+//!   directive a log.
 //! * [`scsi`] maps the stream commands of SCSI (T10 SBC-4) onto the same state.
 //!
 //! Streams and flexible data placement exclude each other in an endurance group.

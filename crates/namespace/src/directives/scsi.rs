@@ -1,8 +1,9 @@
-//! Stream commands of SCSI (T10 SBC-4: STREAM CONTROL, GET STREAM STATUS, WRITE STREAM) mapped onto the Streams directive (S0-10).
+//! Stream commands of SCSI (T10 SBC-4: STREAM CONTROL, GET STREAM STATUS, WRITE STREAM) mapped onto the
+//! Streams directive (S0-10).
 //!
-//! A SCSI host opens and closes streams, and the device assigns the ids. The adapter allocates its stream resources exclusively, so
-//! that an open stream is never released for another one, and assigns the lowest id that is not open. A stream that is open here takes
-//! its resource with the first write.
+//! A SCSI host opens and closes streams, and the device assigns the ids. The adapter allocates its stream
+//! resources exclusively, so that an open stream is never released for another one, and assigns the lowest id
+//! that is not open. A stream that is open here takes its resource with the first write.
 
 use super::state::{ControllerId, Directives};
 use super::status::Status;
@@ -60,8 +61,8 @@ pub struct ScsiStreams {
 }
 
 impl ScsiStreams {
-    /// Enables streams for a controller on a namespace and allocates up to so many of them. Fails as the NVMe commands do, and with
-    /// [`Status::StreamResources`] if none could be had.
+    /// Enables streams for a controller on a namespace and allocates up to so many of them. Fails as the NVMe
+    /// commands do, and with [`Status::StreamResources`] if none could be had.
     pub fn attach(
         directives: &mut Directives,
         controller: ControllerId,

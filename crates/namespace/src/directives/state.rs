@@ -136,7 +136,8 @@ impl Directives {
         self.controller(id).host
     }
 
-    /// Controller level reset. Streams of its host are disabled, unless the host has another controller that is enabled.
+    /// Controller level reset. Streams of its host are disabled, unless the host has another controller that
+    /// is enabled.
     pub fn reset_controller(&mut self, id: ControllerId) {
         let host = self.host(id);
         self.controllers[usize::from(id.0)].as_mut().expect("a connected controller").is_enabled = false;
@@ -166,7 +167,8 @@ impl Directives {
         }
     }
 
-    /// Creates a namespace in a set; gives its id. A list of reclaim unit handles is for groups with flexible data placement.
+    /// Creates a namespace in a set; gives its id. A list of reclaim unit handles is for groups with flexible
+    /// data placement.
     pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> Result<u32, Status> {
         let group = *self.sets.get(usize::from(set)).ok_or(Status::InvalidField)?;
         let fdp = self.groups[usize::from(group)].as_ref();
@@ -200,7 +202,8 @@ impl Directives {
         self.namespaces.iter().flatten().filter(move |namespace| namespace.group == group)
     }
 
-    /// Index of a namespace id. An id that cannot be is refused otherwise than one that could be, but is not active.
+    /// Index of a namespace id. An id that cannot be is refused otherwise than one that could be, but is not
+    /// active.
     pub(super) fn index(&self, nsid: u32) -> Result<u32, Status> {
         if nsid == 0 || nsid > self.namespaces_max {
             return Err(Status::InvalidNamespace);
@@ -245,7 +248,8 @@ impl Directives {
         Ok(())
     }
 
-    /// Streams are possible in a namespace: the device has them, and the group has no flexible data placement.
+    /// Streams are possible in a namespace: the device has them, and the group has no flexible data
+    /// placement.
     fn can_stream(&self, namespace: u32) -> bool {
         self.streams.is_some() && self.active(namespace).handles.is_none()
     }
@@ -393,8 +397,8 @@ impl Directives {
         Ok(())
     }
 
-    /// Log of a write to a namespace (its index, from 0). It is always one; what cannot be placed goes where writes without a
-    /// directive go. A directive that is not enabled is as if it were not there (S0-12).
+    /// Log of a write to a namespace (its index, from 0). It is always one; what cannot be placed goes where
+    /// writes without a directive go. A directive that is not enabled is as if it were not there (S0-12).
     #[inline]
     pub fn route(
         &mut self,

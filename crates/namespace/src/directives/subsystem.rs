@@ -1,4 +1,5 @@
-//! Directives in front of a subsystem: the host's hint becomes a directive, the directive a log of the translation layer.
+//! Directives in front of a subsystem: the host's hint becomes a directive, the directive a log of the
+//! translation layer.
 
 use super::fdp::MediaBytes;
 use super::state::{ControllerId, Directives, Logs};
@@ -16,8 +17,9 @@ pub enum HintMeaning {
     Nothing,
     /// A stream id; 0 is no stream.
     Stream,
-    /// One more than the index of an entry in the namespace's list of placement identifiers, as Linux numbers write streams; 0 is no
-    /// directive. An index beyond the list is sent as an identifier that is not valid.
+    /// One more than the index of an entry in the namespace's list of placement identifiers, as Linux numbers
+    /// write streams; 0 is no directive. An index beyond the list is sent as an identifier that is not
+    /// valid.
     Placement,
 }
 
@@ -77,8 +79,8 @@ impl Logs for ViewAt<'_> {
 }
 
 impl DirectedSubsystem {
-    /// Puts directives in front of a subsystem. Namespace i of the subsystem must be namespace id i + 1 of the directives; the writes are
-    /// those of one controller.
+    /// Puts directives in front of a subsystem. Namespace i of the subsystem must be namespace id i + 1 of
+    /// the directives; the writes are those of one controller.
     pub fn new(
         inner: Box<dyn Subsystem + Send>,
         directives: Directives,

@@ -15,7 +15,8 @@ impl LayoutError {
     }
 }
 
-/// The dies of each set, all numbers as in [`Geometry::unit`]: `lun * channels + channel`. No die is in two sets; dies may be in none.
+/// The dies of each set, all numbers as in [`Geometry::unit`]: `lun * channels + channel`. No die is in two
+/// sets; dies may be in none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetLayout {
     sets: Vec<Vec<UnitId>>,

@@ -6,8 +6,8 @@ use nandscape_core::{
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A device that several parts share. One thread works on all of them, so the lock is never waited for; it is there because a stack may
-/// move between threads. It costs some 60 to 110 ns a request (bench `sets`).
+/// A device that several parts share. One thread works on all of them, so the lock is never waited for; it is
+/// there because a stack may move between threads. It costs some 60 to 110 ns a request (bench `sets`).
 pub type Shared<D> = Arc<Mutex<D>>;
 
 /// Makes a device one that can be shared.
@@ -15,11 +15,12 @@ pub fn share<D>(device: D) -> Shared<D> {
     Arc::new(Mutex::new(device))
 }
 
-/// The device of one NVM set: dies of a shared device, numbered anew in the order of their list. Tokens, clock, buses and events are
-/// those of the whole device, so that sets meet on the channels; counters are the part's own.
+/// The device of one NVM set: dies of a shared device, numbered anew in the order of their list. Tokens,
+/// clock, buses and events are those of the whole device, so that sets meet on the channels; counters are the
+/// part's own.
 ///
-/// Where the list is a grid (the same dies of each of some channels) the part has that grid as its shape, else it is one channel for
-/// each die.
+/// Where the list is a grid (the same dies of each of some channels) the part has that grid as its shape,
+/// else it is one channel for each die.
 #[derive(Debug)]
 pub struct Part<D: ?Sized> {
     geometry: Geometry,
@@ -37,7 +38,8 @@ pub struct Part<D: ?Sized> {
 }
 
 impl<D: FlashDevice + ?Sized> Part<D> {
-    /// The dies `units` of a device. Panics if there are none or one is not the device's, which a [`super::SetLayout`] rules out.
+    /// The dies `units` of a device. Panics if there are none or one is not the device's, which a
+    /// [`super::SetLayout`] rules out.
     pub fn new(shared: Shared<D>, units: &[UnitId]) -> Self {
         let (whole, capabilities) = {
             let device = lock(&shared);
@@ -68,8 +70,9 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         }
     }
 
-    /// The same dies as an open-channel device: the layer above runs on the host, so that what it does for itself crosses the host link
-    /// and looks to the device like any other request. The part's own counters still tell causes apart.
+    /// The same dies as an open-channel device: the layer above runs on the host, so that what it does for
+    /// itself crosses the host link and looks to the device like any other request. The part's own
+    /// counters still tell causes apart.
     #[must_use]
     pub fn host_side(self) -> Self {
         Self { is_host_side: true, ..self }

@@ -1,12 +1,14 @@
-//! Predictable latency mode of one NVM set (NVMe 2.0, section 8.16; features 13h and 14h, log pages 0Ah and 0Bh).
+//! Predictable latency mode of one NVM set (NVMe 2.0, section 8.16; features 13h and 14h, log pages 0Ah and
+//! 0Bh).
 //!
-//! A set is in a deterministic window (DTWIN) or a non-deterministic one (NDWIN). In a DTWIN the device does no work of its own, as long
-//! as the host stays within typical reads, typical writes and a longest time; beyond any of them the device leaves the window by
-//! itself. What a set can promise comes from its translation layer: writes from the room that it keeps for putting collection off.
+//! A set is in a deterministic window (DTWIN) or a non-deterministic one (NDWIN). In a DTWIN the device does
+//! no work of its own, as long as the host stays within typical reads, typical writes and a longest time;
+//! beyond any of them the device leaves the window by itself. What a set can promise comes from its
+//! translation layer: writes from the room that it keeps for putting collection off.
 //!
-//! Where the standard leaves a choice: reads count as 4 KiB units by size, whatever their order; a command that would go beyond a limit
-//! ends the window before it runs, so it is itself not predictable any more; an NDWIN shows the estimates of a window that would
-//! begin at once.
+//! Where the standard leaves a choice: reads count as 4 KiB units by size, whatever their order; a command
+//! that would go beyond a limit ends the window before it runs, so it is itself not predictable any more; an
+//! NDWIN shows the estimates of a window that would begin at once.
 
 use nandscape_core::SimTime;
 
@@ -162,7 +164,8 @@ pub fn encode_aggregate(identifiers: &[u16]) -> Vec<u8> {
     page
 }
 
-/// The state machine of one set. Time comes with every call and never goes back; what is due by then happens first.
+/// The state machine of one set. Time comes with every call and never goes back; what is due by then happens
+/// first.
 #[derive(Clone, Debug)]
 pub struct PredictableLatency {
     budget: Budget,
@@ -186,7 +189,8 @@ pub struct PredictableLatency {
 const MS: u64 = 1_000_000;
 
 impl PredictableLatency {
-    /// With the mode off. An NDWIN lasts a millisecond at least, so that a layer can make up for what it put off.
+    /// With the mode off. An NDWIN lasts a millisecond at least, so that a layer can make up for what it put
+    /// off.
     pub fn new(budget: Budget) -> Self {
         assert!(budget.ndwin_low_ms > 0 && budget.write_bytes > 0, "{budget:?}");
         Self {
@@ -219,7 +223,8 @@ impl PredictableLatency {
         (self.config, !matches!(self.window, Window::Off))
     }
 
-    /// Set Features 13h. Enabling begins in an NDWIN; what was pending is forgotten when the mode is turned off.
+    /// Set Features 13h. Enabling begins in an NDWIN; what was pending is forgotten when the mode is turned
+    /// off.
     pub fn configure(&mut self, enable: bool, config: PlmConfig, at: SimTime) {
         self.config = config;
         match (enable, self.window) {
@@ -231,7 +236,8 @@ impl PredictableLatency {
         }
     }
 
-    /// Set Features 14h: 1 for a DTWIN, 2 for an NDWIN. A DTWIN begins once the shortest NDWIN has passed; asked for within one, it goes on.
+    /// Set Features 14h: 1 for a DTWIN, 2 for an NDWIN. A DTWIN begins once the shortest NDWIN has passed;
+    /// asked for within one, it goes on.
     pub fn select(&mut self, window: u8, at: SimTime) -> Result<(), PlmError> {
         if self.window == Window::Off {
             return Err(PlmError::CommandSequence);
@@ -250,7 +256,8 @@ impl PredictableLatency {
         Ok(())
     }
 
-    /// When the window changes by itself, if nothing happens before: an awaited DTWIN begins, or the longest DTWIN is over.
+    /// When the window changes by itself, if nothing happens before: an awaited DTWIN begins, or the longest
+    /// DTWIN is over.
     pub fn due(&self) -> Option<SimTime> {
         match self.window {
             Window::NonDeterministic if self.is_awaited => Some(self.since + self.budget.ndwin_low_ms * MS),
@@ -284,8 +291,8 @@ impl PredictableLatency {
         self.window == Window::Deterministic
     }
 
-    /// A write of so many bytes is about to run, and the layer can still take `room_bytes` without collecting. Gives whether the set is in a
-    /// DTWIN for it.
+    /// A write of so many bytes is about to run, and the layer can still take `room_bytes` without
+    /// collecting. Gives whether the set is in a DTWIN for it.
     pub fn write(&mut self, bytes: u64, room_bytes: u64, at: SimTime) -> bool {
         self.pass(at);
         if self.window == Window::Deterministic {

@@ -1,4 +1,5 @@
-//! The commands of NVM sets and endurance groups on a subsystem: identify data, features 12h to 14h, log pages 09h to 0Bh.
+//! The commands of NVM sets and endurance groups on a subsystem: identify data, features 12h to 14h, log
+//! pages 09h to 0Bh.
 //!
 //! Sets and groups are numbered from 0 here and from 1 on the wire, where 0 means none.
 
@@ -139,7 +140,8 @@ impl NvmSubsystem {
         (total, total - allocated)
     }
 
-    /// Log page 09h of a group, counted since the last reset except for wear. `None` for a group without sets.
+    /// Log page 09h of a group, counted since the last reset except for wear. `None` for a group without
+    /// sets.
     pub fn endurance_log(&self, group: u16) -> Option<EnduranceGroupLog> {
         let is_meant = |set: u16| self.sets[usize::from(set)].endurance_group == group;
         let members: Vec<u16> = (0..self.sets()).filter(|set| is_meant(*set)).collect();

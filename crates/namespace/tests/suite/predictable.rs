@@ -1,4 +1,5 @@
-//! Predictable latency mode by the rules of NVMe: the state machine as a table, byte layouts, and that a layer really keeps quiet.
+//! Predictable latency mode by the rules of NVMe: the state machine as a table, byte layouts, and that a
+//! layer really keeps quiet.
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -388,7 +389,8 @@ struct Host {
 }
 
 impl Host {
-    /// A host over full namespaces that were overwritten at random, so that every further write needs collection sooner or later.
+    /// A host over full namespaces that were overwritten at random, so that every further write needs
+    /// collection sooner or later.
     fn new(facts: SetFacts) -> Self {
         let mut this = Self { subsystem: subsystem("page-map", facts), now: ms(0), rng: seeded(1) };
         for namespace in 0..2 {

@@ -53,7 +53,8 @@ fn programs(store: &dyn Store) -> u64 {
     totals.programs
 }
 
-/// Commands are applied in one order and started in another, later: bytes follow the order of applying, times the starts.
+/// Commands are applied in one order and started in another, later: bytes follow the order of applying, times
+/// the starts.
 fn bytes_follow_apply_and_times_follow_start<S: Scheduler + Send + 'static>() {
     for seed in 0..4 {
         let mut store = with_bytes::<S>();

@@ -1,7 +1,9 @@
-//! The negotiation (fixed newstyle) as a state machine without sockets: bytes in, bytes out, and in the end a [`Session`].
+//! The negotiation (fixed newstyle) as a state machine without sockets: bytes in, bytes out, and in the end a
+//! [`Session`].
 //!
-//! Invariants: what is put out for an option depends on nothing a client sends but its length and names within the limits; an option
-//! changes the state only when it was well formed; nothing said before TLS counts after it.
+//! Invariants: what is put out for an option depends on nothing a client sends but its length and names
+//! within the limits; an option changes the state only when it was well formed; nothing said before TLS
+//! counts after it.
 
 mod options;
 
@@ -121,8 +123,8 @@ impl Negotiation {
         self.status_of = None;
     }
 
-    /// Takes one element from the front of `input` and appends what is to be sent. Gives how many bytes it took; where it needs more to
-    /// go on, those it took are none, or part of what is skipped.
+    /// Takes one element from the front of `input` and appends what is to be sent. Gives how many bytes it
+    /// took; where it needs more to go on, those it took are none, or part of what is skipped.
     pub fn advance(
         &mut self,
         input: &[u8],

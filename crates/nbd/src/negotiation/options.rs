@@ -60,7 +60,8 @@ impl Negotiation {
         piece.put_u16(export.flags(self.is_structured));
         reply(out, option, option_reply::INFO, &piece);
         for kind in [info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            // Block sizes are given unasked, as the protocol suggests; they hold a client to nothing that it would not do anyway.
+            // Block sizes are given unasked, as the protocol suggests; they hold a client to nothing that it
+            // would not do anyway.
             if kind == info::BLOCK_SIZE || wanted.contains(&kind) {
                 reply(out, option, option_reply::INFO, &describe(export, kind));
             }

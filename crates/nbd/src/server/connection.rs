@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Payload bytes of one batch. Less than the engine takes: a client works on the replies to one batch while the next runs, and the bytes
-/// stay in the processor's cache.
+/// Payload bytes of one batch. Less than the engine takes: a client works on the replies to one batch while
+/// the next runs, and the bytes stay in the processor's cache.
 const BATCH_BYTES: usize = 256 << 10;
 
 /// Bytes in front of the data of an option.
@@ -114,7 +114,8 @@ fn negotiate(
             }
             Progress::StartTls => {
                 let config = tls.expect("the negotiation offers TLS only where there is some");
-                // Whatever came with the option is taken for the beginning of TLS, never for options sent under it.
+                // Whatever came with the option is taken for the beginning of TLS, never for options sent
+                // under it.
                 let early = input.bytes().to_vec();
                 input.consume(early.len());
                 transport = Box::new(Tls::accept(Arc::clone(socket), config, early, deadline)?);

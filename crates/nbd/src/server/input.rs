@@ -24,7 +24,8 @@ pub(super) enum ReceiveError {
 
 /// A buffer that bytes are received into and requests are parsed in.
 pub(super) struct Input {
-    /// Mapped, and so aligned to a page: a copy of the system's to elsewhere was measured to take half as long again.
+    /// Mapped, and so aligned to a page: a copy of the system's to elsewhere was measured to take half as
+    /// long again.
     own: MmapMut,
     /// In place of `own`, for one request that does not fit there.
     long: Option<Room>,
@@ -84,7 +85,8 @@ impl Input {
             return Ok(self.receive(transport, needed)?);
         }
         if self.long.is_none() {
-            // New room is cleared by the system when it is touched, so what is announced and never comes costs nothing.
+            // New room is cleared by the system when it is touched, so what is announced and never comes
+            // costs nothing.
             let mut room = budget.room(needed, Some(evict))?;
             let held = self.end - self.start;
             room[..held].copy_from_slice(self.bytes());

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// Bytes of the name of a socket file that the system has room for.
 const MAX_PATH_BYTES: usize = 107;
 
-/// Replies to one client that wait in the system, at most: more than a batch, so that the next one runs while the client takes the last.
+/// Replies to one client that wait in the system, at most: more than a batch, so that the next one runs while
+/// the client takes the last.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
 /// Why an address cannot be listened on.

@@ -1,8 +1,8 @@
 //! The server: sockets, a thread for each connection, and a way to stop.
 //!
-//! A connection's thread receives what has arrived into one buffer, runs as many requests as stand there whole as one batch on the
-//! engine, and sends their replies with one call. It has one batch under way, so a client that sends faster than the device runs
-//! is held back by its own socket.
+//! A connection's thread receives what has arrived into one buffer, runs as many requests as stand there
+//! whole as one batch on the engine, and sends their replies with one call. It has one batch under way, so a
+//! client that sends faster than the device runs is held back by its own socket.
 
 mod connection;
 mod input;
@@ -109,7 +109,8 @@ impl Stopper {
 }
 
 impl Server {
-    /// A server of these exports of the engine; the first is also the one without a name. `events` hears of what happens.
+    /// A server of these exports of the engine; the first is also the one without a name. `events` hears of
+    /// what happens.
     pub fn new(
         engine: Arc<Engine>,
         exports: Vec<Export>,
@@ -132,15 +133,15 @@ impl Server {
         Ok(Self { shared: Arc::new(shared), listeners: Vec::new(), wake, stopper })
     }
 
-    /// Listens on a socket file. A file left behind by a server that has gone is replaced; any other file is an error. It is
-    /// removed when the server is dropped. With TLS, clients must begin it.
+    /// Listens on a socket file. A file left behind by a server that has gone is replaced; any other file is
+    /// an error. It is removed when the server is dropped. With TLS, clients must begin it.
     pub fn listen_unix(&mut self, path: &Path, tls: Option<TlsConfig>) -> Result<(), ListenError> {
         self.listeners.push(Listener::unix(path, tls)?);
         Ok(())
     }
 
-    /// Listens on an address of a network. With TLS, clients must begin it. Without, an address that other machines can reach is refused
-    /// unless `is_exposed` says that it may be.
+    /// Listens on an address of a network. With TLS, clients must begin it. Without, an address that other
+    /// machines can reach is refused unless `is_exposed` says that it may be.
     pub fn listen_tcp(
         &mut self,
         address: SocketAddr,
@@ -202,7 +203,8 @@ impl Server {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 (self.shared.events)(Events::NotAccepted(&error));
-                // Out of descriptors, mostly: the client stays in the queue, so without a pause this would come again at once.
+                // Out of descriptors, mostly: the client stays in the queue, so without a pause this would
+                // come again at once.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

@@ -38,8 +38,8 @@ pub enum TlsError {
 pub struct TlsConfig(Arc<ServerConfig>);
 
 impl TlsConfig {
-    /// Reads PEM files: a chain of certificates with the server's own first, its private key, and, if clients are to show a certificate, those
-    /// that may have signed it.
+    /// Reads PEM files: a chain of certificates with the server's own first, its private key, and, if clients
+    /// are to show a certificate, those that may have signed it.
     pub fn load(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = certificates(certificate)?;

@@ -1,14 +1,17 @@
-//! Reads without what is not there: where replies are structured, a range that holds no data is told by its length.
+//! Reads without what is not there: where replies are structured, a range that holds no data is told by its
+//! length.
 //!
-//! A read is done as ever. If some page of what it gave begins with zeroes, the device is asked which of its pages hold data, and the zeroes of
-//! the others are left out. So a read of data costs a look at eight bytes a page, and what is told to be a hole reads as zeroes for sure.
+//! A read is done as ever. If some page of what it gave begins with zeroes, the device is asked which of its
+//! pages hold data, and the zeroes of the others are left out. So a read of data costs a look at eight bytes
+//! a page, and what is told to be a hole reads as zeroes for sure.
 
 use super::plan::Entry;
 use super::replies::{CHUNK_BYTES, HOLE_BYTES, read_header_bytes, write_data_header, write_hole};
 use crate::wire::command_flag;
 use nandscape_core::{Extent, Subsystem};
 
-/// A shorter range is sent as the zeroes that it reads as. More than two headers of chunks, so that a reply never grows.
+/// A shorter range is sent as the zeroes that it reads as. More than two headers of chunks, so that a reply
+/// never grows.
 const LEAST_BYTES: usize = 4096;
 
 const _: () = assert!(LEAST_BYTES > HOLE_BYTES + CHUNK_BYTES + size_of::<u64>());
@@ -78,8 +81,8 @@ pub(super) fn can_be_cut(entry: &Entry, parts: &[Part]) -> bool {
     parts.iter().any(|part| part.is_hole) && (parts.len() == 1 || entry.header.flags & command_flag::DF == 0)
 }
 
-/// Writes the reply to a read at `to` of `room`, in the parts that it has; its data stand whole behind the header at `from`, no earlier than
-/// `to`. Gives where it ends.
+/// Writes the reply to a read at `to` of `room`, in the parts that it has; its data stand whole behind the
+/// header at `from`, no earlier than `to`. Gives where it ends.
 pub(super) fn write(room: &mut [u8], from: usize, to: usize, entry: &Entry, parts: &[Part]) -> usize {
     let (mut source, mut target) = (from + read_header_bytes(true), to);
     let mut offset = entry.header.offset;

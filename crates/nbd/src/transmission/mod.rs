@@ -1,9 +1,10 @@
 //! The transmission phase without sockets: requests in, replies out, the engine between.
 //!
 //! * [`Header`] and [`Session::check`]: what a request is, and whether this export does it.
-//! * [`Plan`]: as many requests as have arrived whole, within the bounds of a batch, and where their replies will stand.
-//! * [`Worker`]: runs a plan on the engine. Payloads of writes are used where they were received; reads go straight to where
-//!   their reply is sent from.
+//! * [`Plan`]: as many requests as have arrived whole, within the bounds of a batch, and where their replies
+//!   will stand.
+//! * [`Worker`]: runs a plan on the engine. Payloads of writes are used where they were received; reads go
+//!   straight to where their reply is sent from.
 //!
 //! Replies come in the order of the requests.
 
@@ -144,8 +145,8 @@ pub enum Action {
 }
 
 impl Session {
-    /// What a request comes to, or why it is refused. Nothing that gets through reaches past the export, or is longer than
-    /// [`MAX_REQUEST_BYTES`] where it moves bytes.
+    /// What a request comes to, or why it is refused. Nothing that gets through reaches past the export, or
+    /// is longer than [`MAX_REQUEST_BYTES`] where it moves bytes.
     pub fn check(&self, header: &Header) -> Result<Action, Refusal> {
         if self.refuses == Refuses::Everything && header.kind != command::DISC {
             return Err(Refusal::new(Errno::Shutdown, "the server is stopping"));
@@ -173,7 +174,8 @@ impl Session {
             }
             _ => return Err(Refusal::new(Errno::Inval, "no such command")),
         };
-        // Forced unit access may come with every command where it is announced, and means something with writes only.
+        // Forced unit access may come with every command where it is announced, and means something with
+        // writes only.
         if header.flags & !(allowed | command_flag::FUA) != 0 {
             return Err(Refusal::new(Errno::Inval, "the command does not take these flags"));
         }

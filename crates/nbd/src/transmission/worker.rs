@@ -48,8 +48,8 @@ impl Worker {
         }
     }
 
-    /// Runs the requests at the front of `input` and puts their replies in the place of what `replies` held. Gives how many bytes it took
-    /// and why it took no more.
+    /// Runs the requests at the front of `input` and puts their replies in the place of what `replies` held.
+    /// Gives how many bytes it took and why it took no more.
     pub fn step(&mut self, input: &[u8], replies: &mut Replies) -> Result<(usize, Stop), BadMagic> {
         let planned = self.plan.fill(&self.session, input, self.limits)?;
         if self.session.refuses == Refuses::Writes {
@@ -219,7 +219,8 @@ impl Worker {
         while at < end {
             let mut batch = Vec::with_capacity(ZERO_REQUESTS);
             while batch.len() < ZERO_REQUESTS && at < end {
-                // Pieces end where the zeroes would in a row of them, so that all but the first begin at a page.
+                // Pieces end where the zeroes would in a row of them, so that all but the first begin at a
+                // page.
                 let piece = ZEROES.len() as u64 - at % ZEROES.len() as u64;
                 let len = piece.min(end - at);
                 let request = Request::write(namespace, at, &ZEROES[..len as usize]);
@@ -270,8 +271,8 @@ impl Worker {
     }
 }
 
-/// An empty vector of requests with the allocation of another: collecting an iterator of a vector into a vector of the same layout
-/// keeps it.
+/// An empty vector of requests with the allocation of another: collecting an iterator of a vector into a
+/// vector of the same layout keeps it.
 fn recycle<'b>(mut requests: Vec<Request<'_>>) -> Vec<Request<'b>> {
     requests.clear();
     requests

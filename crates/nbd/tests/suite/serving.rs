@@ -1,4 +1,5 @@
-//! A server over a device in memory, through a socket: every command, both kinds of replies, errors, several clients, stopping.
+//! A server over a device in memory, through a socket: every command, both kinds of replies, errors, several
+//! clients, stopping.
 
 use crate::support;
 

@@ -183,7 +183,8 @@ fn options_slipped_in_behind_starttls_are_not_taken_for_protected_ones() {
         let mut both = support::option_bytes(option::STARTTLS, &[]);
         both.extend(support::option_bytes(option::STRUCTURED_REPLY, &[]));
         client.send(&both);
-        // The acknowledgement of STARTTLS, and then no second one: what followed was taken for a broken handshake.
+        // The acknowledgement of STARTTLS, and then no second one: what followed was taken for a broken
+        // handshake.
         client.take(20);
         let mut rest = Vec::new();
         _ = std::io::Read::read_to_end(&mut client.stream, &mut rest);

@@ -1,5 +1,5 @@
-//! The data of the charts, as small as a reader cannot tell: four digits, whole numbers without a fraction, single requests
-//! thinned out evenly.
+//! The data of the charts, as small as a reader cannot tell: four digits, whole numbers without a fraction,
+//! single requests thinned out evenly.
 
 use super::Page;
 use crate::{ReportContext, Run};
@@ -81,7 +81,8 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     Value::Object(out)
 }
 
-/// Percentiles as `[nines, ns]`: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request exceeds.
+/// Percentiles as `[nines, ns]`: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request
+/// exceeds.
 fn nines(summary: &LatencySummary) -> Value {
     let points: Vec<Value> = crate::text::latency_points(summary)
         .into_iter()
@@ -135,8 +136,8 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
     Value::Object(columns.into_iter().map(|(name, column)| (name.to_owned(), Value::Array(column))).collect())
 }
 
-/// One point of the curves of a cache: hit ratio of reads and of writes so far and in the interval, dirty share in per cent, blocks
-/// cleaned so far.
+/// One point of the curves of a cache: hit ratio of reads and of writes so far and in the interval, dirty
+/// share in per cent, blocks cleaned so far.
 fn cache_point(so_far: &CachePoint, interval: &CachePoint) -> [Value; 6] {
     [
         optional(so_far.read_hit_ratio()),

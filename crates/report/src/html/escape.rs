@@ -3,7 +3,8 @@
 use crate::number::printable;
 use serde_json::Value;
 
-/// Text for element content and for attributes in double or single quotes. Control characters are made visible first.
+/// Text for element content and for attributes in double or single quotes. Control characters are made
+/// visible first.
 pub(crate) fn text(raw: &str) -> String {
     escape(&printable(raw))
 }
@@ -32,8 +33,9 @@ fn escape(raw: &str) -> String {
     out
 }
 
-/// JSON for a `script` element. The element ends at the first `</script`, whatever JSON says, and `<!--` changes how the rest
-/// is parsed; so no `<` is left. The two line separators are legal in JSON and were not in JavaScript.
+/// JSON for a `script` element. The element ends at the first `</script`, whatever JSON says, and `<!--`
+/// changes how the rest is parsed; so no `<` is left. The two line separators are legal in JSON and were not
+/// in JavaScript.
 pub(crate) fn json_for_script(value: &Value) -> String {
     value
         .to_string()

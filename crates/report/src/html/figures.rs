@@ -7,7 +7,8 @@ use crate::reproduction::{ReproductionRow, RowChart, row_charts};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The charts of one experiment, below a heading for each of its parts. `first` is the number of its first chart in the page.
+/// The charts of one experiment, below a heading for each of its parts. `first` is the number of its first
+/// chart in the page.
 pub(super) fn figures(rows: &[ReproductionRow], first: usize) -> String {
     let mut out = String::new();
     let mut part = None;

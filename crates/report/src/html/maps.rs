@@ -26,7 +26,8 @@ fn column_major(row: usize, column: usize, rows: usize, _columns: usize) -> usiz
     column * rows + row
 }
 
-/// Erases: a row per unit and a column per block in it. Programs: a column per block of the device and a row per page in it.
+/// Erases: a row per unit and a column per block in it. Programs: a column per block of the device and a row
+/// per page in it.
 fn grid<'a>(page: &'a Page<'_>, run: usize, kind: &str) -> Option<Grid<'a>> {
     let shape = page.shapes[run].as_ref();
     let fits =

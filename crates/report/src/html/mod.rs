@@ -1,7 +1,9 @@
-//! One offline file: no request leaves the page (a content security policy says so, too), and it opens from disk.
+//! One offline file: no request leaves the page (a content security policy says so, too), and it opens from
+//! disk.
 //!
-//! Tables and bars are plain HTML made here, so they can be read, copied and printed without a script. Curves, scatter plots and
-//! wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that `data.rs` puts into the page.
+//! Tables and bars are plain HTML made here, so they can be read, copied and printed without a script.
+//! Curves, scatter plots and wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that
+//! `data.rs` puts into the page.
 
 mod bars;
 mod caches;
@@ -43,7 +45,8 @@ const REPORT_CSS: &str = include_str!("../../assets/report.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Distinct colours of the palette in `assets/report.css`; the next run repeats the first with another dash pattern.
+/// Distinct colours of the palette in `assets/report.css`; the next run repeats the first with another dash
+/// pattern.
 pub(crate) const COLOURS: usize = 8;
 
 /// Place of a cause in lists and stacks.

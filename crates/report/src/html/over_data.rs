@@ -17,7 +17,8 @@ pub(super) fn heading(page: &Page<'_>) -> &'static str {
     }
 }
 
-/// Throughput, WAF, map traffic, erases, hits and dirty blocks. What stays at nothing in every run is not worth a chart.
+/// Throughput, WAF, map traffic, erases, hits and dirty blocks. What stays at nothing in every run is not
+/// worth a chart.
 pub(super) fn over_data(page: &Page<'_>) -> String {
     for_each_group(page, |group| {
         if !has_series(page, group) {

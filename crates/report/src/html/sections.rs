@@ -135,8 +135,8 @@ fn notes(runs: &[Run]) -> String {
     out
 }
 
-/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them by number, and begins with the
-/// first that has a name.
+/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them
+/// by number, and begins with the first that has a name.
 pub(super) struct Chart<'a> {
     pub kind: &'a str,
     pub group: usize,

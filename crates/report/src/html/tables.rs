@@ -180,7 +180,8 @@ pub(super) fn latency(page: &Page<'_>) -> String {
             Kind::Count.show_alone(summary.count as f64)
         );
         for (name, value) in latency_points(summary) {
-            // One request in `rarity` is slower; with fewer requests than that the figure is only the longest one again.
+            // One request in `rarity` is slower; with fewer requests than that the figure is only the longest
+            // one again.
             let rarity = crate::text::rarity(name);
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;

@@ -1,5 +1,6 @@
-//! Which blocks of a region were hit already: one bit a block, with summaries above, so that the next free block is found in
-//! a few steps however full the region is. For jobs whose requests differ in size; others need no memory (see `permutation`).
+//! Which blocks of a region were hit already: one bit a block, with summaries above, so that the next free
+//! block is found in a few steps however full the region is. For jobs whose requests differ in size; others
+//! need no memory (see `permutation`).
 
 /// Levels of words; bit b of a word above says that word b below is all ones.
 #[derive(Clone, Debug)]

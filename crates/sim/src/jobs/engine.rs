@@ -1,7 +1,7 @@
 //! The event loop: every job a process with its own depth, pace and order, on one virtual clock.
 //!
-//! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its job's completions, whatever the
-//! number of jobs; nothing is allocated per request.
+//! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its
+//! job's completions, whatever the number of jobs; nothing is allocated per request.
 
 use super::generator::{Generator, Request};
 use super::measure::{Measure, fold};

@@ -216,7 +216,8 @@ impl Generator {
             }
             PlacementSelect::Random => ids[below(&mut self.mix, ids.len() as u64) as usize],
         };
-        // Stream ids count from 1. An entry of the list of placement identifiers counts from 0, where hint 0 is no directive.
+        // Stream ids count from 1. An entry of the list of placement identifiers counts from 0, where hint 0
+        // is no directive.
         if self.job.placement == DataPlacement::Fdp { id.saturating_add(1) } else { id }
     }
 
@@ -369,7 +370,8 @@ fn places(job: &Job, region: &Region, unit: u64, align: [u64; 3], rng: &mut Xosh
         }));
     }
     let has_one_size = used.iter().all(|d| job.block_size[*d].is_fixed() && job.block_size[*d].min == unit);
-    // A map is needed as well where a job goes on behind a random place, so that what it went through does not come again.
+    // A map is needed as well where a job goes on behind a random place, so that what it went through does
+    // not come again.
     let jumps_always = job.jump_every == 1 && used.iter().all(|d| job.percent_random[*d] == 100);
     if has_one_size && jumps_always {
         Places::Once(Permutation::new(region.len / unit, rng))

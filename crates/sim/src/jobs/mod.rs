@@ -1,12 +1,13 @@
-//! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the namespaces of one
-//! subsystem.
+//! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the
+//! namespaces of one subsystem.
 //!
 //! * `plan`: names, percentages and files become regions of namespaces.
 //! * `generator`, `places`: what a job asks for next. * `pace`: when it may.
 //! * `engine`: the event loop. * `measure`, [`timeline`]: what is measured.
 //! * `document`: the result.
 //!
-//! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total latency.
+//! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total
+//! latency.
 
 mod axmap;
 mod document;
@@ -79,7 +80,8 @@ const PRECONDITION_DEPTH: usize = 64;
 
 /// Runs a job file on a subsystem.
 ///
-/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is called now and then.
+/// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is
+/// called now and then.
 pub fn run_jobs(
     subsystem: &mut dyn Subsystem,
     file: &JobFile,

@@ -90,8 +90,8 @@ impl Pace {
         self.has_limits
     }
 
-    /// Which direction may go first and when, `wanted` having been chosen by the mix: a direction that is behind its rate goes before
-    /// one that is ahead, as in fio.
+    /// Which direction may go first and when, `wanted` having been chosen by the mix: a direction that is
+    /// behind its rate goes before one that is ahead, as in fio.
     pub fn due(&self, wanted: Direction, other: Option<Direction>, now: u64) -> (Direction, u64) {
         let at = |d: Direction| {
             let limit = &self.limits[d as usize];

@@ -1,9 +1,10 @@
-//! All blocks of a region in a random order, each once, without memory: a keyed bijection on the next power of two, stepped
-//! through in order, numbers beyond the region left out (fewer than half).
+//! All blocks of a region in a random order, each once, without memory: a keyed bijection on the next power
+//! of two, stepped through in order, numbers beyond the region left out (fewer than half).
 
 use nandscape_core::rng::Rng;
 
-/// One order. Each round multiplies by an odd number and folds high bits into low ones, both bijections on k bits.
+/// One order. Each round multiplies by an odd number and folds high bits into low ones, both bijections on k
+/// bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     blocks: u64,
@@ -76,7 +77,8 @@ mod tests {
         }
     }
 
-    /// Two consecutive blocks are as far apart as two random ones: mean distance of a third, and both halves alike at any time.
+    /// Two consecutive blocks are as far apart as two random ones: mean distance of a third, and both halves
+    /// alike at any time.
     #[test]
     fn the_order_looks_random() {
         let mut rng = seeded(6);
@@ -88,7 +90,8 @@ mod tests {
             assert!((mean - 1.0 / 3.0).abs() < 0.015, "{mean}");
             let low = first.iter().filter(|b| **b < blocks / 2).count() as f64 / first.len() as f64;
             assert!((low - 0.5).abs() < 0.02, "{low}");
-            // Neighbours in the order are not neighbours in the region more often than by chance (2 in `blocks`).
+            // Neighbours in the order are not neighbours in the region more often than by chance (2 in
+            // `blocks`).
             let close = first.windows(2).filter(|w| w[0].abs_diff(w[1]) <= 1).count();
             assert!(close <= 8, "{close}");
         }

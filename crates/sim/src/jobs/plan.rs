@@ -108,7 +108,8 @@ impl Planner<'_> {
         if !job.filenames.is_empty() {
             return job.filenames.iter().map(|name| self.target(job, name)).collect();
         }
-        // As in fio a job without a file name has a file of its own; where its size is not given in bytes that cannot be meant.
+        // As in fio a job without a file name has a file of its own; where its size is not given in bytes
+        // that cannot be meant.
         Ok(vec![match job.size {
             Amount::Bytes(_) => self.file(&format!("{}.{}.0", job.name, job.copy)),
             Amount::None | Amount::Percent(_) => Target::Namespace(0),

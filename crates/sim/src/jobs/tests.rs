@@ -1,5 +1,5 @@
-//! Jobs against a device whose every command takes a time that a test chooses: what is asked, and when, is then exact.
-//! Sequences marked "fio" were taken from the offset logs of fio 3.33.
+//! Jobs against a device whose every command takes a time that a test chooses: what is asked, and when, is
+//! then exact. Sequences marked "fio" were taken from the offset logs of fio 3.33.
 
 use super::{JobOptions, JobsError, JobsOutcome, run_jobs};
 use crate::precondition::Precondition;
@@ -24,7 +24,8 @@ struct Seen {
     command: Command,
 }
 
-/// Every command takes as long as `takes` says, all at once; `knows` says whether completions are known at submission.
+/// Every command takes as long as `takes` says, all at once; `knows` says whether completions are known at
+/// submission.
 struct Fake {
     infos: Vec<NamespaceInfo>,
     takes: fn(&Command) -> u64,

@@ -1,5 +1,5 @@
-//! What happened when: for each interval of virtual time what each job (or report group) and each NVM set did, and how
-//! the cache stood. For charts over time.
+//! What happened when: for each interval of virtual time what each job (or report group) and each NVM set
+//! did, and how the cache stood. For charts over time.
 
 use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
@@ -27,7 +27,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Latency that a share `q` (0 to 1) does not exceed, from a sixteenth below up to it; `None` without requests.
+    /// Latency that a share `q` (0 to 1) does not exceed, from a sixteenth below up to it; `None` without
+    /// requests.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let mut histogram = LogHistogram::default();
         histogram.add_sparse(&self.buckets);

@@ -1,8 +1,9 @@
-//! The traces T1 and T2 through the whole stack (generator, namespace, page-map, scheduler) against what `MQSim` gave for them.
+//! The traces T1 and T2 through the whole stack (generator, namespace, page-map, scheduler) against what
+//! `MQSim` gave for them.
 //!
-//! `MQSim` 7ec40e3, shipped configuration with this geometry, ideal map, no write cache, no preconditioning; means in microseconds, its
-//! host link included. Every value below is that configuration's; nothing was chosen to meet the figures. The same traces
-//! against the bare scheduler are in the media crate.
+//! `MQSim` 7ec40e3, shipped configuration with this geometry, ideal map, no write cache, no preconditioning;
+//! means in microseconds, its host link included. Every value below is that configuration's; nothing was
+//! chosen to meet the figures. The same traces against the bare scheduler are in the media crate.
 
 use nandscape_core::{Capabilities, Geometry, Params};
 use nandscape_ftl::registry::ftls;

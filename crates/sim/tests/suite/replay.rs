@@ -1,4 +1,5 @@
-//! The replay loops over a real stack: pacing, latency, errors, partial results, and the same counters whatever the scheduler.
+//! The replay loops over a real stack: pacing, latency, errors, partial results, and the same counters
+//! whatever the scheduler.
 
 use nandscape_core::{
     Capabilities, Geometry, IoRecord, Namespace, Op, Params, SimTime, TraceError, TraceReader, WorkloadInfo,

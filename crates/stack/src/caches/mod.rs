@@ -165,7 +165,8 @@ fn check_changeable(changes: &Typed, blocks: u64) -> Result<(), CacheFileError> 
 }
 
 impl CacheFile {
-    /// Makes an empty cache. A file that is not there is made with `bytes`; of one that is there, or a block device, `bytes` are used, or all.
+    /// Makes an empty cache. A file that is not there is made with `bytes`; of one that is there, or a block
+    /// device, `bytes` are used, or all.
     pub fn create(
         path: &Path,
         bytes: Option<u64>,
@@ -374,7 +375,8 @@ impl CacheFile {
         manage::clean(&mut self.fast, &mut places, progress).map_err(|source| self.failed(source))
     }
 
-    /// Other settings: keys of the design, `limit` and `quota.VOLUME`; an empty value takes back what was set.
+    /// Other settings: keys of the design, `limit` and `quota.VOLUME`; an empty value takes back what was
+    /// set.
     pub fn set(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
         let (held, mut settings) = self.look()?;
         settings.change(changes, held.usage(None).blocks)?;
@@ -398,7 +400,8 @@ impl CacheFile {
         manage::check(&held, &mut place, id).map_err(|source| self.failed(source))
     }
 
-    /// What the disk of a volume does not have, and how the cache was given up if it was. The disk need not be there.
+    /// What the disk of a volume does not have, and how the cache was given up if it was. The disk need not
+    /// be there.
     pub fn dirty(
         &mut self,
         name: &str,
@@ -440,7 +443,8 @@ impl CacheFile {
         manage::salvage(&mut self.fast, &mut place, id, progress).map_err(|source| self.failed(source))
     }
 
-    /// Writes what the disk of a volume does not have to the same offsets of a new file, which is sparse elsewhere.
+    /// Writes what the disk of a volume does not have to the same offsets of a new file, which is sparse
+    /// elsewhere.
     pub fn salvage_to(
         &mut self,
         name: &str,

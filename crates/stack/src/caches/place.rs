@@ -47,8 +47,9 @@ impl Place {
         self.store.block_bytes()
     }
 
-    /// What has become of it, if that is not what it was: how its commands fail from now on. Without a name a cache takes no more writes, and can be read once more; a disk is as
-    /// good as gone, since what goes there is.
+    /// What has become of it, if that is not what it was: how its commands fail from now on. Without a name a
+    /// cache takes no more writes, and can be read once more; a disk is as good as gone, since what goes
+    /// there is.
     pub(super) fn look_over(&self, is_cache: bool) -> Option<StoreError> {
         let mut store = self.store.get();
         let path = self.path.display();
@@ -102,7 +103,8 @@ impl Area for Place {
     }
 }
 
-/// A disk, with the stamp file beside it if it is a file. Beside a block device nothing can be kept, nor does the system say when it was written to.
+/// A disk, with the stamp file beside it if it is a file. Beside a block device nothing can be kept, nor does
+/// the system say when it was written to.
 #[derive(Clone, Debug)]
 pub struct DiskPlace {
     /// The disk.

@@ -73,7 +73,8 @@ impl Handle {
         &self.stat
     }
 
-    /// `tell` is called with what happens to the cache, such as that it is given up, when it happens; it must not use the cache.
+    /// `tell` is called with what happens to the cache, such as that it is given up, when it happens; it must
+    /// not use the cache.
     pub fn tell(&self, tell: impl FnMut(&str) + Send + 'static) {
         self.teller.set(Box::new(tell));
     }
@@ -84,8 +85,8 @@ impl Handle {
     }
 }
 
-/// Opens the cache at `fast` with all its disks. `disks`: where those are that are not where they were. `trust`: none was used without its
-/// cache, whatever it looks like.
+/// Opens the cache at `fast` with all its disks. `disks`: where those are that are not where they were.
+/// `trust`: none was used without its cache, whatever it looks like.
 pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Result<Serving, CacheFileError> {
     let mut cache = CacheFile::open(fast, false)?;
     let (held, settings) = cache.look()?;
@@ -170,7 +171,8 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     serving(started, stat, served, Some(cache.fast), Kept { notes, watching, settings, teller, read_only })
 }
 
-/// A cache of so many bytes of memory in front of these disks, which is gone with the process. `trust`: a disk may have the stamp of a cache that it is used without.
+/// A cache of so many bytes of memory in front of these disks, which is gone with the process. `trust`: a
+/// disk may have the stamp of a cache that it is used without.
 pub fn cache_in_memory(
     bytes: u64,
     design: &Design,

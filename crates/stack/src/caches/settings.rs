@@ -88,7 +88,8 @@ impl Settings {
 
     /// The design, checked. Keys are named as they are typed, such as `cache.mode`.
     ///
-    /// Files lose what was not flushed; so here a published design flushes as nandscape's own does, unless it was asked to do as it did.
+    /// Files lose what was not flushed; so here a published design flushes as nandscape's own does, unless it
+    /// was asked to do as it did.
     pub fn design(&self) -> Result<Design, ParamError> {
         let mut design = Design::parse("cache.", &self.design)?;
         if !self.design.contains_key("flushing") {

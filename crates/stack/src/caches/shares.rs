@@ -1,4 +1,5 @@
-//! How much of a cache is used, and how much of it each volume may hold: what is set beside the keys of the design.
+//! How much of a cache is used, and how much of it each volume may hold: what is set beside the keys of the
+//! design.
 
 use super::{CacheFileError, Settings, check_changeable};
 use nandscape_cache::compose::{Design, Typed};
@@ -9,7 +10,8 @@ pub(super) const LIMIT: &str = "limit";
 /// Key of what a volume may hold at most, before a dot and its name.
 pub(super) const QUOTA: &str = "quota";
 
-/// Slots of a share such as `64MiB`, `10000b` or `25%`, of a cache with so many slots; `None`: as many as there are.
+/// Slots of a share such as `64MiB`, `10000b` or `25%`, of a cache with so many slots; `None`: as many as
+/// there are.
 pub(crate) fn slots(key: &str, text: &str, design: &Design, all: u32) -> Result<Option<u32>, ParamError> {
     let text = text.trim();
     let wrong = || ParamError::BadValue {
@@ -54,8 +56,9 @@ impl Settings {
         Ok(Shares { limit: of(LIMIT, &self.limit)?, quotas: quotas.collect::<Result<_, ParamError>>()? })
     }
 
-    /// Takes other settings: keys of the design, `limit` and `quota.VOLUME`; without a value, what holds where nothing is said. `blocks` are cached.
-    /// Parameters of a policy that is no longer named go with it. What is refused changes nothing that is kept.
+    /// Takes other settings: keys of the design, `limit` and `quota.VOLUME`; without a value, what holds
+    /// where nothing is said. `blocks` are cached. Parameters of a policy that is no longer named go with
+    /// it. What is refused changes nothing that is kept.
     pub(super) fn change(&mut self, changes: &Typed, blocks: u64) -> Result<(), CacheFileError> {
         let mut new = self.clone();
         let mut design = changes.clone();

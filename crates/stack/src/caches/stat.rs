@@ -41,7 +41,8 @@ pub struct CacheStat {
     pub gauges: Gauges,
     /// What the server counted since its start or the last reset; zeroes if none runs.
     pub counters: Counters,
-    /// Of the counters what belongs to no single volume: metadata, errors and flushes of the cache device; `None` without a server.
+    /// Of the counters what belongs to no single volume: metadata, errors and flushes of the cache device;
+    /// `None` without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_together: Option<Counters>,
     /// Its volumes.
@@ -218,7 +219,8 @@ impl CacheStat {
         }
     }
 
-    /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where there is none.
+    /// The page of a design for a volume, by its place in [`CacheStat::volumes`]; of the whole cache where
+    /// there is none.
     pub fn page(&self, printer: &Printer, volume: Option<usize>, is_table: bool) -> Page {
         self.with_facts(volume, if is_table { printer.table } else { printer.status })
     }

@@ -60,7 +60,8 @@ struct Stream {
     all: Counts,
 }
 
-/// Reads the workload, then simulates every policy at every size. Memory: 8 B a request of the sample, 16 B with Belady's policy.
+/// Reads the workload, then simulates every policy at every size. Memory: 8 B a request of the sample, 16 B
+/// with Belady's policy.
 pub fn advise(
     workload: &str,
     reader: BoxReader,

@@ -1,10 +1,12 @@
-//! A workload as streams of cache units, chunk by chunk: memory is bounded, however long the workload and its requests are.
+//! A workload as streams of cache units, chunk by chunk: memory is bounded, however long the workload and its
+//! requests are.
 
 use nandscape_cache::simulate::{Request, Splitter};
 use nandscape_core::{IoRecord, TraceError, TraceReader};
 use nandscape_trace::BoxReader;
 
-/// Units of a chunk, of the smallest size of unit. A chunk with its tables still fits into a cache of the second level.
+/// Units of a chunk, of the smallest size of unit. A chunk with its tables still fits into a cache of the
+/// second level.
 const CHUNK: usize = 1 << 15;
 
 /// Reads a workload once and splits it in several ways at once.
@@ -12,7 +14,8 @@ pub(super) struct Feed {
     reader: BoxReader,
     name: String,
     splitters: Vec<Splitter>,
-    /// Longer requests come in pieces that end at multiples of it: a multiple of every block. 0 where requests are objects.
+    /// Longer requests come in pieces that end at multiples of it: a multiple of every block. 0 where
+    /// requests are objects.
     piece_bytes: u64,
     /// What is left of a request that was too long for one chunk.
     rest: Option<IoRecord>,

@@ -71,7 +71,8 @@ impl Case {
         })
     }
 
-    /// Map, ways and policy of a design, with its block or another one. What does not fill a set is left out, as the designs do.
+    /// Map, ways and policy of a design, with its block or another one. What does not fill a set is left out,
+    /// as the designs do.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! The article on disk caches (rows S3-08 to S3-16, S3-21): sequential and random reads and writes of 4 KiB at depth 32, on the raw drives, on a
-//! RAM disk and on every design of a cache.
+//! The article on disk caches (rows S3-08 to S3-16, S3-21): sequential and random reads and writes of 4 KiB
+//! at depth 32, on the raw drives, on a RAM disk and on every design of a cache.
 //!
-//! The article says neither how large its files were nor what was cached before. Here each cache is read once in random order, and then asked for
-//! what it has.
+//! The article says neither how large its files were nor what was cached before. Here each cache is read once
+//! in random order, and then asked for what it has.
 
 use super::{Context, Reproduction, number, statement};
 use crate::cache::NO_CACHE;
@@ -54,8 +54,8 @@ pub const SMALL: Scale =
 impl Scale {
     /// MiB of a design's cache, and the KiB that it is asked for.
     ///
-    /// That is three quarters of the cache, and less where a hash spreads blocks over sets unevenly: so much that few sets are full, or, with
-    /// flashcache, are more than 20 % dirty, from where on it cleans.
+    /// That is three quarters of the cache, and less where a hash spreads blocks over sets unevenly: so much
+    /// that few sets are full, or, with flashcache, are more than 20 % dirty, from where on it cleans.
     fn sizes(&self, preset: &str) -> (u64, u64) {
         match preset {
             "dm-cache-fiu" => (self.fiu_mib, self.fiu_mib * 256),
@@ -234,7 +234,8 @@ fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
     Ok(four(&run(&typed.check()?, &jobs, context)?))
 }
 
-/// Blocks of a plane of the flash stack, instead of 8192: what is not used makes no difference on an empty drive.
+/// Blocks of a plane of the flash stack, instead of 8192: what is not used makes no difference on an empty
+/// drive.
 const FLASH_BLOCKS: u32 = 512;
 
 /// A cache of a design in front of the disk, over the rated SSD or over the flash stack.

@@ -1,8 +1,8 @@
-//! What cleaning costs those who use the cache meanwhile: latency of a load with the rate controller, beside the same without cleaning and with cleaning as
-//! fast as the disk takes it.
+//! What cleaning costs those who use the cache meanwhile: latency of a load with the rate controller, beside
+//! the same without cleaning and with cleaning as fast as the disk takes it.
 //!
-//! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that all runs do the same, and half of its blocks or more are dirty
-//! when it begins, far above the target of either policy.
+//! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that all runs do the
+//! same, and half of its blocks or more are dirty when it begins, far above the target of either policy.
 
 use super::{Context, Reproduction, statement};
 use crate::config::{StackConfig, Typed};
@@ -58,7 +58,8 @@ const LOADS: [Load; 3] = [
     Load { name: "half of them misses", mib: 72, rate: 40, longer: 5 },
 ];
 
-/// Ways to clean, each with its name in the charts and its keys: the bound is on the second, measured on the first.
+/// Ways to clean, each with its name in the charts and its keys: the bound is on the second, measured on the
+/// first.
 const WAYS: [(&str, &[(&str, &str)]); 3] = [
     ("no cleaning", &[("cache.cleaning", "none")]),
     ("pi-rate", &[("cache.cleaning", "pi-rate")]),
@@ -117,7 +118,8 @@ struct Course {
     cleaned: u64,
     /// Ends of the intervals, from the beginning of the load.
     time_s: Vec<f64>,
-    /// In each interval: p99 of reads and of writes, dirty share at its end in per cent, blocks cleaned a second.
+    /// In each interval: p99 of reads and of writes, dirty share at its end in per cent, blocks cleaned a
+    /// second.
     values: [Vec<Option<f64>>; 4],
 }
 

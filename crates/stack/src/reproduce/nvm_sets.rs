@@ -1,8 +1,9 @@
-//! The NVM Sets experiment (rows S2-06 to S2-19): a Memblaze `PBlaze5` 916 whose dies belong to both namespaces (traditional), or half of the
-//! channels to each (vertical), or half of the dies of every channel to each (horizontal).
+//! The NVM Sets experiment (rows S2-06 to S2-19): a Memblaze `PBlaze5` 916 whose dies belong to both
+//! namespaces (traditional), or half of the channels to each (vertical), or half of the dies of every channel
+//! to each (horizontal).
 //!
-//! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only `sets.layout`, the reader's
-//! depth and, for one row, `device.timing.contention` differ.
+//! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only
+//! `sets.layout`, the reader's depth and, for one row, `device.timing.contention` differ.
 
 mod lab;
 mod rows;
@@ -31,10 +32,12 @@ pub struct Effort {
     pub reads: u64,
     /// Reads of every other run.
     pub sweep_reads: u64,
-    /// The drive's blocks are divided by this. Above 22 its spare space would be too small for an open block on every die.
+    /// The drive's blocks are divided by this. Above 22 its spare space would be too small for an open block
+    /// on every die.
     pub scale: u32,
-    /// Half of the flash is spare and every die has an open block, for devices that are so small that a die has few blocks: with the
-    /// drive's own share of spare blocks the translation layer could neither write all dies at once nor wait until blocks are empty.
+    /// Half of the flash is spare and every die has an open block, for devices that are so small that a die
+    /// has few blocks: with the drive's own share of spare blocks the translation layer could neither
+    /// write all dies at once nor wait until blocks are empty.
     pub is_roomy: bool,
 }
 

@@ -1,9 +1,10 @@
-//! The multi-stream article's measurement on a Samsung PM963 (rows S0-43 to S0-50): random readers beside four sequential writers that
-//! update their quarters at rates 10 : 3 : 2 : 1, with stream ids on a drive without directives, and on one with them, which the
-//! source did not have.
+//! The multi-stream article's measurement on a Samsung PM963 (rows S0-43 to S0-50): random readers beside
+//! four sequential writers that update their quarters at rates 10 : 3 : 2 : 1, with stream ids on a drive
+//! without directives, and on one with them, which the source did not have.
 //!
-//! The devices are the presets, smaller: fewer pages a block and fewer blocks a plane, with all dies and the same share of open
-//! blocks. The run is shorter by the same factor, so that every part of the drive is written as often as in the source's two hours.
+//! The devices are the presets, smaller: fewer pages a block and fewer blocks a plane, with all dies and the
+//! same share of open blocks. The run is shorter by the same factor, so that every part of the drive is
+//! written as often as in the source's two hours.
 
 use super::{Context, Reproduction, number, statement};
 use crate::config::{StackConfig, Typed};

@@ -1,6 +1,8 @@
-//! Streams: the example figure of row S0-08, and the rules of thumb of rows S0-60 to S0-62 and S1-04 on a small device of our own.
+//! Streams: the example figure of row S0-08, and the rules of thumb of rows S0-60 to S0-62 and S1-04 on a
+//! small device of our own.
 //!
-//! The sources print no figures for the rules, so their rows are statements; what was measured is in the notes.
+//! The sources print no figures for the rules, so their rows are statements; what was measured is in the
+//! notes.
 
 use super::{Context, Reproduction, number, statement};
 use crate::build::{BuildOptions, build};
@@ -34,7 +36,8 @@ pub(super) const RULES: Reproduction = Reproduction {
     run: rules,
 };
 
-/// H1 C1 H2 C2 C3 H3 H4 C4, then H1 to H4 again. Hot pages are 0 to 3 and of stream 1, cold ones 4 to 7 and of stream 2.
+/// H1 C1 H2 C2 C3 H3 H4 C4, then H1 to H4 again. Hot pages are 0 to 3 and of stream 1, cold ones 4 to 7 and
+/// of stream 2.
 const ORDER: [u64; 12] = [0, 4, 1, 5, 6, 2, 3, 7, 0, 1, 2, 3];
 
 fn example(context: &Context<'_>) -> Rows {

@@ -1,10 +1,13 @@
-//! The undergraduate thesis on flash translation layers for open-channel SSDs in high-performance computing: its figures 2.2
-//! to 2.7 (the two loads), Table 4.2, the mapping traffic and table sizes, and figures 4.1 to 4.11.
+//! The undergraduate thesis on flash translation layers for open-channel SSDs in high-performance computing:
+//! its figures 2.2 to 2.7 (the two loads), Table 4.2, the mapping traffic and table sizes, and figures 4.1 to
+//! 4.11.
 //!
-//! The recorded traces are not public. Every run replays the built-in loads `lammps` and `macdrp`, which meet the published
-//! facts, so agreement with a published figure is agreement of model and load together. Nothing is fitted to the figures.
+//! The recorded traces are not public. Every run replays the built-in loads `lammps` and `macdrp`, which meet
+//! the published facts, so agreement with a published figure is agreement of model and load together. Nothing
+//! is fitted to the figures.
 //!
-//! Where the source says "close", "slightly" or "much", the row states in `published` which bounds that is taken to mean.
+//! Where the source says "close", "slightly" or "much", the row states in `published` which bounds that is
+//! taken to mean.
 
 mod curves;
 mod lab;

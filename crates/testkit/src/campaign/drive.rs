@@ -146,13 +146,13 @@ fn report(case: &Case<'_>, broken: &Broken, command: &str) -> String {
     text
 }
 
-/// Tries all cases together with `singles` faults, evenly taken from all there are, and `pairs` of faults. Panics with
-/// the first broken promise and the command that repeats it: `command` comes after the variables.
+/// Tries all cases together with `singles` faults, evenly taken from all there are, and `pairs` of faults.
+/// Panics with the first broken promise and the command that repeats it: `command` comes after the variables.
 ///
-/// `CAMPAIGN_SINGLES` and `CAMPAIGN_PAIRS` are other numbers (`all`: every single fault), `CAMPAIGN_CASE` limits it
-/// to one case, `CAMPAIGN_SEED` is another seed than 1, and `CAMPAIGN_PLAN` is the only plan. With `CAMPAIGN_ALL`
-/// it goes on after a broken promise, and panics in the end with the first of each kind, which is what is left of a
-/// message without its numbers.
+/// `CAMPAIGN_SINGLES` and `CAMPAIGN_PAIRS` are other numbers (`all`: every single fault), `CAMPAIGN_CASE`
+/// limits it to one case, `CAMPAIGN_SEED` is another seed than 1, and `CAMPAIGN_PLAN` is the only plan. With
+/// `CAMPAIGN_ALL` it goes on after a broken promise, and panics in the end with the first of each kind, which
+/// is what is left of a message without its numbers.
 pub fn campaign(label: &str, cases: &[Case<'_>], (singles, pairs): (u64, u64), command: &str) -> Tally {
     let seed = number("CAMPAIGN_SEED").unwrap_or(1);
     let only = variable("CAMPAIGN_CASE");
@@ -189,8 +189,8 @@ pub fn campaign(label: &str, cases: &[Case<'_>], (singles, pairs): (u64, u64), c
     total
 }
 
-/// Runs plans that once broke a promise: the name of a case, the seed, the plan. Panics with the first that does so again, and
-/// where no fault comes any more.
+/// Runs plans that once broke a promise: the name of a case, the seed, the plan. Panics with the first that
+/// does so again, and where no fault comes any more.
 pub fn again(cases: &[Case<'_>], plans: &[(&str, u64, &str)], command: &str) {
     for (name, seed, text) in plans {
         let case = cases.iter().find(|case| case.name == *name).unwrap_or_else(|| panic!("no case '{name}'"));
@@ -271,7 +271,8 @@ fn try_all(
     }
 }
 
-/// The first broken promise of a case within so many single faults and pairs: for subjects that are broken on purpose.
+/// The first broken promise of a case within so many single faults and pairs: for subjects that are broken on
+/// purpose.
 pub fn finds(case: &Case<'_>, seed: u64, effort: (u64, u64)) -> Option<Broken> {
     let mut first = None;
     try_all(case, seed, effort, &mut Tally::default(), &mut |found| {

@@ -19,8 +19,8 @@ pub enum Act {
     Idle,
 }
 
-/// So many commands on volumes with so many units. Reads, so that what was written is noticed; few units, so that
-/// they are overwritten.
+/// So many commands on volumes with so many units. Reads, so that what was written is noticed; few units, so
+/// that they are overwritten.
 pub fn acts(volumes: &[usize], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<Act> {
     (0..count).map(|_| act(volumes, rng)).collect()
 }

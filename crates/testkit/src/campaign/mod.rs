@@ -1,18 +1,19 @@
-//! Fail, go on, restart: a store fails at any of its operations, service goes on, ends, begins again, and every
-//! byte that was flushed is compared.
+//! Fail, go on, restart: a store fails at any of its operations, service goes on, ends, begins again, and
+//! every byte that was flushed is compared.
 //!
 //! A [`Subject`] is what is tried: a stack over stores, each of which asks [`Faults`] before every operation
 //! ([`Medium`] does, for bytes in memory). One run of a [`Case`]:
 //!
-//! 1. The subject starts and does a seeded load, with the faults of a [`Plan`] in place. An answer is right or an
-//!    error; errors are allowed where [`Subject::allows`] says so.
+//! 1. The subject starts and does a seeded load, with the faults of a [`Plan`] in place. An answer is right
+//!    or an error; errors are allowed where [`Subject::allows`] says so.
 //! 2. It ends: cleanly, by a kill, or by a loss of power.
-//! 3. The stores are mended or not, and it starts. Every unit is read: it holds what was flushed, or something
-//!    newer, or is an error where that is allowed. Stores that were not mended are mended then, and it starts again.
+//! 3. The stores are mended or not, and it starts. Every unit is read: it holds what was flushed, or
+//!    something newer, or is an error where that is allowed. Stores that were not mended are mended then, and
+//!    it starts again.
 //! 4. It goes on with a short load, ends cleanly, and starts once more: again every unit is compared.
 //!
-//! [`campaign`] tries every operation of every store with every [`Kind`] that fits it, every [`End`], mended and
-//! not; then seeded draws of two faults. Failures print the seed and the command that repeats them.
+//! [`campaign`] tries every operation of every store with every [`Kind`] that fits it, every [`End`], mended
+//! and not; then seeded draws of two faults. Failures print the seed and the command that repeats them.
 
 mod drive;
 mod faults;

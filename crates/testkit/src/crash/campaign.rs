@@ -17,7 +17,8 @@ pub struct Setup<'a> {
     pub nand: Nand,
     /// Builds the layer on a device that is new or was cut off.
     pub open: Box<dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a>,
-    /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end read-only.
+    /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end
+    /// read-only.
     pub plan: FaultPlan,
     /// What happens to the flash while the power is off.
     pub damage: Option<Damage>,
@@ -28,8 +29,8 @@ pub struct Setup<'a> {
 /// Damages pages; the number decides which.
 pub type Damage = fn(&mut Nand, u64);
 
-/// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and bytes of a page in sectors of
-/// 512 bytes.
+/// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and
+/// bytes of a page in sectors of 512 bytes.
 pub fn nand((channels, blocks, pages, page_bytes): (u32, u32, u32, u32), out_of_order_program: bool) -> Nand {
     let geometry = Geometry {
         channels,
@@ -46,8 +47,8 @@ pub fn nand((channels, blocks, pages, page_bytes): (u32, u32, u32, u32), out_of_
     Nand::new(geometry.checked().expect("a possible shape"), &options).expect("no bad blocks")
 }
 
-/// How many cuts the environment asks for (`CRASH_POINTS`, for all tests of the suite together), or `default`; this test has a share of
-/// `share` percent.
+/// How many cuts the environment asks for (`CRASH_POINTS`, for all tests of the suite together), or
+/// `default`; this test has a share of `share` percent.
 pub fn points_from_environment(default: u64, share: u64) -> u64 {
     let points = std::env::var("CRASH_POINTS").ok().map_or(default, |text| {
         text.parse().unwrap_or_else(|_| panic!("CRASH_POINTS={text}: expected a number of cut points"))
@@ -55,9 +56,10 @@ pub fn points_from_environment(default: u64, share: u64) -> u64 {
     points * share / 100
 }
 
-/// Runs seed after seed of every setup with every kind of buffer, each at least once, until `points` cuts were tried. Panics at the first
-/// broken promise with the command that repeats it: `command` is put after the variables `CRASH_CASE`, `CRASH_SEED` and `CRASH_CUT`,
-/// which limit this function to one cut. `CRASH_SEED` alone is the first seed.
+/// Runs seed after seed of every setup with every kind of buffer, each at least once, until `points` cuts
+/// were tried. Panics at the first broken promise with the command that repeats it: `command` is put after
+/// the variables `CRASH_CASE`, `CRASH_SEED` and `CRASH_CUT`, which limit this function to one cut.
+/// `CRASH_SEED` alone is the first seed.
 pub fn campaign(label: &str, setups: &[Setup<'_>], points: u64, command: &str) -> Tally {
     let variable = |name: &str| std::env::var(name).ok();
     let only_case = variable("CRASH_CASE");
@@ -108,8 +110,8 @@ fn report(name: &str, seed: u64, failure: &Failure, command: &str) -> String {
     text
 }
 
-/// The first broken promise of the seeds 1 to `seeds` with any kind of buffer, and how many cuts it took. For tests of deliberately
-/// broken layers.
+/// The first broken promise of the seeds 1 to `seeds` with any kind of buffer, and how many cuts it took. For
+/// tests of deliberately broken layers.
 pub fn finds(setup: &Setup<'_>, seeds: u64) -> (Option<Failure>, Tally) {
     let mut total = Tally::default();
     for seed in 1..=seeds {

@@ -1,7 +1,8 @@
 //! A flash device whose operations take effect in any order that its contract allows.
 //!
-//! There is no scheduler below: a token stands for the set of operations that are on the flash once it completes. Any order of real
-//! dies and buses is one of those that these sets allow, so what holds for all of them holds under every scheduler.
+//! There is no scheduler below: a token stands for the set of operations that are on the flash once it
+//! completes. Any order of real dies and buses is one of those that these sets allow, so what holds for all
+//! of them holds under every scheduler.
 
 use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
@@ -19,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub enum Buffer {
     /// Nothing: a completed program is on the flash.
     None,
-    /// A buffer that loses its programs with the power. Only a completed barrier says that they are on the flash.
+    /// A buffer that loses its programs with the power. Only a completed barrier says that they are on the
+    /// flash.
     Volatile,
     /// A buffer that lives on: whatever was submitted reaches the flash.
     Protected,
@@ -68,8 +70,8 @@ struct Core {
 }
 
 impl CrashDevice {
-    /// A device with this state, and the handle to it. A recording one notes each operation with what it stands on; that it can do of
-    /// failed programs and erases, but not of pages that become unreadable.
+    /// A device with this state, and the handle to it. A recording one notes each operation with what it
+    /// stands on; that it can do of failed programs and erases, but not of pages that become unreadable.
     pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
         nand.reset_totals();
         let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());

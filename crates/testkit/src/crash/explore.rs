@@ -22,7 +22,8 @@ pub struct Effort {
     pub steps: usize,
     /// Scattered cuts before each operation.
     pub scattered: u32,
-    /// One of so many cuts is recovered, used, shut down and opened again; the others are recovered and read.
+    /// One of so many cuts is recovered, used, shut down and opened again; the others are recovered and
+    /// read.
     pub deep_every: u64,
     /// During the recovery after one of so many cuts, power is cut again at each operation.
     pub again_every: u64,
@@ -317,8 +318,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for everything to be
-    /// overwritten.
+    /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for
+    /// everything to be overwritten.
     fn row(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
         let case = self.case;
         let page_bytes = case.nand.geometry().page_bytes;

@@ -1,4 +1,5 @@
-//! A host on a layer: does requests, notes what it was promised, and knows what must be on the flash for that.
+//! A host on a layer: does requests, notes what it was promised, and knows what must be on the flash for
+//! that.
 
 use super::Buffer;
 use super::device::Handle;
@@ -57,7 +58,8 @@ impl Host {
         self.promises.len() as u64 * u64::from(self.page_bytes)
     }
 
-    /// Reads every page, which must be one of the versions promised for a cut before operation `cut`, and takes it as known from now on.
+    /// Reads every page, which must be one of the versions promised for a cut before operation `cut`, and
+    /// takes it as known from now on.
     pub fn observe(&mut self, cut: usize) -> Result<(), String> {
         let pages = self.ftl.logical_pages() as usize;
         if pages != self.promises.len() {
@@ -153,7 +155,8 @@ impl Host {
                     let zeroes = vec![0; span.len as usize];
                     let is_zero = self.promises.latest(span.lpn.index()).iter().all(|byte| *byte == 0);
                     let made = self.promises.write(span.lpn.index(), span.start as usize, &zeroes, now);
-                    // A layer may drop a page that is zeroed whole, and leave one alone that it holds for dropped.
+                    // A layer may drop a page that is zeroed whole, and leave one alone that it holds for
+                    // dropped.
                     made.as_drop(is_zero || span.is_whole(page_bytes))
                 });
                 let made = made.collect();

@@ -83,7 +83,8 @@ pub enum Change {
 pub struct Operation {
     /// What it does.
     pub change: Change,
-    /// Every operation that is on the flash whenever this one is: what it waited for, and what was done to its block before.
+    /// Every operation that is on the flash whenever this one is: what it waited for, and what was done to
+    /// its block before.
     pub needs: OpSet,
 }
 

@@ -1,4 +1,5 @@
-//! What a host may find after a loss of power: of every page one of its versions, from the last durable one on.
+//! What a host may find after a loss of power: of every page one of its versions, from the last durable one
+//! on.
 
 use std::sync::Arc;
 
@@ -76,8 +77,8 @@ impl Promises {
         Made { page, version: versions.len() - 1, is_drop }
     }
 
-    /// The request that was to make a version failed, and its page still holds what it held. After a cut the version may be found
-    /// all the same.
+    /// The request that was to make a version failed, and its page still holds what it held. After a cut the
+    /// version may be found all the same.
     pub fn retract(&mut self, made: Made, now: usize) {
         let bytes = Arc::clone(&self.pages[made.page][made.version - 1].bytes);
         self.push(made.page, bytes, now, false);

@@ -1,4 +1,5 @@
-//! What is recorded of a run below its layer: the operations, what each waited for, and what a token stands for.
+//! What is recorded of a run below its layer: the operations, what each waited for, and what a token stands
+//! for.
 
 use super::order::{Change, OpSet, Operation};
 use nandscape_core::{BlockId, Token};

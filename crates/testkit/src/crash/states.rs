@@ -77,7 +77,8 @@ impl Recorded {
     }
 }
 
-/// The states that cuts of a run leave, made one after the other: what the host knows to be there is done once and for all.
+/// The states that cuts of a run leave, made one after the other: what the host knows to be there is done
+/// once and for all.
 pub struct States<'a> {
     run: &'a Recorded,
     cut: usize,
@@ -120,7 +121,8 @@ impl<'a> States<'a> {
         std::iter::once(Cut::Lost).chain(torn).chain((0..scattered).map(Cut::Scattered))
     }
 
-    /// What a cut leaves of each operation: `=` is there for sure, `+` is there, `-` is not, `~` is half there.
+    /// What a cut leaves of each operation: `=` is there for sure, `+` is there, `-` is not, `~` is half
+    /// there.
     pub fn story(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> String {
         let mut marks = vec!['-'; self.run.operations.len()];
         self.make(kind, rng, |number, mark| marks[number] = mark);

@@ -1,7 +1,7 @@
 //! Alibaba cloud block traces (Li et al., IISWC '20).
 //!
-//! `device_id,opcode,offset,length,timestamp`, no header: bytes, microseconds of the Unix epoch. Sorted in a window, since 1000
-//! devices were merged.
+//! `device_id,opcode,offset,length,timestamp`, no header: bytes, microseconds of the Unix epoch. Sorted in a
+//! window, since 1000 devices were merged.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,12 +1,13 @@
 //! Default text output of blkparse.
 //!
-//! `maj,min cpu seq secs.nanosecs pid ACTION RWBS start + count [process]`. One request shows up once for each stage it passes,
-//! so exactly one action is used: D (issued to the drive, the default) or Q (queued by the file system). Other actions, plug
-//! lines without an address and the summary at the end are skipped and counted.
+//! `maj,min cpu seq secs.nanosecs pid ACTION RWBS start + count [process]`. One request shows up once for
+//! each stage it passes, so exactly one action is used: D (issued to the drive, the default) or Q (queued by
+//! the file system). Other actions, plug lines without an address and the summary at the end are skipped and
+//! counted.
 //!
-//! RWBS holds R, W or D, and flags around it; an F before it asks for a flush first, one after it for a write through (FUA).
-//! A flush alone (`F`, `FN`, `FWS` with no sectors) is a flush; a leading F on a write is not turned into one, since the kernel
-//! issues that flush as a request of its own.
+//! RWBS holds R, W or D, and flags around it; an F before it asks for a flush first, one after it for a write
+//! through (FUA). A flush alone (`F`, `FN`, `FWS` with no sectors) is a flush; a leading F on a write is not
+//! turned into one, since the kernel issues that flush as a request of its own.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

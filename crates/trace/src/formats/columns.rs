@@ -1,7 +1,7 @@
 //! Column-mapped text: any file with one request a line.
 //!
-//! `time=0:us,op=3,offset=4:sectors,len=5,volume=1,header=1,sep=comma`: columns count from 0; a unit may follow a colon. Lines are
-//! sorted by time in a window, as in the public formats.
+//! `time=0:us,op=3,offset=4:sectors,len=5,volume=1,header=1,sep=comma`: columns count from 0; a unit may
+//! follow a colon. Lines are sorted by time in a window, as in the public formats.
 
 use super::{Confidence, Format, Input};
 use crate::error::shown;

@@ -1,9 +1,9 @@
 //! The native CSV: `ts_us,op,offset,len`.
 //!
-//! One header line, then one request a line: microseconds (decimals allowed), one of `R W D Z F`, byte offset, bytes. The
-//! header may name three more columns, `volume`, `hint` and `kind` (what the file system keeps there: `file-data`, `superblock`,
-//! `group-descriptors`, `block-bitmap`, `inode-bitmap`, `inode-table`, `directory` or `journal`), in any order after the four. Time going back
-//! is an error.
+//! One header line, then one request a line: microseconds (decimals allowed), one of `R W D Z F`, byte
+//! offset, bytes. The header may name three more columns, `volume`, `hint` and `kind` (what the file system
+//! keeps there: `file-data`, `superblock`, `group-descriptors`, `block-bitmap`, `inode-bitmap`,
+//! `inode-table`, `directory` or `journal`), in any order after the four. Time going back is an error.
 
 use super::{Confidence, Format, Head};
 use crate::error::shown;

@@ -1,6 +1,7 @@
 //! DiskSim ASCII traces.
 //!
-//! `arrival device block size flags`: milliseconds with decimals, blocks of 512 B, `flags` hexadecimal with bit 0 set for reads.
+//! `arrival device block size flags`: milliseconds with decimals, blocks of 512 B, `flags` hexadecimal with
+//! bit 0 set for reads.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,9 +1,10 @@
 //! fio I/O logs, versions 1 to 3 (`write_iolog`, `read_iolog`).
 //!
-//! Version 3: `timestamp file action [offset length]`, microseconds since the start of the job. Version 2 has no time stamps;
-//! `wait` gives the microseconds since the wait before, and only these make its clock. Version 1 is `rw, offset, length`
-//! without a header. Bytes. Each file is a volume. `sync` and `datasync` are flushes, `trim` a discard; add, open and close are
-//! skipped. The file name may hold blanks: lines are taken apart from both ends.
+//! Version 3: `timestamp file action [offset length]`, microseconds since the start of the job. Version 2 has
+//! no time stamps; `wait` gives the microseconds since the wait before, and only these make its clock.
+//! Version 1 is `rw, offset, length` without a header. Bytes. Each file is a volume. `sync` and `datasync`
+//! are flushes, `trim` a discard; add, open and close are skipped. The file name may hold blanks: lines are
+//! taken apart from both ends.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

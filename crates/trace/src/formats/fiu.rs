@@ -1,7 +1,7 @@
 //! FIU (SyLab) traces with content hashes: homes, mail, web-vm, online.
 //!
-//! `ts_ns pid process lba size R|W major minor md5`, blanks between, sectors. The process name may hold blanks, so lines are
-//! taken apart from both ends. The hash is not used yet.
+//! `ts_ns pid process lba size R|W major minor md5`, blanks between, sectors. The process name may hold
+//! blanks, so lines are taken apart from both ends. The hash is not used yet.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,4 +1,5 @@
-//! Plain block ids: one little-endian u32 (or u64) after the other, or one decimal number a line. Reads, no times.
+//! Plain block ids: one little-endian u32 (or u64) after the other, or one decimal number a line. Reads, no
+//! times.
 
 use super::{Confidence, Format, Head, Input};
 use crate::binary::{BinaryReader, RecordFormat, u32_at, u64_at};

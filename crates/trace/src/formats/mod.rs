@@ -1,13 +1,13 @@
 //! Trace formats, one file each, and how the right one is found.
 //!
-//! A format is chosen by `--format NAME[:key=value,...]`, by a column map, or from the content: every entry looks at the first
-//! 64 KiB (decompressed) and says how sure it is. Ties go to the entry that claims the file's extension; if none does, the
-//! error names the candidates.
+//! A format is chosen by `--format NAME[:key=value,...]`, by a column map, or from the content: every entry
+//! looks at the first 64 KiB (decompressed) and says how sure it is. Ties go to the entry that claims the
+//! file's extension; if none does, the error names the candidates.
 //!
-//! Time stamps: where a format has real ones, `has_real_times` is set, so that a replay may follow them. They are taken for
-//! made up, and not set, when at least 32 of the first 1000 requests are there and their mean gap is below 100 ns: ten
-//! million requests a second is more than any host issues, so the column is a counter (the YCSB-RocksDB sample counts in
-//! steps of 10). A column that never changes says nothing either.
+//! Time stamps: where a format has real ones, `has_real_times` is set, so that a replay may follow them. They
+//! are taken for made up, and not set, when at least 32 of the first 1000 requests are there and their mean
+//! gap is below 100 ns: ten million requests a second is more than any host issues, so the column is a
+//! counter (the YCSB-RocksDB sample counts in steps of 10). A column that never changes says nothing either.
 
 pub mod alibaba;
 pub mod blkparse;

@@ -1,7 +1,8 @@
 //! MQSim and SSDsim ASCII traces.
 //!
-//! `arrival device start size type`, blanks between; start and size in 512 B sectors; type 0 is a **write** and 1 a read. The
-//! unit of the integer arrival time is not in the file: SSDsim uses ns, MQSim what its workload file says.
+//! `arrival device start size type`, blanks between; start and size in 512 B sectors; type 0 is a **write**
+//! and 1 a read. The unit of the integer arrival time is not in the file: SSDsim uses ns, MQSim what its
+//! workload file says.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,7 +1,8 @@
 //! MSR Cambridge block traces (SNIA IOTTA 388; Narayanan et al., FAST '08).
 //!
-//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: Windows FILETIME (100 ns since 1601), bytes. Files are not
-//! strictly in order; they are sorted in a window. Volumes are named `host_disk`, as the files are (`hm_0`).
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: Windows FILETIME (100 ns since 1601),
+//! bytes. Files are not strictly in order; they are sorted in a window. Volumes are named `host_disk`, as the
+//! files are (`hm_0`).
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -97,8 +97,8 @@ impl RecordFormat for Nst {
     }
 
     fn saw(&mut self, records: &[u8]) {
-        // Bytes come once each, in order. Nothing follows the closing record, so it can only be the last one here; it is not
-        // part of the sum.
+        // Bytes come once each, in order. Nothing follows the closing record, so it can only be the last one
+        // here; it is not part of the sum.
         let data = records.len() - RECORD_BYTES;
         let is_closing = records[data + 30] == END;
         self.hash.update(&records[..if is_closing { data } else { records.len() }]);

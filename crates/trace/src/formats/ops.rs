@@ -1,13 +1,14 @@
-//! What programs asked of files: `ts_us,op,pid,file,offset,len`, with paths in a second table, placed on blocks by the file system model
-//! of `nandscape-host`.
+//! What programs asked of files: `ts_us,op,pid,file,offset,len`, with paths in a second table, placed on
+//! blocks by the file system model of `nandscape-host`.
 //!
-//! One header line, then one operation a line: microseconds (decimals allowed), one of `create open write read fsync fdatasync syncrange
-//! trunc alloc punch rename delete hint mmapw`, process, number of the file's life, byte offset (the new size for `trunc`), bytes (the
-//! hint, 0 to 5, for `hint`). A time that went back is raised to the one before and counted. The table of names has the header `file,path`; `a -> b` is a rename. For `X.ops.csv` it is looked for in
-//! `X.files.csv`, with or without `.zst`, `.gz` or `.xz`.
+//! One header line, then one operation a line: microseconds (decimals allowed), one of `create open write
+//! read fsync fdatasync syncrange trunc alloc punch rename delete hint mmapw`, process, number of the file's
+//! life, byte offset (the new size for `trunc`), bytes (the hint, 0 to 5, for `hint`). A time that went back
+//! is raised to the one before and counted. The table of names has the header `file,path`; `a -> b` is a
+//! rename. For `X.ops.csv` it is looked for in `X.files.csv`, with or without `.zst`, `.gz` or `.xz`.
 //!
-//! The requests that come out are those of a device under a file system: what their file, writer and kind of block is goes with them
-//! ([`nandscape_core::Origin`]).
+//! The requests that come out are those of a device under a file system: what their file, writer and kind of
+//! block is goes with them ([`nandscape_core::Origin`]).
 
 use super::{Confidence, Format, Head, Input};
 use crate::decode::decompress;

@@ -1,8 +1,9 @@
 //! libCacheSim's oracleGeneral binary and its variant with operations.
 //!
-//! Little endian, packed. 24 B: `u32 time_s, u64 obj_id, u32 obj_size, i64 next_access_vtime`. The variant `ops=true`, 27 B:
-//! `u32 time_s, u64 obj_id, u32 obj_size, u8 op, u16 namespace, i64 next`; namespaces are volumes. Without operations every
-//! request is a read. For block traces the object is the block address: `block` gives its unit (512 B sectors by default).
+//! Little endian, packed. 24 B: `u32 time_s, u64 obj_id, u32 obj_size, i64 next_access_vtime`. The variant
+//! `ops=true`, 27 B: `u32 time_s, u64 obj_id, u32 obj_size, u8 op, u16 namespace, i64 next`; namespaces are
+//! volumes. Without operations every request is a read. For block traces the object is the block address:
+//! `block` gives its unit (512 B sectors by default).
 
 use super::{Confidence, Format, Head, Input};
 use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};
@@ -42,7 +43,8 @@ pub const ENTRY: Format = Format {
     write: None,
 };
 
-/// No signature, so only plausible columns: times that never fall far, sizes that are not zero, and a "next" that lies ahead.
+/// No signature, so only plausible columns: times that never fall far, sizes that are not zero, and a "next"
+/// that lies ahead.
 fn detect(head: &Head) -> Confidence {
     let mut records = head.bytes.chunks_exact(24);
     let mut last = 0;
@@ -81,8 +83,8 @@ impl RecordFormat for OracleGeneral {
     }
 }
 
-/// Operation numbers of the cache traces: 1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend, 9 delete,
-/// 10 incr, 11 decr, 12 read, 13 write.
+/// Operation numbers of the cache traces: 1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend,
+/// 9 delete, 10 incr, 11 decr, 12 read, 13 write.
 fn cache_op(code: u8) -> Option<Op> {
     match code {
         0 | 1 | 2 | 12 => Some(Op::Read),

@@ -1,7 +1,7 @@
 //! SPC traces (UMass: Financial1/2, WebSearch).
 //!
-//! `ASU,LBA,Size,Opcode,Timestamp[,...]`: LBA in 512 B blocks of its unit, size in bytes, `R`/`W` in either case, seconds with
-//! decimals. Blanks after commas and further columns occur. Each ASU is a volume.
+//! `ASU,LBA,Size,Opcode,Timestamp[,...]`: LBA in 512 B blocks of its unit, size in bytes, `R`/`W` in either
+//! case, seconds with decimals. Blanks after commas and further columns occur. Each ASU is a volume.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,7 +1,7 @@
 //! Systor '17 virtual desktop traces (Lee et al.).
 //!
-//! Header `Timestamp,Response,IOType,LUN,Offset,Size`; Unix seconds with nine decimals, response possibly empty, bytes. Lines
-//! are not in order; they are sorted in a window.
+//! Header `Timestamp,Response,IOType,LUN,Offset,Size`; Unix seconds with nine decimals, response possibly
+//! empty, bytes. Lines are not in order; they are sorted in a window.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

@@ -1,7 +1,7 @@
 //! Tencent cloud block storage traces (Zhang et al., ATC '20).
 //!
-//! `Timestamp,Offset,Size,IOType,VolumeID`, no header: whole Unix seconds, sectors, 0 read and 1 write. File order is kept, and
-//! the requests of one second are spread evenly over it.
+//! `Timestamp,Offset,Size,IOType,VolumeID`, no header: whole Unix seconds, sectors, 0 read and 1 write. File
+//! order is kept, and the requests of one second are spread evenly over it.
 
 use super::{Confidence, Format, Head, Input};
 use crate::error::shown;

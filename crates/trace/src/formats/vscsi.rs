@@ -3,8 +3,8 @@
 //! Little endian, no file header; the high byte of each record's `ver` says which layout it has.
 //! v1, 32 B: `u32 sn, u32 len, u32 nSG, u16 cmd, u16 ver, u64 lbn, u64 ts`;
 //! v2, 40 B: `u16 cmd, u16 ver, u32 sn, u32 len, u32 nSG, u64 lbn, u64 ts, u64 rt`.
-//! Lengths in bytes, `lbn` in 512 B sectors, microseconds. SCSI reads and writes are requests, UNMAP and WRITE SAME discards,
-//! SYNCHRONIZE CACHE a flush; other commands are skipped.
+//! Lengths in bytes, `lbn` in 512 B sectors, microseconds. SCSI reads and writes are requests, UNMAP and
+//! WRITE SAME discards, SYNCHRONIZE CACHE a flush; other commands are skipped.
 
 use super::{Confidence, Format, Input};
 use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};

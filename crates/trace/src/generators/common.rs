@@ -120,7 +120,8 @@ pub(crate) struct Synthetic<P> {
     rng: Xoshiro256PlusPlus,
     area: Area,
     bs: u64,
-    /// Draws below `read` are reads, those below `trim` discards; 2^64 is always. No draw is made for pure writes.
+    /// Draws below `read` are reads, those below `trim` discards; 2^64 is always. No draw is made for pure
+    /// writes.
     read: u128,
     trim: u128,
     gap_ns: u64,

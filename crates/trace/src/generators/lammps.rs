@@ -1,11 +1,11 @@
-//! A load with the published properties of the LAMMPS trace of the open-channel thesis (rows S4-12 and S4-15), whose
-//! recording is not public.
+//! A load with the published properties of the LAMMPS trace of the open-channel thesis (rows S4-12 and
+//! S4-15), whose recording is not public.
 //!
-//! The node writes the same set of dump files again and again: 26 passes of 76 requests over 34 extents, in an order that is
-//! drawn once and kept. All borders lie on 32 KiB pages and, but for one file that grows, on 512 KiB. The extents fill 272 MiB
-//! of an address range of 358 MiB that has 14 holes. 7 of the 76 requests are no larger than a block of 1 MiB, as about one
-//! in ten of the recorded ones. The growing file ends the address range: a last piece of 1 to 6 pages, growing over the
-//! passes, which makes 7075 MiB in all.
+//! The node writes the same set of dump files again and again: 26 passes of 76 requests over 34 extents, in
+//! an order that is drawn once and kept. All borders lie on 32 KiB pages and, but for one file that grows, on
+//! 512 KiB. The extents fill 272 MiB of an address range of 358 MiB that has 14 holes. 7 of the 76 requests
+//! are no larger than a block of 1 MiB, as about one in ten of the recorded ones. The growing file ends the
+//! address range: a last piece of 1 to 6 pages, growing over the passes, which makes 7075 MiB in all.
 
 use super::common::{GAP, SEED};
 use super::listed::Listed;

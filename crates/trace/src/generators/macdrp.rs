@@ -1,11 +1,12 @@
-//! A load with the published properties of the MACDRP trace of the open-channel thesis (rows S4-13 and S4-15), whose
-//! recording is not public.
+//! A load with the published properties of the MACDRP trace of the open-channel thesis (rows S4-13 and
+//! S4-15), whose recording is not public.
 //!
-//! 16509 requests, nearly all of half a block (512 KiB), into 87.6 MiB live below 93 MiB. The blocks are worked on in groups of
-//! 8: each sweep over the device goes through every group 1 to 7 times before the next, writing each block in two halves, the
-//! second half first in 13 % of the visits. 225 second halves lie 4 KiB behind their place and so reach into the next block.
-//! A header of 576 KiB behind the groups is written 25 times, evenly over the run, and the last request is cut short at 448
-//! KiB, which makes 8256 MiB in all.
+//! 16509 requests, nearly all of half a block (512 KiB), into 87.6 MiB live below 93 MiB. The blocks are
+//! worked on in groups of 8: each sweep over the device goes through every group 1 to 7 times before the
+//! next, writing each block in two halves, the second half first in 13 % of the visits. 225 second halves lie
+//! 4 KiB behind their place and so reach into the next block. A header of 576 KiB behind the groups is
+//! written 25 times, evenly over the run, and the last request is cut short at 448 KiB, which makes 8256 MiB
+//! in all.
 
 use super::Generator;
 use super::common::{GAP, SEED};
@@ -91,8 +92,8 @@ fn requests(rng: &mut Xoshiro256PlusPlus) -> Vec<(u64, u64)> {
     }
 }
 
-/// Blocks that are written, and whether the block behind each one is written too (so that a shifted request adds no live
-/// page). The last one stays, since the header stands behind it.
+/// Blocks that are written, and whether the block behind each one is written too (so that a shifted request
+/// adds no live page). The last one stays, since the header stands behind it.
 fn live_blocks(rng: &mut Xoshiro256PlusPlus) -> Vec<(u64, bool)> {
     let mut is_live = [true; HEADER_BLOCK as usize + 1];
     let mut left = HOLES;
@@ -158,7 +159,8 @@ mod tests {
         let records = load(1);
         let mut runs = BTreeSet::new();
         let firsts: Vec<u64> = records.iter().filter(|r| r.offset % BLOCK == 0).map(|r| r.offset).collect();
-        // Within one sweep a block comes back after the other 7 of its group, so a window of 8 visits finds it again.
+        // Within one sweep a block comes back after the other 7 of its group, so a window of 8 visits finds
+        // it again.
         let mut run = 1;
         for index in 8..4000 {
             if firsts[index - 8..index].contains(&firsts[index]) {

@@ -1,8 +1,9 @@
-//! The fixed traces of the side-by-side runs against MQSim: addresses from a 64-bit xorshift (shifts 13, 7, 17), one draw an
-//! address, address = draw mod slots; with reads, a second draw decides: (draw >> 20) mod 10 below `reads` is a read.
+//! The fixed traces of the side-by-side runs against MQSim: addresses from a 64-bit xorshift (shifts 13, 7,
+//! 17), one draw an address, address = draw mod slots; with reads, a second draw decides: (draw >> 20) mod 10
+//! below `reads` is a read.
 //!
-//! `preset` T1, T2 or T3 gives the three published ones (seed 88172645463325252, start at 1000 ns); any key given beside it
-//! wins.
+//! `preset` T1, T2 or T3 gives the three published ones (seed 88172645463325252, start at 1000 ns); any key
+//! given beside it wins.
 
 use super::Generator;
 use nandscape_core::{
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_generator_is_the_published_one() {
-        // First outputs of xorshift64 (13, 7, 17) from this seed, as in Marsaglia's paper and everywhere since.
+        // First outputs of xorshift64 (13, 7, 17) from this seed, as in Marsaglia's paper and everywhere
+        // since.
         let first = load("mqsim-t:count=2,slots=1099511627776,bs=512,start=5ns,gap=7ns");
         let draws = [8_748_534_153_485_358_512u64, 3_040_900_993_826_735_515];
         for (record, draw) in first.iter().zip(draws) {

@@ -1,7 +1,9 @@
-//! Popularity by Zipf's law through an explicit table of cumulative weights, so that other programs can make the same sequence bit by bit.
+//! Popularity by Zipf's law through an explicit table of cumulative weights, so that other programs can make
+//! the same sequence bit by bit.
 //!
-//! The weight of rank r, counted from 0, is `1 / (r + 1)^alpha`; weights are added up in order of rank in 64-bit floats. A draw takes the upper 53 bits of the
-//! next number of `SplitMix64`, times 2^-53, times the sum; it gives the first rank whose cumulative weight is above it. With alpha = 1 only additions,
+//! The weight of rank r, counted from 0, is `1 / (r + 1)^alpha`; weights are added up in order of rank in
+//! 64-bit floats. A draw takes the upper 53 bits of the next number of `SplitMix64`, times 2^-53, times the
+//! sum; it gives the first rank whose cumulative weight is above it. With alpha = 1 only additions,
 //! multiplications and divisions are used.
 
 use super::Generator;

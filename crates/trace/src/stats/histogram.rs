@@ -42,8 +42,8 @@ pub struct Distribution {
     pub max: u64,
     /// Mean, exact.
     pub mean: f64,
-    /// Median: the largest value of its bucket, so at most 1/16 too high and exact where the bucket holds one value; the further
-    /// percentiles likewise.
+    /// Median: the largest value of its bucket, so at most 1/16 too high and exact where the bucket holds
+    /// one value; the further percentiles likewise.
     pub p50: u64,
     /// 90 % lie at or below.
     pub p90: u64,

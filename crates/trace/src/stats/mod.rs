@@ -1,10 +1,11 @@
 //! What a load looks like: everything that `trace stats` reports, gathered in one pass.
 //!
-//! The figures of the thesis that this serves: address over time (2.2, 2.5: [`TraceStats::points`]), sizes (2.3a, 2.6a:
-//! [`TraceStats::sizes`]), starts and ends inside a page and a block (2.3, 2.4, 2.6, 2.7: [`TraceStats::alignment`]).
+//! The figures of the thesis that this serves: address over time (2.2, 2.5: [`TraceStats::points`]), sizes
+//! (2.3a, 2.6a: [`TraceStats::sizes`]), starts and ends inside a page and a block (2.3, 2.4, 2.6, 2.7:
+//! [`TraceStats::alignment`]).
 //!
-//! Memory is bounded by the touched pages (4 bytes for each, in pieces of 512 pages) plus a constant: distributions are
-//! log-linear histograms, series and points are thinned out by doubling their step.
+//! Memory is bounded by the touched pages (4 bytes for each, in pieces of 512 pages) plus a constant:
+//! distributions are log-linear histograms, series and points are thinned out by doubling their step.
 
 mod histogram;
 mod windows;

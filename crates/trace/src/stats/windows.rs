@@ -1,8 +1,9 @@
-//! The load over its requests, in windows whose number stays bounded while the length of the workload is not known.
+//! The load over its requests, in windows whose number stays bounded while the length of the workload is not
+//! known.
 //!
-//! Sums of neighbouring windows can be added, distinct pages cannot. So distinct pages are counted at every power of two of
-//! the window length at once: each page remembers the base window of its last use, and counts as new at every length at which
-//! that window is another one than the present.
+//! Sums of neighbouring windows can be added, distinct pages cannot. So distinct pages are counted at every
+//! power of two of the window length at once: each page remembers the base window of its last use, and counts
+//! as new at every length at which that window is another one than the present.
 
 use crate::pages::GRANULE;
 use nandscape_core::{IoRecord, Op};
@@ -127,7 +128,8 @@ impl Windows {
     }
 }
 
-/// Counts a page at every length at which its last use (plus 1, 0 never) was in another window than the present one.
+/// Counts a page at every length at which its last use (plus 1, 0 never) was in another window than the
+/// present one.
 fn count_new(distinct: &mut Vec<Vec<u64>>, finest: u32, before: u32, base: u64) {
     // Longer windows than these would hold the whole workload.
     const LEVELS: u32 = 40;

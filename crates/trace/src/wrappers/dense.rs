@@ -1,12 +1,13 @@
 //! `--remap dense`: the pages that reads and writes touch, moved together in address order.
 //!
-//! Public traces touch a few GiB spread over hundreds. Keeping the order of addresses keeps sequential runs sequential;
-//! offsets inside a 4 KiB page are kept too, and a request over several pages stays one piece because all its pages are
-//! touched. With several volumes the dense space holds one volume after the other.
+//! Public traces touch a few GiB spread over hundreds. Keeping the order of addresses keeps sequential runs
+//! sequential; offsets inside a 4 KiB page are kept too, and a request over several pages stays one piece
+//! because all its pages are touched. With several volumes the dense space holds one volume after the other.
 //!
-//! Discards and zeroing do not count as touching: ext4 with online discard trims hundreds of MiB that are never written. In
-//! the dense space the touched pages inside a discarded range are neighbours, so a discard stays one request over exactly
-//! these. One that covers no touched page stays as a request of length 0, so that the command is still counted.
+//! Discards and zeroing do not count as touching: ext4 with online discard trims hundreds of MiB that are
+//! never written. In the dense space the touched pages inside a discarded range are neighbours, so a discard
+//! stays one request over exactly these. One that covers no touched page stays as a request of length 0, so
+//! that the command is still counted.
 
 use crate::BoxReader;
 use crate::pages::{DenseMap, GRANULE};
@@ -29,7 +30,8 @@ impl Dense {
         Self { inner, map, hint: 0 }
     }
 
-    /// Where a byte of the source lies in the dense space; the start of the next touched page if its own is untouched.
+    /// Where a byte of the source lies in the dense space; the start of the next touched page if its own is
+    /// untouched.
     fn locate(&mut self, volume: u32, at: u64) -> u64 {
         let rank = self.map.rank(volume, at / GRANULE, &mut self.hint);
         rank.before * GRANULE + if rank.touched { at % GRANULE } else { 0 }

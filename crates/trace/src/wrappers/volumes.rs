@@ -1,8 +1,8 @@
 //! Several volumes laid side by side in one address space.
 //!
-//! The first volume that is met starts at 0. Only when a second one turns up does the workload get scanned for the largest
-//! end of each, so that a file with one volume costs one pass. The others follow in the order of their numbers, each start
-//! rounded up to 1 MiB.
+//! The first volume that is met starts at 0. Only when a second one turns up does the workload get scanned
+//! for the largest end of each, so that a file with one volume costs one pass. The others follow in the order
+//! of their numbers, each start rounded up to 1 MiB.
 
 use crate::BoxReader;
 use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};

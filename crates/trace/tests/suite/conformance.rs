@@ -1,5 +1,5 @@
-//! Every registered format against wrong input: empty, cut off, garbled, oversized. Each gives at most one clear error, ends
-//! there, never panics, and never allocates what the input claims.
+//! Every registered format against wrong input: empty, cut off, garbled, oversized. Each gives at most one
+//! clear error, ends there, never panics, and never allocates what the input claims.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, formats};

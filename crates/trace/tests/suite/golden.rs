@@ -1,4 +1,5 @@
-//! Every reader on a small sample made for it. `UPDATE_GOLDEN=1` rewrites the parsed forms; the difference is reviewed.
+//! Every reader on a small sample made for it. `UPDATE_GOLDEN=1` rewrites the parsed forms; the difference is
+//! reviewed.
 
 use nandscape_trace::{OpenOptions, Target, convert, formats, open};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
-//! Counts of public sample traces against what is known about them. The samples carry no licence for their data, so they are
-//! not in the repository: `NANDSCAPE_PUBLIC_TRACES` names a directory that has them, and without it this test says that it
-//! was skipped.
+//! Counts of public sample traces against what is known about them. The samples carry no licence for their
+//! data, so they are not in the repository: `NANDSCAPE_PUBLIC_TRACES` names a directory that has them, and
+//! without it this test says that it was skipped.
 
 use nandscape_trace::{OpenOptions, Scan, Target, Workload};
 use std::path::Path;

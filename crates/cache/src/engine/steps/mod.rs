@@ -1,8 +1,9 @@
 //! What is to be done at the stores, in the order of time.
 //!
-//! A step does its work on the bytes when it is submitted, and takes its time from when all that it waits for has ended. So a step is started at once, or is put
-//! aside with what it waits for. Invariants:
-//! * every store is started in nondecreasing time: whatever is due comes before what a later command asks for;
+//! A step does its work on the bytes when it is submitted, and takes its time from when all that it waits for
+//! has ended. So a step is started at once, or is put aside with what it waits for. Invariants:
+//! * every store is started in nondecreasing time: whatever is due comes before what a later command asks
+//!   for;
 //! * steps that wait for the same thing are started in the order in which they were submitted;
 //! * a step that waits for one that could not be started is never started, and ends when that one failed.
 
@@ -319,8 +320,8 @@ impl Steps {
         Ok(Moment::step(id))
     }
 
-    /// As [`Steps::submit`] for a write that fills a slot. If it has to wait, the slot is in [`Steps::filled`] once it has begun, and no flush waits for it;
-    /// that is told beside.
+    /// As [`Steps::submit`] for a write that fills a slot. If it has to wait, the slot is in
+    /// [`Steps::filled`] once it has begun, and no flush waits for it; that is told beside.
     pub fn submit_fill(
         &mut self,
         slot: u32,
@@ -345,7 +346,8 @@ impl Steps {
         self.sides[usize::from(side)].behind = behind;
     }
 
-    /// Flushes a store if there is a reason to, after all that was submitted to it so far and not before `after`; gives when that has been done.
+    /// Flushes a store if there is a reason to, after all that was submitted to it so far and not before
+    /// `after`; gives when that has been done.
     pub fn flush(&mut self, side: u16, after: Moment) -> Result<Moment, StoreError> {
         let number = usize::from(side);
         if !self.sides[number].is_volatile {
@@ -403,13 +405,14 @@ impl Steps {
         if self.queue.is_empty() && self.watched == 0 {
             self.now = self.now.max(at);
         } else {
-            // What an event-driven store chooses at this very moment it chooses when all that comes at it is there.
+            // What an event-driven store chooses at this very moment it chooses when all that comes at it is
+            // there.
             self.run(at, false);
         }
     }
 
-    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves. `false` if it stopped before, since cleaning or a commit has
-    /// ended and the engine may want to begin something.
+    /// Runs until a time, which [`Steps::arrive`] leaves out for what stores do by themselves. `false` if it
+    /// stopped before, since cleaning or a commit has ended and the engine may want to begin something.
     #[cold]
     pub fn run(&mut self, until: SimTime, is_inclusive: bool) -> bool {
         loop {

@@ -1,4 +1,5 @@
-//! Steps that have not ended, and which of them wait for which. Nothing is allocated once as many were under way as ever are.
+//! Steps that have not ended, and which of them wait for which. Nothing is allocated once as many were under
+//! way as ever are.
 
 use super::Notice;
 use nandscape_core::{Applied, Command, Extent, Hint, Op, SimTime};

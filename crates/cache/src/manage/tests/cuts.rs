@@ -16,7 +16,8 @@ pub(super) fn fate(n: u64, k: u64) -> Fate {
     }
 }
 
-/// Where a command of so many operations, that was cut at `k`, is cut when it is repeated: a short one everywhere, else here and there.
+/// Where a command of so many operations, that was cut at `k`, is cut when it is repeated: a short one
+/// everywhere, else here and there.
 pub(super) fn second_cuts(count: u64, k: u64) -> Vec<u64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(k);
     let cuts = if count <= 100 { 2 } else { u64::from(k.is_multiple_of(5)) };
@@ -205,7 +206,8 @@ fn salvage_cut_at_any_operation_leaves_a_disk_that_is_refused_or_one_that_fits()
 
 #[test]
 fn discarding_a_volume_cut_at_any_operation_leaves_it_whole_or_gone() {
-    // What is cut short has lost some of the dirty blocks, as it was to; so only the other volume has to be whole.
+    // What is cut short has lost some of the dirty blocks, as it was to; so only the other volume has to be
+    // whole.
     for (kind, is_closed) in [("journal", true), ("journal", false), ("slots", true)] {
         let name = format!("{kind}, detach --discard");
         let mut world = World::new(kind, is_closed);

@@ -1,4 +1,5 @@
-//! Metadata with damage that may hide dirty blocks: nothing starts over it, and what is left can be written to the disk.
+//! Metadata with damage that may hide dirty blocks: nothing starts over it, and what is left can be written
+//! to the disk.
 
 use super::*;
 
@@ -46,7 +47,8 @@ fn a_damaged_table_block_does_not_start_as_if_its_blocks_had_never_been_dirty() 
         assert!(detach(&mut world.fast, &mut world.disks[0], 0, "", &mut |_, _| {}).is_err());
         assert!(resize(&mut world.fast, &mut world.disks[0], 0).is_err());
         assert!(world.disks[0].bytes() == before, "{kind}: nothing was written to the disk");
-        // What is left of one volume goes to its disk; the other one is refused until that is done for it too.
+        // What is left of one volume goes to its disk; the other one is refused until that is done for it
+        // too.
         salvage(&mut world.fast, &mut world.disks[0], 0, &mut |_, _| {}).unwrap();
         assert_eq!(look(&mut world.fast).unwrap().report.unknown_slots, 0, "{kind}: it is repaired");
         assert!(!is_refused(&mut world, 0) && is_refused(&mut world, 1), "{kind}");

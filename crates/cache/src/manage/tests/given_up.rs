@@ -1,4 +1,5 @@
-//! A fast store that fails while its cache is open, goes on, ends, and is there again at the next start: what was flushed is what is read, whatever was lost in between.
+//! A fast store that fails while its cache is open, goes on, ends, and is there again at the next start: what
+//! was flushed is what is read, whatever was lost in between.
 //!
 //! The end is a clean one or a loss of power at any operation of either side, of a mark beside a disk too.
 
@@ -55,7 +56,8 @@ struct Run {
     start_cut_at: Option<u64>,
 }
 
-/// What each unit of a volume may read as, and whether the write of it was answered without an error: first what was flushed, then what was written later.
+/// What each unit of a volume may read as, and whether the write of it was answered without an error: first
+/// what was flushed, then what was written later.
 type Model = Vec<Vec<(u8, bool)>>;
 
 /// What was written is durable, but for what is lost.
@@ -237,8 +239,8 @@ impl Life {
         self.world.power(fate(at, at), u64::MAX);
     }
 
-    /// The next start, after what was lost was salvaged if it asks for that. Every unit is what was flushed, or something that was written later; and it stays that when everything leaves the
-    /// cache.
+    /// The next start, after what was lost was salvaged if it asks for that. Every unit is what was flushed,
+    /// or something that was written later; and it stays that when everything leaves the cache.
     fn check(&mut self, run: Run) -> bool {
         run.start_cut_at.into_iter().for_each(|at| self.cut_start(at));
         let mut cache = None;
@@ -321,7 +323,8 @@ const CASES: [(&str, Mode); 4] = [
     ("periodic", Mode::WriteBack),
 ];
 
-/// Failures before every step of a session, each with so many cuts after it, or none; by default before some steps.
+/// Failures before every step of a session, each with so many cuts after it, or none; by default before some
+/// steps.
 fn each(has_place: bool, has_cuts: bool) {
     let points = std::env::var("CRASH_POINTS").ok();
     let points: Option<u64> = points.map(|text| text.parse().expect("CRASH_POINTS is a number"));

@@ -1,4 +1,5 @@
-//! Every command, cut at every one of its writes on either device or beside a disk, with what was not flushed lost, kept and torn; and again when it is repeated.
+//! Every command, cut at every one of its writes on either device or beside a disk, with what was not flushed
+//! lost, kept and torn; and again when it is repeated.
 
 mod cuts;
 mod damaged;
@@ -142,7 +143,8 @@ struct World {
     disks: Vec<Place>,
     model: Vec<Vec<u8>>,
     operations: Operations,
-    /// A volume whose disk may count as used without its cache, so that nothing clean of it is ever looked at.
+    /// A volume whose disk may count as used without its cache, so that nothing clean of it is ever looked
+    /// at.
     strange: Option<u16>,
     /// What only the cache has of volume 0 may be gone.
     is_discarded: bool,
@@ -203,7 +205,8 @@ fn command(op: Op, offset: u64, len: u64) -> Command {
 }
 
 impl World {
-    /// Two volumes with clean and dirty blocks, and a third disk. `is_closed`: removed cleanly, or as a loss of power left it.
+    /// Two volumes with clean and dirty blocks, and a third disk. `is_closed`: removed cleanly, or as a loss
+    /// of power left it.
     fn new(kind: &str, is_closed: bool) -> Self {
         let mut world = Self::empty(kind);
         for id in 0..2 {
@@ -331,7 +334,8 @@ impl World {
         (superblock.volumes.iter().map(|volume| volume.id).collect(), superblock.settings)
     }
 
-    /// Every volume that is attached reads as its model; clean blocks equal the disk's; a disk that is not attached has everything itself.
+    /// Every volume that is attached reads as its model; clean blocks equal the disk's; a disk that is not
+    /// attached has everything itself.
     fn check(&mut self, context: &str) {
         let held = look(&mut self.fast).unwrap();
         let ids = self.root().0;

@@ -1,9 +1,12 @@
 //! Records of changes in a ring, and a table that follows block by block.
 //!
-//! A commit writes its records, each block of them twice, and some blocks of the table, in turn. The table has two copies; what is written is the copy that is not
-//! the newest, and a block is passed over when both copies are newer than its last change. So that nothing is lost:
-//! * every record stays in the ring until both copies of its table block are newer, with a quarter of the ring to spare;
-//! * a commit counts if all its records are there, and undoes nothing if not: what it writes is never the only copy of anything.
+//! A commit writes its records, each block of them twice, and some blocks of the table, in turn. The table
+//! has two copies; what is written is the copy that is not the newest, and a block is passed over when both
+//! copies are newer than its last change. So that nothing is lost:
+//! * every record stays in the ring until both copies of its table block are newer, with a quarter of the
+//!   ring to spare;
+//! * a commit counts if all its records are there, and undoes nothing if not: what it writes is never the
+//!   only copy of anything.
 
 use super::format::{self, BLOCK, Header, Magic};
 use super::table::{table_block, whole_table};
@@ -75,7 +78,8 @@ pub fn shape_with(setup: &Setup, has_closing: bool) -> Result<Shape, MetadataErr
     })
 }
 
-/// Whether a shape from a superblock can be one of a journal. The ring's length is that of [`shape_with`], which the bounds on replay rest on.
+/// Whether a shape from a superblock can be one of a journal. The ring's length is that of [`shape_with`],
+/// which the bounds on replay rest on.
 fn is_journal(shape: &Shape, has_closing: bool) -> bool {
     shape.tables == 2
         && shape.unit as usize == BLOCK
@@ -162,7 +166,8 @@ impl Metadata for Journal {
         self.superblock.shape.slot_offset(slot)
     }
 
-    // Without dirty bits every block is taken as newer than the disk's, so that a block may be overwritten in its place.
+    // Without dirty bits every block is taken as newer than the disk's, so that a block may be overwritten in
+    // its place.
     fn is_in_place(&self) -> bool {
         !self.has_dirty
     }

@@ -10,7 +10,8 @@ use crate::key::BlockKey;
 /// Stamps of both copies of each table block; `None` where a copy is damaged.
 type Stamps = Vec<[Option<u64>; 2]>;
 
-/// A slot while it is being found out. As large as an entry with its slot, so that the list of all slots becomes that of the entries in the same memory.
+/// A slot while it is being found out. As large as an entry with its slot, so that the list of all slots
+/// becomes that of the entries in the same memory.
 #[derive(Clone, Copy)]
 struct Slot {
     known: Known,
@@ -105,7 +106,8 @@ fn confirmed(superblock: &Superblock, area: &mut dyn Area) -> u64 {
     format::unseal(&bytes, Magic::Confirmation, superblock.tag(), 0).map_or(0, |header| header.sequence)
 }
 
-// A commit counts if all its records are there, or if anything of a later one is: that one began only when it was durable.
+// A commit counts if all its records are there, or if anything of a later one is: that one began only when it
+// was durable.
 fn last_commit(
     superblock: &Superblock,
     stamps: &Stamps,
@@ -164,7 +166,8 @@ fn newest(both: &[Option<u64>; 2], last: u64) -> Option<(u8, u64)> {
     [counts(1), counts(0)].into_iter().flatten().max_by_key(|(_, stamp)| *stamp)
 }
 
-// Applies the window's records, oldest first, to what the table blocks have of older commits; returns the last change of each table block.
+// Applies the window's records, oldest first, to what the table blocks have of older commits; returns the
+// last change of each table block.
 fn replay(
     superblock: &Superblock,
     area: &mut dyn Area,
@@ -245,7 +248,8 @@ fn drop_doubles(found: &mut Found) {
     }
 }
 
-// Undoes what was begun after the last commit, so that its number can be used again, and renews damaged blocks.
+// Undoes what was begun after the last commit, so that its number can be used again, and renews damaged
+// blocks.
 fn repairs(
     superblock: &Superblock,
     stamps: &Stamps,

@@ -37,7 +37,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Records of this place cannot be read any more. Whether what was known before now counts as older than what is missing.
+    /// Records of this place cannot be read any more. Whether what was known before now counts as older than
+    /// what is missing.
     pub fn lose(&mut self, header: Option<Header>) -> bool {
         self.damaged += 1;
         let Some(header) = header.filter(|header| Some(header.sequence) > self.gap) else { return false };
@@ -106,8 +107,9 @@ impl Ring {
         self.headers().filter(move |(_, header)| header.sequence > last).map(|(at, _)| at)
     }
 
-    /// Copies of places that the next commit may write, with what cannot be told from parts of one that was cut short. Those of its sectors that are there
-    /// would make a whole block, could sectors of another commit at the same place stand for the rest.
+    /// Copies of places that the next commit may write, with what cannot be told from parts of one that was
+    /// cut short. Those of its sectors that are there would make a whole block, could sectors of another
+    /// commit at the same place stand for the rest.
     pub fn torn<'a>(
         &'a self,
         superblock: &Superblock,
@@ -169,15 +171,16 @@ impl Ring {
             return Some((first(at, &header) + header.parts % ring) % ring);
         }
         of(last + 1).map(|(at, header)| first(at, &header)).or_else(|| {
-            // Both are gone: behind the newest that is there. A place of those that are gone stays, so that later starts see it too.
+            // Both are gone: behind the newest that is there. A place of those that are gone stays, so that
+            // later starts see it too.
             let (at, header) = self.headers().max_by_key(|(_, header)| (header.sequence, header.part))?;
             let lost = u32::from(header.sequence < last);
             Some((first(at, &header) + header.parts % ring + lost) % ring)
         })
     }
 
-    /// Appends the writes after which every place of the window is there twice again: a commit that was cut short may count with one copy, and must
-    /// not hang on it.
+    /// Appends the writes after which every place of the window is there twice again: a commit that was cut
+    /// short may count with one copy, and must not hang on it.
     pub fn mend(&self, superblock: &Superblock, area: &mut dyn Area, window: &Window, out: &mut Vec<Write>) {
         for at in &window.places {
             let Some(Place { header, copy, is_double: false }) = self.places[*at as usize] else { continue };
@@ -189,7 +192,8 @@ impl Ring {
         }
     }
 
-    /// The records at a place, with the commit's number, from either copy. `None` if none can be read any more.
+    /// The records at a place, with the commit's number, from either copy. `None` if none can be read any
+    /// more.
     pub fn records(&self, superblock: &Superblock, area: &mut dyn Area, at: u32) -> Option<(u64, Records)> {
         let Place { header, copy, is_double } = self.places[at as usize]?;
         let mut bytes = vec![0; BLOCK];

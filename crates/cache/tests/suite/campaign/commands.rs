@@ -1,6 +1,6 @@
-//! A store fails at any operation of a command on a cache that is not served. Then the process or the machine goes, the
-//! stores are mended or not, and the command is given again: before and after, each volume is what it was, and in the
-//! end the command has had its effect.
+//! A store fails at any operation of a command on a cache that is not served. Then the process or the machine
+//! goes, the stores are mended or not, and the command is given again: before and after, each volume is what
+//! it was, and in the end the command has had its effect.
 
 use crate::campaign::place::{Content, Place, Time};
 use crate::campaign::subject::{DISK_AT, Kept, World, fill_all, uuid};

@@ -1,8 +1,10 @@
-//! Damage at rest: a bit of metadata is another one, or a sector of it holds zeroes, and the cache is started. What was
-//! flushed before is right, or the start or a read is an error; nothing older and nothing else is ever served.
+//! Damage at rest: a bit of metadata is another one, or a sector of it holds zeroes, and the cache is
+//! started. What was flushed before is right, or the start or a read is an error; nothing older and nothing
+//! else is ever served.
 //!
-//! Damaged are the superblocks, the tables, the ring of records, the confirmation, the table of a removal, the places
-//! of the disks, and the stamp file beside a disk. Cached data has no checksum, so it is not damaged here.
+//! Damaged are the superblocks, the tables, the ring of records, the confirmation, the table of a removal,
+//! the places of the disks, and the stamp file beside a disk. Cached data has no checksum, so it is not
+//! damaged here.
 
 use crate::campaign::subject::{Kept, Served, World};
 use nandscape_cache::metadata::{Superblock, WATCH_BYTES};
@@ -206,7 +208,8 @@ fn reseal(world: &mut World, unit: usize) {
     medium.settle();
 }
 
-/// Starts, compares, ends cleanly, and starts and compares once more. The sabotage: checksums are made right after the damage.
+/// Starts, compares, ends cleanly, and starts and compares once more. The sabotage: checksums are made right
+/// after the damage.
 fn check(life: &Life, damages: &[Damage], is_sabotaged: bool, tally: &mut Tally) -> Result<(), String> {
     let mut world = life.world.clone();
     for damage in damages {
@@ -256,8 +259,8 @@ fn kept() -> Vec<(String, Kept)> {
     all
 }
 
-/// Tries so many cases of damage. `DAMAGE_CASES` is another number, `DAMAGE_CASE` limits it to one cache, `DAMAGE_SEED` to one
-/// life of it; with `DAMAGE_ALL` it goes on after a broken promise.
+/// Tries so many cases of damage. `DAMAGE_CASES` is another number, `DAMAGE_CASE` limits it to one cache,
+/// `DAMAGE_SEED` to one life of it; with `DAMAGE_ALL` it goes on after a broken promise.
 fn campaign(cases: u64) -> Tally {
     let only = std::env::var("DAMAGE_CASE").ok();
     let all = kept();

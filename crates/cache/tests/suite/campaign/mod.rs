@@ -1,5 +1,5 @@
-//! A store fails at any operation, service goes on, ends, and begins again: every byte that was flushed is right, or an
-//! error where docs/formats/cache.md says so.
+//! A store fails at any operation, service goes on, ends, and begins again: every byte that was flushed is
+//! right, or an error where docs/formats/cache.md says so.
 //!
 //! The stores of a case: 0 is the cache device, 1 and 2 are the disks, 3 and 4 the stamp files beside them.
 

@@ -59,8 +59,8 @@ impl Kept {
         Self { design, has_marks: true, sabotage: Sabotage::None }
     }
 
-    /// Units of each volume. The first is a part of a large disk, of which the fingerprint has few places; the second is all of
-    /// a small one, which ends in the middle of a block.
+    /// Units of each volume. The first is a part of a large disk, of which the fingerprint has few places;
+    /// the second is all of a small one, which ends in the middle of a block.
     pub fn units(&self) -> [usize; 2] {
         let block = self.design.block_bytes as usize / UNIT as usize;
         [block * 14, block * 8 + 3]
@@ -371,7 +371,8 @@ impl Subject for Served {
         )
     }
 
-    /// What is cleaned is for the design's policies, and every other time for a `cache clean` of a few blocks.
+    /// What is cleaned is for the design's policies, and every other time for a `cache clean` of a few
+    /// blocks.
     fn idle(&mut self) {
         self.idles += 1;
         let (from, until) = (SimTime(self.at), SimTime(self.at + 3_000_000_000));
@@ -427,8 +428,8 @@ impl Subject for Served {
         Allowed {
             in_service: others || loses || is_unrecorded,
             after_mend: loses,
-            // If a place of a disk cannot be struck off before it is written to, the disk counts as changed; and
-            // with a second fault blocks may count as dirty that are not.
+            // If a place of a disk cannot be struck off before it is written to, the disk counts as changed;
+            // and with a second fault blocks may count as dirty that are not.
             refusal: fast.is_some() && (makes_dirty || faults.len() > 1) || is_unrecorded,
             older_after_kill,
             older_after_power_loss: of_disks(&|kind| kind.fits(Access::Sync)),

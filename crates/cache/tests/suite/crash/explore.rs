@@ -13,7 +13,8 @@ use std::fmt;
 pub struct Effort {
     /// Commands of a life.
     pub steps: usize,
-    /// After one of so many cuts a second life begins, and each of its operations is cut too, those of its start among them.
+    /// After one of so many cuts a second life begins, and each of its operations is cut too, those of its
+    /// start among them.
     pub again_every: u64,
 }
 
@@ -269,7 +270,8 @@ fn fates(walk: &Walk) -> Vec<(Fate, Fate)> {
     }
 }
 
-/// A command is over. After a flush all that is cached will stay; otherwise what was not touched and is cached still.
+/// A command is over. After a flush all that is cached will stay; otherwise what was not touched and is
+/// cached still.
 fn warm_up(warm: &mut [u16], mark: &Mark) {
     cool(warm, &mark.valid, &mark.touched);
     for ((warm, valid), is_flushed) in warm.iter_mut().zip(&mark.valid).zip(&mark.flushed) {
@@ -285,8 +287,9 @@ fn cool(warm: &mut [u16], valid: &[u16], touched: &[bool]) {
     }
 }
 
-/// Runs seed after seed of each case until `points` cuts were tried in each, and panics at the first broken promise with the command that repeats it. The
-/// variables `CRASH_CASE`, `CRASH_SEED` and `CRASH_CUT` limit it to that; with a cut, the operations of second lives are printed.
+/// Runs seed after seed of each case until `points` cuts were tried in each, and panics at the first broken
+/// promise with the command that repeats it. The variables `CRASH_CASE`, `CRASH_SEED` and `CRASH_CUT` limit
+/// it to that; with a cut, the operations of second lives are printed.
 pub fn campaign(cases: &[Case], effort: Effort, points: u64) -> Vec<Tally> {
     use std::io::Write as _;
     let variable = |name: &str| std::env::var(name).ok();

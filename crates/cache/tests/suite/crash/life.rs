@@ -1,4 +1,5 @@
-//! One life of a cache: it is created or opened, used, perhaps removed cleanly, and everything that it does to its stores is recorded.
+//! One life of a cache: it is created or opened, used, perhaps removed cleanly, and everything that it does
+//! to its stores is recorded.
 
 use crate::crash::model::{self, Volume};
 use crate::crash::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
@@ -498,7 +499,8 @@ fn extent(units: &std::ops::Range<usize>) -> Extent {
     Extent::new((units.start * UNIT) as u64, (units.len() * UNIT) as u64)
 }
 
-/// The bytes of all volumes, in a mode in which reading changes nothing. Of `PassThrough` only what is dirty comes from the cache.
+/// The bytes of all volumes, in a mode in which reading changes nothing. Of `PassThrough` only what is dirty
+/// comes from the cache.
 pub fn read_volumes(
     case: &Case,
     cache: &mut Cache<AnyEviction>,

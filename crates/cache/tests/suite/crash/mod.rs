@@ -1,14 +1,16 @@
-//! Power is cut at every operation of the cache device and of the disks, and what comes back is compared with what was promised.
+//! Power is cut at every operation of the cache device and of the disks, and what comes back is compared with
+//! what was promised.
 //!
-//! A life of a cache (it is created or opened, used, perhaps removed) is recorded below it. All stores lose power together, before any operation; what no
-//! completed flush covers is lost, kept, or torn by units of 512 bytes, on each store. From each such state the cache is opened. Then
+//! A life of a cache (it is created or opened, used, perhaps removed) is recorded below it. All stores lose
+//! power together, before any operation; what no completed flush covers is lost, kept, or torn by units of
+//! 512 bytes, on each store. From each such state the cache is opened. Then
 //! * each unit holds a version from the last flushed one on, and none is a mix;
 //! * what is cached and clean equals the disk, so that nothing changes once it is evicted;
 //! * a block that is written in write-back mode through a journal is there as a whole, old or new;
 //! * what of a volume was cached at its last flush, and neither touched nor evicted since, is cached still.
 //!
-//! After some of the cuts a second life begins, each operation of which is cut again, those of the recovery among them. `CRASH_POINTS` sets how many cuts all
-//! tests try together, about.
+//! After some of the cuts a second life begins, each operation of which is cut again, those of the recovery
+//! among them. `CRASH_POINTS` sets how many cuts all tests try together, about.
 
 mod explore;
 mod life;
@@ -23,7 +25,8 @@ use tape::Drives;
 
 const EFFORT: Effort = Effort { steps: 120, again_every: 150 };
 
-/// How many cuts each case is to try: `default`, or its part of what the environment asks for, of which the test has `share` percent.
+/// How many cuts each case is to try: `default`, or its part of what the environment asks for, of which the
+/// test has `share` percent.
 fn points(default: u64, share: u64, cases: &[Case]) -> u64 {
     std::env::var("CRASH_POINTS").ok().map_or(default, |text| {
         let points: u64 =
@@ -95,7 +98,8 @@ fn journal_in_write_through_and_others_keeps_every_flushed_write_and_clean_block
     }
 }
 
-/// Writes go past the cache above a share of dirty slots, to blocks that the cache has had before and may have again; clean blocks leave first.
+/// Writes go past the cache above a share of dirty slots, to blocks that the cache has had before and may
+/// have again; clean blocks leave first.
 #[test]
 fn above_the_cut_off_every_flushed_write_is_kept_and_clean_blocks_stay_warm() {
     let case = |name, latency| Case {

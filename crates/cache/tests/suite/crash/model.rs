@@ -1,5 +1,5 @@
-//! What a host may find: of every unit one of its versions, from the last durable one on; and of a block that is written only through a journalled
-//! cache, one of its states as a whole.
+//! What a host may find: of every unit one of its versions, from the last durable one on; and of a block that
+//! is written only through a journalled cache, one of its states as a whole.
 
 use crate::crash::tape::UNIT;
 

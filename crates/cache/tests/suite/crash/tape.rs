@@ -50,7 +50,8 @@ pub struct Record {
     pub change: Change,
 }
 
-/// The operations of several stores together. Reads are not among them: a cut at a read is a cut at what follows.
+/// The operations of several stores together. Reads are not among them: a cut at a read is a cut at what
+/// follows.
 #[derive(Clone, Default)]
 pub struct Tape(Arc<Mutex<Vec<Record>>>);
 

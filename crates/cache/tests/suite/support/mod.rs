@@ -1,5 +1,5 @@
-//! What the tests of the engine stand on: stores in memory that know what a flush has made durable, a journal that is nothing but a list of
-//! committed entries, and the simplest least-recently-used list.
+//! What the tests of the engine stand on: stores in memory that know what a flush has made durable, a journal
+//! that is nothing but a list of committed entries, and the simplest least-recently-used list.
 
 use nandscape_cache::BlockKey;
 use nandscape_cache::eviction::{Build, Eviction};

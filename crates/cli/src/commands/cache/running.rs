@@ -8,7 +8,8 @@ use std::path::Path;
 /// What a cache in memory is called where the file of another one is named.
 const IN_MEMORY: &str = "ram";
 
-/// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is the cache in memory that is served.
+/// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is
+/// the cache in memory that is served.
 pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>, Failure> {
     if fast == Path::new(IN_MEMORY) && !fast.exists() {
         return in_memory().map(Some);

@@ -51,7 +51,8 @@ pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure
     Ok(nandscape_trace::open(workload, &options, target)?)
 }
 
-/// Blocks of a size in bytes (`64MiB`) or in blocks (`10000b`); `block` is `None` where every request is one object.
+/// Blocks of a size in bytes (`64MiB`) or in blocks (`10000b`); `block` is `None` where every request is one
+/// object.
 pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32, Failure> {
     let wrong = |expected: &str| Failure::usage(format!("--size '{}': expected {expected}", text.trim()));
     let in_blocks = text.trim().strip_suffix('b').filter(|n| n.bytes().all(|c| c.is_ascii_digit()));

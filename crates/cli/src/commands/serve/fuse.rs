@@ -94,7 +94,8 @@ impl Server {
         session.ready(&places.map(shown).collect::<Vec<_>>());
     }
 
-    /// Takes down loop devices and mount. While somebody uses them they stay; a second signal ends the process all the same.
+    /// Takes down loop devices and mount. While somebody uses them they stay; a second signal ends the
+    /// process all the same.
     fn take_down(&mut self) -> Result<(), Failure> {
         for device in &mut self.loops {
             device.detach();

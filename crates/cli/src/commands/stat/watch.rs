@@ -12,7 +12,8 @@ const PAGE: usize = 20;
 /// How often an interrupt is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Asks again and again. Figures of a line are those of its interval, latencies those of the last ten seconds.
+/// Asks again and again. Figures of a line are those of its interval, latencies those of the last ten
+/// seconds.
 pub fn run(client: &mut Client, seconds: f64, as_json: bool, console: Console) -> Result<(), Failure> {
     if !(0.1..=86400.0).contains(&seconds) {
         return Err(Failure::usage(format!("--watch={seconds}: expected seconds from 0.1 to 86400")));

@@ -1,5 +1,6 @@
-//! Closed forms for the write amplification of a page-mapped log under independent single-page overwrites. `rho` is live pages over the
-//! pages that are not kept free or open, `b` pages per block. All are solved by bisection.
+//! Closed forms for the write amplification of a page-mapped log under independent single-page overwrites.
+//! `rho` is live pages over the pages that are not kept free or open, `b` pages per block. All are solved by
+//! bisection.
 
 /// Bisects a function that grows from negative to positive.
 fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
@@ -10,7 +11,8 @@ fn root(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Oldest block first: 1 - 1/A = exp(-1 / (rho A)) (Desnoyers 2012; Xiang and Kurkoski 2012). Independent of `b`.
+/// Oldest block first: 1 - 1/A = exp(-1 / (rho A)) (Desnoyers 2012; Xiang and Kurkoski 2012). Independent of
+/// `b`.
 pub fn fifo(rho: f64) -> f64 {
     root(1.0, 1e4, |a| 1.0 - 1.0 / a - (-1.0 / (rho * a)).exp())
 }
@@ -20,8 +22,8 @@ pub fn random(rho: f64) -> f64 {
     1.0 / (1.0 - rho)
 }
 
-/// Emptiest block first (Bux and Iliadis 2010; Desnoyers 2012): every block is taken at `m` valid pages, or on falling to `m - 1` in a
-/// share `q` of the cases.
+/// Emptiest block first (Bux and Iliadis 2010; Desnoyers 2012): every block is taken at `m` valid pages, or
+/// on falling to `m - 1` in a share `q` of the cases.
 pub fn greedy(rho: f64, b: u32) -> f64 {
     let size = f64::from(b);
     let mut harmonic = 0.0;
@@ -37,7 +39,8 @@ pub fn greedy(rho: f64, b: u32) -> f64 {
     1.0
 }
 
-/// The emptiest of `d` drawn at random (Van Houdt 2013): `s[i]` is the share of blocks with at most `i` valid pages.
+/// The emptiest of `d` drawn at random (Van Houdt 2013): `s[i]` is the share of blocks with at most `i` valid
+/// pages.
 pub fn d_choices(rho: f64, b: u32, d: u32) -> f64 {
     // 1 - (1 - s)^d, also for an s that 1 - s would lose.
     let picks = |s: f64| -(f64::from(d) * (-s.min(1.0)).ln_1p()).exp_m1();
@@ -66,7 +69,8 @@ pub struct HotCold {
     pub r: f64,
 }
 
-/// Hot and cold pages in one log, oldest block first: what is still valid after a round trip of the log is written again.
+/// Hot and cold pages in one log, oldest block first: what is still valid after a round trip of the log is
+/// written again.
 pub fn fifo_hot_cold(rho: f64, HotCold { f, r }: HotCold) -> f64 {
     root(1.0, 1e4, |a| {
         let t = 1.0 / (rho * a);
@@ -75,11 +79,13 @@ pub fn fifo_hot_cold(rho: f64, HotCold { f, r }: HotCold) -> f64 {
     })
 }
 
-/// Hot and cold pages in one log, emptiest block first. A block is `(h, c)` valid hot and cold pages, each dying at its own rate, and is
-/// taken at a mean of `j` valid pages in all; the next block inherits the victim's pages and is filled up with fresh ones.
+/// Hot and cold pages in one log, emptiest block first. A block is `(h, c)` valid hot and cold pages, each
+/// dying at its own rate, and is taken at a mean of `j` valid pages in all; the next block inherits the
+/// victim's pages and is filled up with fresh ones.
 pub fn greedy_hot_cold(rho: f64, b: u32, load: HotCold) -> f64 {
     let size = f64::from(b);
-    // Grows with j: blocks live shorter. The distribution carries over from one trial to the next, which only saves iterations.
+    // Grows with j: blocks live shorter. The distribution carries over from one trial to the next, which only
+    // saves iterations.
     let start = std::cell::RefCell::new(binomial(b, load.r));
     let j = root(0.01, size - 0.01, |j| {
         let life = life_of_block(b, j, load, &mut start.borrow_mut());
@@ -88,7 +94,8 @@ pub fn greedy_hot_cold(rho: f64, b: u32, load: HotCold) -> f64 {
     size / (size - j)
 }
 
-/// Mean life of a block in units of U host writes, at the fixed point of the hot pages `hot[h]` a new block has.
+/// Mean life of a block in units of U host writes, at the fixed point of the hot pages `hot[h]` a new block
+/// has.
 fn life_of_block(b: u32, j: f64, HotCold { f, r }: HotCold, hot: &mut Vec<f64>) -> f64 {
     let (hot_rate, cold_rate) = (r / f, (1.0 - r) / (1.0 - f));
     let m = j.ceil() as u32;
@@ -99,7 +106,8 @@ fn life_of_block(b: u32, j: f64, HotCold { f, r }: HotCold, hot: &mut Vec<f64>) 
         let mut life = 0.0;
         let mut next = vec![0.0; b as usize + 1];
         for valid in (m.saturating_sub(1)..=b).rev() {
-            // `level[h]`: chance of h hot pages among `valid`. Victims at m are 1 - q of all, at m - 1 the rest.
+            // `level[h]`: chance of h hot pages among `valid`. Victims at m are 1 - q of all, at m - 1 the
+            // rest.
             for (taken, share, fresh) in [(m, 1.0 - q, &fresh[0]), (m - 1, q, &fresh[1])] {
                 if valid == taken {
                     for (h, p) in level.iter().enumerate() {
@@ -150,13 +158,14 @@ fn binomial(n: u32, p: f64) -> Vec<f64> {
     row
 }
 
-/// Hot and cold pages in two logs, of which hot has a share `x` of the blocks: each is a device of its own. `a` is the uniform law.
+/// Hot and cold pages in two logs, of which hot has a share `x` of the blocks: each is a device of its own.
+/// `a` is the uniform law.
 pub fn two_logs(rho: f64, HotCold { f, r }: HotCold, x: f64, a: impl Fn(f64) -> f64) -> f64 {
     r * a(f * rho / x) + (1.0 - r) * a((1.0 - f) * rho / (1.0 - x))
 }
 
-/// The share of the blocks at which [`two_logs`] is least, and how little that is. By golden section, between the shares at which one of
-/// the logs has no block to spare.
+/// The share of the blocks at which [`two_logs`] is least, and how little that is. By golden section, between
+/// the shares at which one of the logs has no block to spare.
 pub fn best_split(rho: f64, load: HotCold, a: impl Fn(f64) -> f64) -> (f64, f64) {
     let (mut low, mut high) = (load.f * rho * 1.001, 1.0 - (1.0 - load.f) * rho * 1.001);
     let golden = (5f64.sqrt() - 1.0) / 2.0;
@@ -169,9 +178,10 @@ pub fn best_split(rho: f64, load: HotCold, a: impl Fn(f64) -> f64) -> (f64, f64)
     (x, waf(x))
 }
 
-/// Hot and cold pages in two logs, emptiest block of all first. Every block is taken at `m` valid pages or on falling to `m - 1`, but blocks at
-/// `m` wait their turn, and while they wait a hot one falls more often than a cold one: a share `q = 1 - exp(-m rate wait)` of each
-/// kind does. With equal rates this is [`greedy`]; with different ones it lies a little below.
+/// Hot and cold pages in two logs, emptiest block of all first. Every block is taken at `m` valid pages or on
+/// falling to `m - 1`, but blocks at `m` wait their turn, and while they wait a hot one falls more often than
+/// a cold one: a share `q = 1 - exp(-m rate wait)` of each kind does. With equal rates this is [`greedy`];
+/// with different ones it lies a little below.
 pub fn two_logs_greedy(rho: f64, b: u32, HotCold { f, r }: HotCold) -> f64 {
     let size = f64::from(b);
     let kinds = [(f, r), (1.0 - f, 1.0 - r)];
@@ -180,7 +190,8 @@ pub fn two_logs_greedy(rho: f64, b: u32, HotCold { f, r }: HotCold) -> f64 {
         harmonic += 1.0 / f64::from(m + 1);
         let level = f64::from(m);
         let falls = |pages: f64, writes: f64, wait: f64| 1.0 - (-level * writes / pages * wait).exp();
-        // Blocks, times b, over live pages: a kind's share of the pages times the life of its blocks over the pages each gains.
+        // Blocks, times b, over live pages: a kind's share of the pages times the life of its blocks over the
+        // pages each gains.
         let space = |wait: f64| -> f64 {
             let of = |(pages, writes): (f64, f64)| {
                 let q = falls(pages, writes, wait);

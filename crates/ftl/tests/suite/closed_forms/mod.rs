@@ -1,4 +1,5 @@
-//! Write amplification in steady state against closed forms, which are computed here and checked against published values first.
+//! Write amplification in steady state against closed forms, which are computed here and checked against
+//! published values first.
 
 mod forms;
 
@@ -135,7 +136,8 @@ fn solvers_give_published_values() {
         (mixed / 2.750 - 1.0).abs() < 0.0015,
         "{mixed} instead of 2.750, to the precision of a fixed point"
     );
-    // Where there is no difference between hot and cold, the hot/cold forms are the uniform ones; one choice is random.
+    // Where there is no difference between hot and cold, the hot/cold forms are the uniform ones; one choice
+    // is random.
     let even = HotCold { f: 0.3, r: 0.3 };
     close(forms::fifo_hot_cold(op28, even), forms::fifo(op28));
     close(forms::greedy_hot_cold(op28, 64, even), forms::greedy(op28, 64));
@@ -214,8 +216,9 @@ fn hot_and_cold_pages_in_one_log_match_the_closed_forms() {
     check(&runs, 0.01);
 }
 
-/// Published results of another simulator (Desnoyers's ftlsim) for greedy. It holds two blocks back at the moment when its only open block has
-/// been filled, which is half a block more of erased space than two blocks in the mean.
+/// Published results of another simulator (Desnoyers's ftlsim) for greedy. It holds two blocks back at the
+/// moment when its only open block has been filled, which is half a block more of erased space than two
+/// blocks in the mean.
 #[test]
 fn greedy_matches_the_anchors_of_another_simulator() {
     let run = |blocks, user_blocks: u64, published: f64| -> (Run, Form) {
@@ -233,7 +236,8 @@ const LOADS: [(f64, HotCold); 3] = [
     (0.28, HotCold { f: 0.1, r: 0.9 }),
 ];
 
-/// Hot and cold pages as two streams, on a device of so many blocks: the run and its load. `split` is told the best share of the hot one.
+/// Hot and cold pages as two streams, on a device of so many blocks: the run and its load. `split` is told
+/// the best share of the hot one.
 fn two_logs(
     blocks: u32,
     (op, load): (f64, HotCold),
@@ -246,7 +250,8 @@ fn two_logs(
     let shape = [2, 2, 1, blocks / 4, 64];
     let mut run = Run { load: Some(load), warm_up, counted: 6, ..Run::new(shape, &params) };
     run.params.push(("op", op.to_string()));
-    // The share depends on rho, which the space that is kept free moves a little: 4 open blocks or 2, and 2 free.
+    // The share depends on rho, which the space that is kept free moves a little: 4 open blocks or 2, and 2
+    // free.
     let reserve = if frontier == "separate" { 6.0 } else { 4.0 };
     let rho = f64::from(blocks) / (1.0 + op) / (f64::from(blocks) - reserve);
     run.params.push(("split", split(forms::best_split(rho, load, |rho| law(victim, rho)).0)));

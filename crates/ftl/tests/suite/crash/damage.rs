@@ -1,4 +1,5 @@
-//! Pages of the journal that are damaged while the power is off: of the newest checkpoint, of all of them, of the records.
+//! Pages of the journal that are damaged while the power is off: of the newest checkpoint, of all of them, of
+//! the records.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Lpn, Ppn};

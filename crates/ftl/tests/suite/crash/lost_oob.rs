@@ -1,5 +1,5 @@
-//! Pages whose OOB is damaged at rest: what a checkpoint tells of is an error, and what none tells of keeps the journal from being opened. Older
-//! data never takes their place.
+//! Pages whose OOB is damaged at rest: what a checkpoint tells of is an error, and what none tells of keeps
+//! the journal from being opened. Older data never takes their place.
 
 use nandscape_core::{Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
@@ -17,7 +17,8 @@ fn open(nand: Nand) -> Result<Flash, JournalError> {
     Journal::open(Timed::new(nand, serial), JournalOptions::default())
 }
 
-/// A logical page that is written twice, with a checkpoint after the second write or without one, and then the OOB of the second is damaged.
+/// A logical page that is written twice, with a checkpoint after the second write or without one, and then
+/// the OOB of the second is damaged.
 fn damaged(has_checkpoint: bool) -> Result<Flash, JournalError> {
     let mut flash = open(nand((2, 14, 8, 512), false)).unwrap();
     for page in 0..2 {

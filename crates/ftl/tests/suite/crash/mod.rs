@@ -1,7 +1,9 @@
-//! Every layer over a journal, its power cut at every operation: before it, in the middle of it, and with what was under way scattered,
-//! for devices without a write buffer, with a volatile one and with a protected one.
+//! Every layer over a journal, its power cut at every operation: before it, in the middle of it, and with
+//! what was under way scattered, for devices without a write buffer, with a volatile one and with a protected
+//! one.
 //!
-//! `CRASH_POINTS` sets how many cuts the tests try together; `make crash` tries millions. A failure prints the command that repeats it.
+//! `CRASH_POINTS` sets how many cuts the tests try together; `make crash` tries millions. A failure prints
+//! the command that repeats it.
 
 mod damage;
 mod journal;

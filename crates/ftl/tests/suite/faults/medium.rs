@@ -1,4 +1,5 @@
-//! A medium with faults that the test can look at while a layer owns it, and that notes whose data each fault hit.
+//! A medium with faults that the test can look at while a layer owns it, and that notes whose data each fault
+//! hit.
 
 use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn};
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};

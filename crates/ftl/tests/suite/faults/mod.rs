@@ -1,10 +1,11 @@
-//! Every layer over bytes and a journal, on flash that rots, cannot be read, loses a die, slows down, and whose programs and erases fail: a host that
-//! knows what it wrote and whose data each fault hit compares every page. A damaged page gives an error, and no other page does; the
-//! error stays through collections and starts until the page is written anew; blocks that run out leave a device that is read-only
-//! and can be read.
+//! Every layer over bytes and a journal, on flash that rots, cannot be read, loses a die, slows down, and
+//! whose programs and erases fail: a host that knows what it wrote and whose data each fault hit compares
+//! every page. A damaged page gives an error, and no other page does; the error stays through collections and
+//! starts until the page is written anew; blocks that run out leave a device that is read-only and can be
+//! read.
 //!
-//! `FAULT_LAYER` and `FAULT_SEED` limit a test to one scenario; a failure prints the command. `FAULT_SCENARIOS` sets how many each layer gets of
-//! each kind.
+//! `FAULT_LAYER` and `FAULT_SEED` limit a test to one scenario; a failure prints the command.
+//! `FAULT_SCENARIOS` sets how many each layer gets of each kind.
 
 mod medium;
 mod model;
@@ -129,7 +130,8 @@ fn is_whole() -> bool {
     ["FAULT_LAYER", "FAULT_SEED", "FAULT_SCENARIOS"].iter().all(|name| std::env::var(name).is_err())
 }
 
-/// Drives, starts again, and looks whether the same pages are there and the same are not; then writes everything anew.
+/// Drives, starts again, and looks whether the same pages are there and the same are not; then writes
+/// everything anew.
 fn through_a_start(layer: &str, seed: u64, plan: FaultPlan) -> Result<Seen, String> {
     let held = medium(layer, seed, plan);
     let mut host = Host::new(open(layer, &held)?, held.clone());

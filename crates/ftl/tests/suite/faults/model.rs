@@ -257,7 +257,8 @@ impl Host {
             fill(part, sector, version);
         }
         self.learn();
-        // What is hit from now on is hit again or for the first time; what was hit before is no matter where it is written anew.
+        // What is hit from now on is hit again or for the first time; what was hit before is no matter where
+        // it is written anew.
         let before = self.pages.clone();
         for lpn in self.whole_pages(extent) {
             self.pages[lpn] = Page::default();

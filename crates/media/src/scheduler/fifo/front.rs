@@ -1,10 +1,12 @@
 //! The host link and the write buffer before a scheduler that knows its completions.
 //!
-//! A write is answered when it has got room and its data has crossed the link; its program runs from then on and gives the room back at its
-//! end. Writes get room in the order they come. Since the end of every program is known, so is the time at which there is room.
+//! A write is answered when it has got room and its data has crossed the link; its program runs from then on
+//! and gives the room back at its end. Writes get room in the order they come. Since the end of every program
+//! is known, so is the time at which there is room.
 //!
-//! First come, first served all the same: what is submitted later to a die runs later, even if a write before it still waits for room, and
-//! a read of a page in the buffer waits for the program. `read-first` does better in both.
+//! First come, first served all the same: what is submitted later to a die runs later, even if a write before
+//! it still waits for room, and a read of a page in the buffer waits for the program. `read-first` does
+//! better in both.
 
 use super::Fifo;
 use crate::scheduler::bus::Bus;

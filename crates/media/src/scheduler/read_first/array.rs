@@ -1,9 +1,10 @@
 //! What the flash array of a die does: times, and how reads stop it.
 //!
-//! A read of the host that waits at a die makes it stop a program or an erase, if the options allow it: at once, but not before the array has
-//! run for [`Suspension::run_ns`], not in its last [`Suspension::tail_ns`], and not more than [`Suspension::most`] times. The die
-//! takes reads [`Suspension::stop_ns`] later, all that wait, and then needs [`Suspension::resume_ns`] before the array goes on.
-//! Nothing is programmed or erased while the array is being stopped or started.
+//! A read of the host that waits at a die makes it stop a program or an erase, if the options allow it: at
+//! once, but not before the array has run for [`Suspension::run_ns`], not in its last
+//! [`Suspension::tail_ns`], and not more than [`Suspension::most`] times. The die takes reads
+//! [`Suspension::stop_ns`] later, all that wait, and then needs [`Suspension::resume_ns`] before the array
+//! goes on. Nothing is programmed or erased while the array is being stopped or started.
 
 use super::ReadFirst;
 use super::slab::{Kind, List, NIL, Stage};

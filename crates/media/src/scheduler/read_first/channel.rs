@@ -1,11 +1,13 @@
 //! The bus and the decoder of a channel.
 //!
-//! A free bus takes read data first, then commands of reads, then erases and program data, each by submission. Program data goes page by
-//! page. With [`Options::burst_bytes`] the bus leaves a page at the next border of a burst for a read; one event stands for all bursts
-//! that no read interrupts. With [`Options::hold_off_ns`] a page does not begin while the channel has reads under way, from the command
+//! A free bus takes read data first, then commands of reads, then erases and program data, each by
+//! submission. Program data goes page by page. With [`Options::burst_bytes`] the bus leaves a page at the
+//! next border of a burst for a read; one event stands for all bursts that no read interrupts. With
+//! [`Options::hold_off_ns`] a page does not begin while the channel has reads under way, from the command
 //! core to the end of their data, but waits for that only so long.
 //!
-//! Without contention the bus, the core and the decoder take their time but none of them is ever busy, and nothing holds off.
+//! Without contention the bus, the core and the decoder take their time but none of them is ever busy, and
+//! nothing holds off.
 //!
 //! [`Options::burst_bytes`]: crate::scheduler::Options::burst_bytes
 //! [`Options::hold_off_ns`]: crate::scheduler::Options::hold_off_ns
@@ -29,7 +31,8 @@ pub(super) struct Channel {
     decoder_free_ns: u64,
     /// Reads whose data waits in the page register.
     pub data_ready: List,
-    /// Dies that wanted the bus for what they would run next, in no order. Some may have started something without it since.
+    /// Dies that wanted the bus for what they would run next, in no order. Some may have started something
+    /// without it since.
     pub waiting: Vec<u32>,
 }
 
@@ -181,8 +184,8 @@ impl ReadFirst {
         self.schedule(slot, end);
     }
 
-    /// The waiting die that is due, with what it would do. A scan, since few dies of a channel wait at a time and what they would run may
-    /// have changed.
+    /// The waiting die that is due, with what it would do. A scan, since few dies of a channel wait at a time
+    /// and what they would run may have changed.
     fn first_waiting(&mut self, channel: u32) -> Option<(u32, Next)> {
         let mut best: Option<(u64, Next, usize)> = None;
         let mut index = 0;

@@ -192,8 +192,8 @@ impl ReadFirst {
         }
     }
 
-    /// Takes out of a queue what runs with an operation on other planes: of the same kind, on the same page of its block, one a plane, and with
-    /// no earlier write of its block pending. Gives what is left.
+    /// Takes out of a queue what runs with an operation on other planes: of the same kind, on the same page
+    /// of its block, one a plane, and with no earlier write of its block pending. Gives what is left.
     fn join_planes(&mut self, slot: u32, mut queue: List) -> List {
         let lead = &self.slab[slot];
         let (kind, number) = (lead.kind, lead.page % self.rules.pages_per_block);

@@ -1,4 +1,5 @@
-//! What lies between the host and the dies: front latency, link, write buffer, and the command core of each channel.
+//! What lies between the host and the dies: front latency, link, write buffer, and the command core of each
+//! channel.
 
 use super::ReadFirst;
 use super::rules::Rules;
@@ -43,7 +44,8 @@ impl Front {
         self.inbound = 0;
     }
 
-    /// When the data of a write submitted at `at_ns` is in the controller, without a buffer that it might have to wait for.
+    /// When the data of a write submitted at `at_ns` is in the controller, without a buffer that it might
+    /// have to wait for.
     #[inline]
     pub fn inbound(&mut self, at_ns: u64, bytes: u32) -> u64 {
         if !self.host.is_some() {
@@ -56,7 +58,8 @@ impl Front {
 }
 
 impl ReadFirst {
-    /// A read that is ready goes through the command core of its channel to its die, or back at once if the buffer has its data.
+    /// A read that is ready goes through the command core of its channel to its die, or back at once if the
+    /// buffer has its data.
     pub(super) fn enter(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
         if op.buffered {
@@ -105,7 +108,8 @@ impl ReadFirst {
         }
     }
 
-    /// Lets the layer's reads into cores that no read of the host wants, or all of them once the host waits for the layer.
+    /// Lets the layer's reads into cores that no read of the host wants, or all of them once the host waits
+    /// for the layer.
     pub(super) fn serve_cores(&mut self) {
         while let Some(channel) = self.idle_cores.pop() {
             while self.urgent > 0 || self.channels[channel as usize].core_free_ns <= self.now_ns {
@@ -189,8 +193,8 @@ impl ReadFirst {
         }
     }
 
-    /// If pages wait for room that only programs short of pages hold: closes these, and where they are short of the very pages that wait,
-    /// lets the first in beyond the buffer's size.
+    /// If pages wait for room that only programs short of pages hold: closes these, and where they are short
+    /// of the very pages that wait, lets the first in beyond the buffer's size.
     fn relieve(&mut self) {
         let is_stuck =
             |this: &Self| !this.front.blocked.is_empty() && this.units.active == 0 && this.front.inbound == 0;

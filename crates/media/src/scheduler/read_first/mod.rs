@@ -1,31 +1,34 @@
 //! Parallel timing, event-driven: reads go before programs and erases.
 //!
-//! **Resources.** A die runs one operation at a time and is held from its start to its end, transfers included (one page register). A
-//! channel bus carries one transfer at a time. A read uses the array, then the bus; a program the bus, then the array;
-//! an erase the array. With [`Timing::command_ns`] above zero every operation first holds the bus for that long;
-//! with zero, commands do not need the bus.
+//! **Resources.** A die runs one operation at a time and is held from its start to its end, transfers
+//! included (one page register). A channel bus carries one transfer at a time. A read uses the array, then
+//! the bus; a program the bus, then the array; an erase the array. With [`Timing::command_ns`] above zero
+//! every operation first holds the bus for that long; with zero, commands do not need the bus.
 //!
-//! **Ready.** An operation is ready once its time has come, the token it was given has completed and every earlier operation it
-//! conflicts with is done:
+//! **Ready.** An operation is ready once its time has come, the token it was given has completed and every
+//! earlier operation it conflicts with is done:
 //! * a read waits for an erase of its block and for a program of its page that were submitted before it;
 //! * a program waits for earlier reads of its page, an erase for earlier reads of its block;
 //! * a program or an erase is not ready before the programs and erases of its block submitted before it are.
 //!
-//! Nothing else orders operations: reads of one block run in any order, and a program that still waits for its data does not stop
-//! programs of other blocks of the die.
+//! Nothing else orders operations: reads of one block run in any order, and a program that still waits for
+//! its data does not stop programs of other blocks of the die.
 //!
-//! **Order.** A die that is free takes the read that became ready first; only if there is none, the program or erase that became ready
-//! first; of those that became ready at one instant, the one submitted first. So programs and erases of a die keep their
-//! submission order except where one must wait for something, and those of a block keep it always. What runs is never
-//! interrupted. A bus that is free first takes read data that waits, in the order the arrays finished, then commands of
-//! reads, then programs and erases, each by submission. Reads can starve programs; nothing bounds that here.
+//! **Order.** A die that is free takes the read that became ready first; only if there is none, the program
+//! or erase that became ready first; of those that became ready at one instant, the one submitted first. So
+//! programs and erases of a die keep their submission order except where one must wait for something, and
+//! those of a block keep it always. What runs is never interrupted. A bus that is free first takes read data
+//! that waits, in the order the arrays finished, then commands of reads, then programs and erases, each by
+//! submission. Reads can starve programs; nothing bounds that here.
 //!
-//! This is the order of `MQSim`'s out-of-order transaction scheduler with suspension off and one die a chip (Tavakkol et al., FAST 2018,
-//! section 4), with these departures: `MQSim` serves idle chips of a channel in rotation instead of by age; it joins
-//! operations on equal page offsets of two planes to a multi-plane command; and it does not check reads against queued programs.
+//! This is the order of `MQSim`'s out-of-order transaction scheduler with suspension off and one die a chip
+//! (Tavakkol et al., FAST 2018, section 4), with these departures: `MQSim` serves idle chips of a channel in
+//! rotation instead of by age; it joins operations on equal page offsets of two planes to a multi-plane
+//! command; and it does not check reads against queued programs.
 //!
-//! **Time.** Events of one instant are all applied before anything is started at that instant, so the outcome does not depend on the order
-//! of simultaneous events. What is submitted at the present starts at the next [`Scheduler::advance`].
+//! **Time.** Events of one instant are all applied before anything is started at that instant, so the outcome
+//! does not depend on the order of simultaneous events. What is submitted at the present starts at the next
+//! [`Scheduler::advance`].
 //!
 //! All that is so with [`Options::default`]. What each option changes stands with it:
 //! * `channel`: bursts of program data, hold-off, decoder, no contention;
@@ -54,8 +57,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unit::Units;
 
-/// The event of an operation: from high to low its time (64 bits), its submission number (the low 32) and its slot (32), so that one
-/// comparison orders two. Simultaneous events may come in any order.
+/// The event of an operation: from high to low its time (64 bits), its submission number (the low 32) and its
+/// slot (32), so that one comparison orders two. Simultaneous events may come in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event(u128);
 

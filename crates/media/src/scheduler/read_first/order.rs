@@ -1,11 +1,13 @@
-//! What must wait for what: conflicts in a block, tokens, and the chain of events when an operation completes.
+//! What must wait for what: conflicts in a block, tokens, and the chain of events when an operation
+//! completes.
 
 use super::ReadFirst;
 use super::slab::{Kind, NIL, Stage};
 use crate::scheduler::GcOrder;
 
 impl ReadFirst {
-    /// Lets a new operation wait for the earlier ones of its block that it conflicts with, and lists it there.
+    /// Lets a new operation wait for the earlier ones of its block that it conflicts with, and lists it
+    /// there.
     pub(super) fn order_in_block(&mut self, slot: u32) {
         let block = self.slab[slot].block as usize;
         let page = self.slab[slot].page;
@@ -15,7 +17,8 @@ impl ReadFirst {
                 while other != NIL {
                     let write = &self.slab[other];
                     if write.kind == Kind::Erase || page.wrapping_sub(write.page) < write.given {
-                        // Writes of a block complete in order, so the newest conflict stands for the earlier ones.
+                        // Writes of a block complete in order, so the newest conflict stands for the earlier
+                        // ones.
                         if self.rules.gathers && write.kind == Kind::Program {
                             self.read_from_buffer(slot, other);
                         } else {
@@ -52,7 +55,8 @@ impl ReadFirst {
         }
     }
 
-    /// A program or an erase comes after another of its block: what of it two queues and gathered pages would break.
+    /// A program or an erase comes after another of its block: what of it two queues and gathered pages would
+    /// break.
     fn wait_in_block(&mut self, newest: u32, slot: u32) {
         let [before, after] = [&self.slab[newest], &self.slab[slot]];
         if self.rules.gc_order != GcOrder::Fifo && before.host != after.host {

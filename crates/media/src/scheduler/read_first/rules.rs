@@ -128,8 +128,8 @@ fn signed(bits: u64) -> f64 {
     (bits >> 11) as f64 * (2.0 / (1u64 << 53) as f64) - 1.0
 }
 
-/// Random bits that depend on `key` alone: the output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014). No state, so that the time
-/// of a program does not depend on what else runs.
+/// Random bits that depend on `key` alone: the output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA
+/// 2014). No state, so that the time of a program does not depend on what else runs.
 const fn mix(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! Operations in flight: a slab with generations, intrusive lists and a pool of dependency edges. Nothing is allocated once the
-//! slab has grown to the largest number of operations outstanding at a time.
+//! Operations in flight: a slab with generations, intrusive lists and a pool of dependency edges. Nothing is
+//! allocated once the slab has grown to the largest number of operations outstanding at a time.
 
 use nandscape_core::Token;
 
@@ -8,8 +8,8 @@ pub(super) const NIL: u32 = u32::MAX;
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Low bits of a token that hold the slot number plus one; the rest is the slot's generation. 2^28 operations outstanding
-/// would need 26 GiB, and 2^36 reuses of a slot outlast any run.
+/// Low bits of a token that hold the slot number plus one; the rest is the slot's generation. 2^28 operations
+/// outstanding would need 26 GiB, and 2^36 reuses of a slot outlast any run.
 const SLOT_BITS: u32 = 28;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
@@ -20,7 +20,8 @@ pub(super) enum Kind {
     Erase,
     /// No operation of the medium: completes with the last of what it follows.
     Join,
-    /// One page of a program that passes through the buffer. The host's completes when it is answered, another with its program.
+    /// One page of a program that passes through the buffer. The host's completes when it is answered,
+    /// another with its program.
     Page,
 }
 
@@ -255,7 +256,8 @@ impl Slab {
         slot
     }
 
-    /// Gives a slot back; its token is complete from now on. Returns the followers, to be taken with [`Slab::next_follower`].
+    /// Gives a slot back; its token is complete from now on. Returns the followers, to be taken with
+    /// [`Slab::next_follower`].
     #[inline]
     pub fn release(&mut self, slot: u32, now_ns: u64) -> List {
         let free = self.free;

@@ -1,12 +1,15 @@
-//! Programs that are made of pages: those that pass through the write buffer, and those of several pages ([`Options::program_pages`]).
+//! Programs that are made of pages: those that pass through the write buffer, and those of several pages
+//! ([`Options::program_pages`]).
 //!
-//! Each page is submitted by itself. Its program operation (the lead) is ready when the last page has been submitted and the data of
-//! all of them is in the controller. A page of the host is answered when its data is there; other pages complete with the program.
-//! A read of a page whose program has not ended is answered from the controller.
+//! Each page is submitted by itself. Its program operation (the lead) is ready when the last page has been
+//! submitted and the data of all of them is in the controller. A page of the host is answered when its data
+//! is there; other pages complete with the program. A read of a page whose program has not ended is answered
+//! from the controller.
 //!
-//! A lead that waits for more pages is *open*. It is closed with the pages it has when an erase of its block or a flush wants it, when
-//! it holds the room in the buffer that others wait for, when the host waits for an erase that waits for moved pages, and when time
-//! would pass without any event while someone waits. The rest of its pages are then programmed by another operation.
+//! A lead that waits for more pages is *open*. It is closed with the pages it has when an erase of its block
+//! or a flush wants it, when it holds the room in the buffer that others wait for, when the host waits for an
+//! erase that waits for moved pages, and when time would pass without any event while someone waits. The rest
+//! of its pages are then programmed by another operation.
 //!
 //! [`Options::program_pages`]: crate::scheduler::Options::program_pages
 

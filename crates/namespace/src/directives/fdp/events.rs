@@ -21,7 +21,8 @@ pub enum EventType {
     InvalidPid = 0x03,
     /// The controller moved data (garbage collection).
     MediaReallocated = 0x80,
-    /// The controller moved a handle on by itself. Never raised: a handle moves on when its reclaim unit is full, or on command.
+    /// The controller moved a handle on by itself. Never raised: a handle moves on when its reclaim unit is
+    /// full, or on command.
     ImplicitlyModifiedHandle = 0x81,
 }
 

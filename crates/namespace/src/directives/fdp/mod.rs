@@ -1,12 +1,14 @@
-//! Flexible data placement of one endurance group: reclaim unit handles, what a write's placement identifier means, log pages,
-//! events and statistics.
+//! Flexible data placement of one endurance group: reclaim unit handles, what a write's placement identifier
+//! means, log pages, events and statistics.
 //!
-//! The translation layer has a log for every reclaim group and handle (log = group x NRUH + handle), and its pieces are the reclaim
-//! units. A handle moves to another unit when its own is full, or when the host says so.
+//! The translation layer has a log for every reclaim group and handle (log = group x NRUH + handle), and its
+//! pieces are the reclaim units. A handle moves to another unit when its own is full, or when the host says
+//! so.
 //!
-//! What the standard leaves open: a write without a directive, or with an invalid identifier, goes to placement handle 0 in the group
-//! (namespace index modulo groups). Media bytes are bytes really programmed; the part of a reclaim unit that was not written when the
-//! host moved the handle on is counted beside them, or as media bytes too with [`Tail::AsMedia`], as QEMU does.
+//! What the standard leaves open: a write without a directive, or with an invalid identifier, goes to
+//! placement handle 0 in the group (namespace index modulo groups). Media bytes are bytes really programmed;
+//! the part of a reclaim unit that was not written when the host moved the handle on is counted beside them,
+//! or as media bytes too with [`Tail::AsMedia`], as QEMU does.
 
 mod config;
 mod events;
@@ -163,7 +165,8 @@ impl Fdp {
         self.active.map_or(0, |index| 1 | u32::from(index) << 8)
     }
 
-    /// Sets feature 1Dh; the caller has made sure that the group holds no namespace. Events and statistics start anew.
+    /// Sets feature 1Dh; the caller has made sure that the group holds no namespace. Events and statistics
+    /// start anew.
     pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), Status> {
         let index = (cdw12 >> 8) as u8;
         if cdw12 & 1 == 0 {
@@ -190,7 +193,8 @@ impl Fdp {
         }
     }
 
-    /// Checks the placement handle list of a new namespace. An empty list lets the controller choose: one handle, number 0.
+    /// Checks the placement handle list of a new namespace. An empty list lets the controller choose: one
+    /// handle, number 0.
     pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, Status> {
         let configuration = self.enabled()?;
         if list.len() > usize::from(configuration.placement_handles) {
@@ -261,7 +265,8 @@ impl Fdp {
         }
     }
 
-    /// Reclaim unit handle update: checks a list of placement identifiers and gives group, handle and log of each.
+    /// Reclaim unit handle update: checks a list of placement identifiers and gives group, handle and log of
+    /// each.
     pub(super) fn update_list(
         &self,
         handles: &PlacementHandles,
@@ -313,7 +318,8 @@ impl Fdp {
         });
     }
 
-    /// Reclaim unit handle status of a namespace: a descriptor for each placement handle and group. `status` gives where a log stands.
+    /// Reclaim unit handle status of a namespace: a descriptor for each placement handle and group. `status`
+    /// gives where a log stands.
     pub(super) fn encode_status(
         &self,
         handles: &PlacementHandles,
@@ -416,7 +422,8 @@ impl Fdp {
         }
     }
 
-    /// Bytes left unwritten, bytes without a valid identifier, writes with an invalid one; events of both kinds.
+    /// Bytes left unwritten, bytes without a valid identifier, writes with an invalid one; events of both
+    /// kinds.
     pub(super) fn totals(&self) -> (u64, u64, u64, u64, u64) {
         (
             self.left_bytes,

@@ -1,18 +1,19 @@
 //! The Streams directive: which stream resource a write goes to, and what hosts may ask about it.
 //!
-//! There is no command that opens a stream: the first write that names an id does. A resource is a number from 0 to MSL - 1, and the
-//! translation layer's log of resource r is r + 1; log 0 takes what has no stream.
+//! There is no command that opens a stream: the first write that names an id does. A resource is a number
+//! from 0 to MSL - 1, and the translation layer's log of resource r is r + 1; log 0 takes what has no stream.
 //!
 //! Where the standard leaves the choice to the controller:
-//! * the "arbitrary" id that makes room for another is the one whose last write is longest ago, among those of the same pool (the
-//!   namespace's own allocation, or the shared resources);
-//! * Allocate never takes a resource from an open stream of another namespace: it grants what is unused. The namespace's own open streams
-//!   move into the allocation, those written last first; what does not fit is released;
+//! * the "arbitrary" id that makes room for another is the one whose last write is longest ago, among those
+//!   of the same pool (the namespace's own allocation, or the shared resources);
+//! * Allocate never takes a resource from an open stream of another namespace: it grants what is unused. The
+//!   namespace's own open streams move into the allocation, those written last first; what does not fit is
+//!   released;
 //! * Release Resources leaves the streams open, on shared resources, of which there are enough then;
 //! * Enable fails with Stream Resource Allocation Failed where no shared resource is left (NSSA = 0).
 //!
-//! Invariants: the NSA of all namespaces and NSSA sum to MSL; NSO is at most NSA where NSA is not 0; NSSO is at most NSSA and is the
-//! sum of NSO where NSA is 0; no two open streams have the same resource.
+//! Invariants: the NSA of all namespaces and NSSA sum to MSL; NSO is at most NSA where NSA is not 0; NSSO is
+//! at most NSSA and is the sum of NSO where NSA is 0; no two open streams have the same resource.
 
 mod parameters;
 mod recency;
@@ -107,7 +108,8 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// No stream is open, none is enabled. `hosts` is the most hosts there can be, `sets` the number of translation layers.
+    /// No stream is open, none is enabled. `hosts` is the most hosts there can be, `sets` the number of
+    /// translation layers.
     pub fn new(config: StreamsConfig, hosts: u16, sets: u16) -> Self {
         assert!((1..=MSL_MAX).contains(&config.msl), "MSL of {} streams", config.msl);
         let msl = usize::from(config.msl);
@@ -158,7 +160,8 @@ impl Streams {
         self.enabled[self.pair(namespace, host)]
     }
 
-    /// Whether streams could be enabled now: there must be a shared resource, or an allocation that is there already.
+    /// Whether streams could be enabled now: there must be a shared resource, or an allocation that is there
+    /// already.
     pub(super) fn can_enable(&self, namespace: u32, host: u16) -> bool {
         self.is_enabled(namespace, host) || self.nssa > 0 || self.spaces[self.space(namespace, host)].nsa > 0
     }
@@ -228,8 +231,8 @@ impl Streams {
         }
     }
 
-    /// Open ids in ascending order; without a namespace those of the subsystem that use shared resources, where an id that several
-    /// namespaces use comes several times.
+    /// Open ids in ascending order; without a namespace those of the subsystem that use shared resources,
+    /// where an id that several namespaces use comes several times.
     pub fn open_ids(&self, of: Option<(u32, u16)>) -> Vec<u16> {
         if let Some((namespace, host)) = of {
             return self.spaces[self.space(namespace, host)].open.iter().map(|(id, _)| *id).collect();
@@ -324,7 +327,8 @@ impl Streams {
         total.1.writes += written.writes;
     }
 
-    /// Where a write with this id goes; `None` for the log of what has no stream. Opens the stream if it is not open, and never fails.
+    /// Where a write with this id goes; `None` for the log of what has no stream. Opens the stream if it is
+    /// not open, and never fails.
     #[inline]
     pub fn route(&mut self, namespace: u32, host: u16, set: u16, id: u16, bytes: u64) -> Option<Route> {
         if id == 0 || !self.is_enabled(namespace, host) {
@@ -389,7 +393,8 @@ impl Streams {
         Some(resource)
     }
 
-    /// The log of a route could not begin a new piece: the stream is released, and the write goes without one.
+    /// The log of a route could not begin a new piece: the stream is released, and the write goes without
+    /// one.
     pub(super) fn give_up(&mut self, log: u16, bytes: u64) {
         let entry = &mut self.resources[usize::from(log - 1)];
         entry.written.bytes -= bytes;
@@ -411,7 +416,8 @@ impl Streams {
         (self.opened, self.evicted)
     }
 
-    /// What every stream was written since the last reset, with its namespace, its id, its log and whether it is open; by namespace, host and id.
+    /// What every stream was written since the last reset, with its namespace, its id, its log and whether it
+    /// is open; by namespace, host and id.
     pub(super) fn written(&self) -> Vec<(u32, u16, u16, bool, Written)> {
         let mut all: BTreeMap<(u32, u16), (u16, bool, Written)> = self
             .closed

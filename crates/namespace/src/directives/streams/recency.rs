@@ -1,4 +1,5 @@
-//! Order in which stream resources were last written: a doubly linked list through an array, so that each step is constant.
+//! Order in which stream resources were last written: a doubly linked list through an array, so that each
+//! step is constant.
 
 /// No resource.
 pub(super) const NONE: u16 = u16::MAX;

@@ -1,4 +1,5 @@
-//! A small subsystem with every state within reach of a step, so that rules can be written as rows of a table.
+//! A small subsystem with every state within reach of a step, so that rules can be written as rows of a
+//! table.
 
 use nandscape_core::{LogStatus, NamespaceError, SimTime};
 use nandscape_namespace::directives::fdp::{Fdp, FdpConfiguration, Isolation, MediaBytes, PidFormat, Tail};
@@ -48,8 +49,8 @@ pub enum Device {
     SharedIds,
     /// The same as `Streams`; a host needs a Host Identifier.
     NeedsHostId,
-    /// Streams and data placement: endurance group 1 (set 0) can do both, group 2 (set 1) has no data placement. Namespaces 1 to 3 are
-    /// in group 2.
+    /// Streams and data placement: endurance group 1 (set 0) can do both, group 2 (set 1) has no data
+    /// placement. Namespaces 1 to 3 are in group 2.
     Both,
     /// Neither.
     None,
@@ -101,10 +102,12 @@ fn config(device: Device) -> DirectivesConfig {
     DirectivesConfig { namespaces: 8, hosts: 4, block_bytes: BLOCK, sets, streams, groups }
 }
 
-/// Something that happens. Commands are those of the controller chosen by the last `As`, at first controller 0.
+/// Something that happens. Commands are those of the controller chosen by the last `As`, at first controller
+/// 0.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Following commands come from controller 0 (host A), 1 (host B), 2 (host A again) or 3 (no Host Identifier).
+    /// Following commands come from controller 0 (host A), 1 (host B), 2 (host A again) or 3 (no Host
+    /// Identifier).
     As(usize),
     /// Enable or disable Streams.
     Streams(u32, bool),

@@ -1,7 +1,8 @@
 //! Rules of flexible data placement, a row each (base specification 2.2, section 8.1.10; row X-05).
 //!
-//! Endurance group 1 (set 0) has two configurations: number 0 with RGIF 2, two groups, four handles (log = group x 4 + handle) and three
-//! placement handles; number 1 with eight handles of one group. Namespaces 1 to 3 are elsewhere; those created here start with id 4.
+//! Endurance group 1 (set 0) has two configurations: number 0 with RGIF 2, two groups, four handles (log =
+//! group x 4 + handle) and three placement handles; number 1 with eight handles of one group. Namespaces 1 to
+//! 3 are elsewhere; those created here start with id 4.
 
 use crate::directives::bench::{
     BLOCK, Bench, Device, FakeLogs, Row, Step, Then, UNIT, check, fdp_configuration,

@@ -93,7 +93,8 @@ fn action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// A stream ends when its id is released, by whom ever: what is written to the id afterwards is another stream.
+    /// A stream ends when its id is released, by whom ever: what is written to the id afterwards is another
+    /// stream.
     #[test]
     fn no_erase_block_holds_host_pages_of_two_streams(
         actions in prop::collection::vec(action(), 300..600),
@@ -167,7 +168,8 @@ proptest! {
     }
 }
 
-/// Four sequential writers at rates 10 : 3 : 2 : 1, each over an equal part of the namespace, with hints 1 to 4.
+/// Four sequential writers at rates 10 : 3 : 2 : 1, each over an equal part of the namespace, with hints 1 to
+/// 4.
 fn four_writers(device: &mut dyn Subsystem, rounds: u64) {
     const CHUNK: u64 = PAGE as u64;
     let part = device.namespaces()[0].capacity_bytes / 4 / CHUNK;

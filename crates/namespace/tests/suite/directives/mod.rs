@@ -1,4 +1,5 @@
-//! Conformance of the directives: rules as tables, structures byte by byte, and random commands against simple models.
+//! Conformance of the directives: rules as tables, structures byte by byte, and random commands against
+//! simple models.
 
 mod bench;
 mod codec;

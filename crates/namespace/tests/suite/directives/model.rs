@@ -1,5 +1,5 @@
-//! Random commands of several hosts and namespaces against a model that only knows the rules: which ids are open may differ from it
-//! by what the controller may choose freely, nothing else may.
+//! Random commands of several hosts and namespaces against a model that only knows the rules: which ids are
+//! open may differ from it by what the controller may choose freely, nothing else may.
 
 use crate::directives::bench::{Bench, Device, Step};
 use nandscape_namespace::directives::Status;

@@ -1,4 +1,5 @@
-//! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3; rows S0-11 to S0-19).
+//! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3; rows
+//! S0-11 to S0-19).
 
 use crate::directives::bench::{Device, Row, Step, Then, check};
 use nandscape_namespace::directives::{BROADCAST, DirectiveCommand, IDENTIFY, STREAMS, Status};
@@ -13,7 +14,8 @@ const ENABLED: &[Step] = &[Step::Streams(1, true), Step::Streams(2, true)];
 /// Namespace 1 of host A holds everything that can be allocated.
 const TAKEN: &[Step] = &[Step::Streams(1, true), Step::Streams(2, true), Step::Allocate(1, 4)];
 
-/// Four shared streams are open: 10 and 11 in namespace 1, 20 and 21 in namespace 2. The last write to 10 is longest ago.
+/// Four shared streams are open: 10 and 11 in namespace 1, 20 and 21 in namespace 2. The last write to 10 is
+/// longest ago.
 const FULL: &[Step] = &[
     Step::Streams(1, true),
     Step::Streams(2, true),

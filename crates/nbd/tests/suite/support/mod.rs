@@ -225,7 +225,8 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// A chunk of a structured reply without its magic, added to what came before. Whether it is the last one.
+    /// A chunk of a structured reply without its magic, added to what came before. Whether it is the last
+    /// one.
     fn chunk(&mut self, answer: &mut Answer) -> bool {
         let (flags, kind) = (u16::from_be_bytes(self.bytes()), u16::from_be_bytes(self.bytes()));
         let (cookie, len) = (self.u64(), self.u32());

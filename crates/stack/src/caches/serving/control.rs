@@ -49,7 +49,8 @@ impl CachedFiles {
         Ok(())
     }
 
-    /// What the disks have answered is on them from now on: a design that flushed less may have counted on it.
+    /// What the disks have answered is on them from now on: a design that flushed less may have counted on
+    /// it.
     fn flush_all(&mut self) -> Result<(), CacheFileError> {
         let fast = self.fast.iter_mut();
         for place in fast.chain(self.served.iter_mut().map(|volume| &mut volume.place.place)) {

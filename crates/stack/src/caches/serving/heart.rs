@@ -10,7 +10,8 @@ use std::time::Duration;
 /// How often a server shows that it is alive.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A thread that shows that the server is alive, and looks whether its files are still there and whole, until it is dropped.
+/// A thread that shows that the server is alive, and looks whether its files are still there and whole, until
+/// it is dropped.
 #[derive(Debug)]
 pub(super) struct Heart {
     stop: Option<Sender<()>>,
@@ -33,7 +34,8 @@ impl Heart {
                         teller.say(format!("a disk cannot be used any more: {error}"));
                         continue;
                     }
-                    // Without a sign of life the next start after a kill may be more careful than it has to be.
+                    // Without a sign of life the next start after a kill may be more careful than it has to
+                    // be.
                     let _ = disk.sign_of_life();
                 }
             }

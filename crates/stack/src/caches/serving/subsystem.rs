@@ -323,7 +323,8 @@ impl Subsystem for CachedFiles {
         Ok(())
     }
 
-    /// Makes everything durable; after [`super::Handle::close_next`] closes the cache, which then takes no more commands.
+    /// Makes everything durable; after [`super::Handle::close_next`] closes the cache, which then takes no
+    /// more commands.
     fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
         if self.live.is_closing() {
             return self.close(at);

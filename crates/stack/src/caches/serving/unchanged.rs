@@ -1,4 +1,5 @@
-//! A cache whose disks cannot be stamped, such as on a file system that is full, served without a change to anything.
+//! A cache whose disks cannot be stamped, such as on a file system that is full, served without a change to
+//! anything.
 
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{ComposeError, Design};
@@ -14,8 +15,8 @@ pub(super) fn disk(store: BoxedStore) -> BoxedStore {
     Box::new(Failing::new(store, Operations::default(), [(When::From(0), Fault::ReadOnly)]))
 }
 
-/// Opens the cache over such disks. What it has is served from it, and everything else from the disks; nothing comes to it, nothing is cleaned, and what its start writes to its own
-/// device stays in memory.
+/// Opens the cache over such disks. What it has is served from it, and everything else from the disks;
+/// nothing comes to it, nothing is cleaned, and what its start writes to its own device stays in memory.
 pub(super) fn open(
     design: &Design,
     fast: BoxedStore,

@@ -1,4 +1,5 @@
-//! Recorded loads, read once into memory and replayed any number of times with what is known of every request.
+//! Recorded loads, read once into memory and replayed any number of times with what is known of every
+//! request.
 
 use crate::run::RunError;
 use nandscape_core::{BlockKind, IoRecord, Op, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
@@ -51,7 +52,8 @@ struct Kept {
     path: u32,
 }
 
-/// A load in memory, its written pages moved together in the order of their addresses. Reads are left out: they change nothing here.
+/// A load in memory, its written pages moved together in the order of their addresses. Reads are left out:
+/// they change nothing here.
 #[derive(Debug)]
 pub(super) struct Load {
     kept: Vec<Kept>,

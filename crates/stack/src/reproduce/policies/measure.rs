@@ -1,8 +1,10 @@
 //! Write amplification of a load under a policy, on a device that fits the load.
 //!
-//! The device has pages of 4 KiB and erase units of a power of two of pages such that its logical space has 2048 to 4096 of them, as a
-//! drive of 480 GB has with superblocks of 128 to 256 MB. What the load writes is the given share of the logical capacity; the rest of it
-//! stays empty. Over-provisioning is 7 %; [`Shape`] has other devices. Greedy collection, survivors apart by stream. No time passes: only the state of the device matters.
+//! The device has pages of 4 KiB and erase units of a power of two of pages such that its logical space has
+//! 2048 to 4096 of them, as a drive of 480 GB has with superblocks of 128 to 256 MB. What the load writes is
+//! the given share of the logical capacity; the rest of it stays empty. Over-provisioning is 7 %; [`Shape`]
+//! has other devices. Greedy collection, survivors apart by stream. No time passes: only the state of the
+//! device matters.
 
 use super::load::Load;
 use crate::build::{BuildOptions, build};

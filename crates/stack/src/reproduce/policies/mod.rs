@@ -68,7 +68,8 @@ const COLUMNS: [Column; 9] = [
 
 /// Occupancies of the table.
 const OCCUPANCIES: [f64; 3] = [0.7, 0.9, 1.0];
-/// How much above another policy the oracle may be before its bound does not hold: counting ends inside a collection.
+/// How much above another policy the oracle may be before its bound does not hold: counting ends inside a
+/// collection.
 const TOLERANCE: f64 = 0.002;
 
 /// A measured figure that no source states.
@@ -102,7 +103,8 @@ fn captured(context: &Context<'_>) -> Rows {
                 continue;
             }
         };
-        // A volume mounted without online discard keeps all that was ever written; with it, less than is written is live.
+        // A volume mounted without online discard keeps all that was ever written; with it, less than is
+        // written is live.
         let mounts: &[(&str, Option<&str>)] = if recording.has_names {
             &[("", Some("ops:discard=false")), (", discard", Some("ops"))]
         } else {

@@ -1,9 +1,10 @@
-//! A load that needs no recording: a mail spool, a database with log and sorted tables, and a table that is rewritten in place, on one
-//! file system.
+//! A load that needs no recording: a mail spool, a database with log and sorted tables, and a table that is
+//! rewritten in place, on one file system.
 //!
-//! Every step a mail is deleted and another one written and synced, as `varmail` does; the log grows by two pages and is synced; two pages
-//! of the table change. A log file is full at 2 MiB, and the fourth last one goes. Every 32 steps a sorted table of 1 MiB is written and
-//! another goes, drawn by chance, as compaction takes old and young ones. Log, mails and sorted tables carry the hints short, medium and long.
+//! Every step a mail is deleted and another one written and synced, as `varmail` does; the log grows by two
+//! pages and is synced; two pages of the table change. A log file is full at 2 MiB, and the fourth last one
+//! goes. Every 32 steps a sorted table of 1 MiB is written and another goes, drawn by chance, as compaction
+//! takes old and young ones. Log, mails and sorted tables carry the hints short, medium and long.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};

@@ -54,7 +54,8 @@ fn levels_off(table: &mut Table, run: &Measured, means: &[f64]) {
     );
 }
 
-/// From the first collection on the mean of `PM_GCC` falls at a request that collects and rises at every other.
+/// From the first collection on the mean of `PM_GCC` falls at a request that collects and rises at every
+/// other.
 fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
     let collections = run.result().gc.runs;
     // Before the first collection the mean hardly moves; what matters is where it goes down for good.
@@ -152,7 +153,8 @@ pub fn fig_4_4(context: &Context<'_>) -> Rows {
             let curve = run.curve();
             let half = at_share(&curve, 0.5);
             let last = &curve[curve.len() - 1];
-            // Steps do not end exactly at half the data, so the slope to there is compared with the slope to the end.
+            // Steps do not end exactly at half the data, so the slope to there is compared with the slope to
+            // the end.
             let slope = (half.map_bytes / half.written) / (last.map_bytes / last.written);
             let published = "grows in proportion to the data (taken as the slope of the first half within 10 % of the whole's)";
             let (published, holds) = if run.point.strategy == Strategy::PmGcc {

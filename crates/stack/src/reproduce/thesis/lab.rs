@@ -292,8 +292,8 @@ impl Measured {
         series.requests.iter().map(|r| r.bytes as f64 * 1e3 / r.latency_ns.max(1) as f64).collect()
     }
 
-    /// Running mean of the throughput after every request, in MB/s. One request is outstanding, so the latencies add up to the
-    /// time that passed.
+    /// Running mean of the throughput after every request, in MB/s. One request is outstanding, so the
+    /// latencies add up to the time that passed.
     pub fn running_mb_s(&self) -> Vec<f64> {
         let (mut bytes, mut ns) = (0u64, 0u64);
         let requests = self.series().requests.iter();

@@ -95,7 +95,8 @@ pub fn fig_2_4(context: &Context<'_>) -> Rows {
 /// Starts and ends: half on a block border, half in the middle of a block.
 fn halves(table: &mut Table, row: &str, stats: &TraceStats) {
     let block = &stats.alignment[1];
-    // 64 bins over the 1 MiB block: bin 0 starts at the border, bin 32 at 512 KiB, each 16 KiB wide, half a page.
+    // 64 bins over the 1 MiB block: bin 0 starts at the border, bin 32 at 512 KiB, each 16 KiB wide, half a
+    // page.
     for (name, bins) in [("starts", &block.start_bins), ("ends", &block.end_bins)] {
         let border = percent(bins[0], stats.requests);
         let middle = percent(bins[32], stats.requests);
@@ -120,8 +121,8 @@ pub fn fig_2_5(context: &Context<'_>) -> Rows {
     Ok(table.rows)
 }
 
-/// Most often that one start address is written within any 112 requests in a row: seven times a group of 16 halves, the piece
-/// that the source's second plot shows.
+/// Most often that one start address is written within any 112 requests in a row: seven times a group of 16
+/// halves, the piece that the source's second plot shows.
 fn most_in_sight(context: &Context<'_>) -> Result<f64, RunError> {
     const PIECE: usize = 112;
     let mut starts = Vec::new();

@@ -231,7 +231,8 @@ fn largest_good_size(table: &mut Table, all: &[Measured; 4]) {
     );
 }
 
-/// Checked by moving the unaligned requests of the load to the nearest half block: then all numbers of logs agree within 0.1 %.
+/// Checked by moving the unaligned requests of the load to the nearest half block: then all numbers of logs
+/// agree within 0.1 %.
 const LOGS_OUT_OF_STEP: &str = "from 8 logs on, the 8 blocks that this load works on together keep their logs between visits, and the 225 \
      unaligned requests, which reach one page into the next block, leave those logs out of step with their blocks until they are evicted; \
      with these requests aligned the number of logs has no effect";

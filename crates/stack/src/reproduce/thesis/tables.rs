@@ -1,4 +1,5 @@
-//! What a whole run gives: Table 4.2 and figure 4.1, mapping traffic, table sizes, the conclusion, and the parallel device.
+//! What a whole run gives: Table 4.2 and figure 4.1, mapping traffic, table sizes, the conclusion, and the
+//! parallel device.
 
 use super::super::Context;
 use super::lab::{Device, Load, Measured, Point, Strategy, strategies, thesis};

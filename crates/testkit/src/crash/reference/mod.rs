@@ -1,11 +1,12 @@
-//! A log-structured layer as small as it can be that survives every cut: the harness is tested with it, and with the ways in which it
-//! can be broken.
+//! A log-structured layer as small as it can be that survives every cut: the harness is tested with it, and
+//! with the ways in which it can be broken.
 //!
-//! Every page carries its logical page and a sequence number; a start reads them all, and the highest number wins. Dropped pages are
-//! kept as records in pages of their own, written out before a flush is answered and before any block is erased. An erase waits for
-//! everything before it, and for a barrier.
+//! Every page carries its logical page and a sequence number; a start reads them all, and the highest number
+//! wins. Dropped pages are kept as records in pages of their own, written out before a flush is answered and
+//! before any block is erased. An erase waits for everything before it, and for a barrier.
 //!
-//! Over a device with a journal ([`Log::over_journal`]) all of that is the journal's business, which is tested so without any other layer.
+//! Over a device with a journal ([`Log::over_journal`]) all of that is the journal's business, which is
+//! tested so without any other layer.
 
 mod ftl;
 mod start;
