@@ -24,7 +24,7 @@ pub(super) enum ReceiveError {
 
 /// A buffer that bytes are received into and requests are parsed in.
 pub(super) struct Input {
-    /// Mapped: with a buffer in the heap writes of 128 KiB ran at 0.90 of the rate before (median of 9 pairs).
+    /// Mapped: received into the heap, writes of 128 KiB ran at 0.90 of the rate before (median of 9 pairs).
     own: MmapMut,
     /// In place of `own`, for one request that does not fit there.
     long: Option<Room>,
