@@ -1,8 +1,8 @@
 //! The rows of the PM963 experiment as the table of its document, at full scale.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use nandscape_stack::reproduce::Context;
-use nandscape_stack::reproduce::pm963::{FULL, rows};
+use nandscape_experiments::reproduce::Context;
+use nandscape_experiments::reproduce::pm963::{FULL, rows};
 
 fn main() {
     let rows = rows(&FULL, &Context::new(42, None)).expect("the experiment runs");

@@ -5,13 +5,13 @@
 //! [`noisy_neighbour`] runs the victim alone, the aggressors alone and both together on a site for each
 //! layout; [`render_cases`] prints what came out.
 
-use crate::build::build_subsystem;
-use crate::config::{ConfigError, StackConfig, Typed};
-use crate::run::RunError;
 use nandscape_core::{Subsystem, units};
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::result::{DirectionResult, JobResult};
 use nandscape_sim::{JobOptions, JobsOutcome, Precondition, run_jobs};
+use nandscape_stack::RunError;
+use nandscape_stack::build::build_subsystem;
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;

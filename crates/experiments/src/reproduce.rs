@@ -9,9 +9,9 @@ mod policies;
 mod streams;
 mod thesis;
 
-use crate::run::RunError;
 use nandscape_core::Info;
 use nandscape_report::ReproductionRow;
+use nandscape_stack::RunError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A published experiment.

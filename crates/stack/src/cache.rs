@@ -5,7 +5,6 @@
 //! the disk its slow side.
 
 use crate::build::{BuildOptions, subsystem};
-use crate::caches::shares;
 use crate::config::{ConfigError, StackConfig, Typed};
 use crate::keys::{flat, int, param, table_of, take_table};
 use crate::storing;
@@ -204,7 +203,7 @@ impl CacheConfig {
                 let expected = format!("volumes ns1 to ns{} and shares, such as ns1=25%", self.disks);
                 registry_error("cache.quota", text, &expected)
             })?;
-            let share = shares::slots("quota", share, design, slots)?;
+            let share = design.slots("quota", share, slots)?;
             Ok(share.map(|slots| ((number - 1) as u16, slots)))
         };
         let parts = text.split(',').filter(|part| !part.trim().is_empty());

@@ -13,15 +13,11 @@
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a
 //!   [`nandscape_core::Subsystem`] of several.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
-//! * [`caches`]: caches over files and block devices, made, changed and served.
 //! * [`jobs`]: fio job files.
-//! * [`miss_ratio`]: how often caches of a policy and size miss.
-//! * [`neighbours`]: what jobs cost each other, for each layout of sets.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
 pub mod cache;
-pub mod caches;
 pub mod config;
 pub mod directives;
 pub mod faults;
@@ -32,11 +28,8 @@ pub mod journal;
 mod keys;
 mod mapped;
 pub mod memory;
-pub mod miss_ratio;
-pub mod neighbours;
 pub mod partition;
 pub mod presets;
-pub mod reproduce;
 mod run;
 pub mod storing;
 mod timing;

@@ -3,35 +3,12 @@
 
 use super::{CacheFileError, Settings, check_changeable};
 use nandscape_cache::compose::{Design, Typed};
-use nandscape_core::{ParamError, units};
+use nandscape_core::ParamError;
 
 /// Key of what is used of a cache at most.
 pub(super) const LIMIT: &str = "limit";
 /// Key of what a volume may hold at most, before a dot and its name.
 pub(super) const QUOTA: &str = "quota";
-
-/// Slots of a share such as `64MiB`, `10000b` or `25%`, of a cache with so many slots; `None`: as many as
-/// there are.
-pub(crate) fn slots(key: &str, text: &str, design: &Design, all: u32) -> Result<Option<u32>, ParamError> {
-    let text = text.trim();
-    let wrong = || ParamError::BadValue {
-        key: format!("cache.{key}"),
-        value: text.to_owned(),
-        expected: "a size such as 64MiB, blocks such as 10000b, a share such as 25%, or none".to_owned(),
-    };
-    if text == "none" {
-        return Ok(None);
-    }
-    let blocks = if text.ends_with('%') {
-        let share = units::parse_share(text).map_err(|_| wrong())?;
-        (f64::from(all) * share) as u64
-    } else if let Some(count) = text.strip_suffix('b').and_then(|count| count.trim().parse().ok()) {
-        count
-    } else {
-        units::parse_size(text).map_err(|_| wrong())? / u64::from(design.block_bytes)
-    };
-    Ok(Some(u32::try_from(blocks).unwrap_or(u32::MAX)))
-}
 
 /// What settings make of a cache with so many slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +24,7 @@ impl Settings {
     pub(super) fn shares(&self, design: &Design, all: u32) -> Result<Shares, ParamError> {
         let of = |key: &str, text: &Option<String>| match text {
             None => Ok(None),
-            Some(text) => slots(key, text, design, all),
+            Some(text) => design.slots(key, text, all),
         };
         let quotas = self.volumes.iter().map(|(id, volume)| {
             let key = format!("{QUOTA}.{}", volume.name);
@@ -109,7 +86,7 @@ fn is_left_over(key: &str, changes: &Typed) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caches::Named;
+    use crate::Named;
 
     fn typed(pairs: &[(&str, &str)]) -> Typed {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -120,25 +97,6 @@ mod tests {
         let named = Named { name: "data".to_owned(), path: "disk".into(), quota: None };
         settings.volumes.insert(3, named);
         settings
-    }
-
-    #[test]
-    fn shares_are_bytes_blocks_and_parts_of_the_cache() {
-        let design = Design::of_preset("nandscape").unwrap();
-        for (text, expected) in [
-            ("1MiB", Some(256)),
-            ("70b", Some(70)),
-            ("25%", Some(250)),
-            ("0b", Some(0)),
-            ("none", None),
-            ("1000TiB", Some(u32::MAX)),
-        ] {
-            assert_eq!(slots("limit", text, &design, 1000).unwrap(), expected, "{text}");
-        }
-        for text in ["", "x", "101%", "-1b", "25 %%"] {
-            let error = slots("limit", text, &design, 1000).unwrap_err().to_string();
-            assert!(error.contains("cache.limit") && error.contains("25%, or none"), "{text}: {error}");
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod facts;
 mod keys;
 mod parse;
+mod share;
 #[cfg(test)]
 mod tests;
 

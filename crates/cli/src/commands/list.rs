@@ -10,9 +10,8 @@ use nandscape_cache::presets::{PRESETS, Preset};
 use nandscape_cache::simulate::BELADY;
 use nandscape_core::Info;
 use nandscape_disk::registry::DiskPreset;
-use nandscape_stack::{
-    cache, config, directives, faults, file_system, host, journal, partition, presets, reproduce,
-};
+use nandscape_experiments::reproduce;
+use nandscape_stack::{cache, config, directives, faults, file_system, host, journal, partition, presets};
 use std::fmt::Write;
 
 /// Prints registries.

@@ -4,9 +4,9 @@ use super::typed;
 use crate::args::NeighboursArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
+use nandscape_experiments::neighbours::{SiteOptions, noisy_neighbour, render_cases};
 use nandscape_jobs::JobFile;
 use nandscape_stack::RunError;
-use nandscape_stack::neighbours::{SiteOptions, noisy_neighbour, render_cases};
 
 /// Runs a victim alone and beside its neighbours, for each layout.
 pub fn run(args: &NeighboursArgs, console: Console) -> Result<(), Failure> {

@@ -3,10 +3,10 @@
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::registry::unknown_name;
+use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use nandscape_report::{
     ReportContext, render_html, render_reproduction_csv, render_reproduction_text, write_atomically,
 };
-use nandscape_stack::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use std::sync::atomic::Ordering;
 
 /// Repeats published experiments.

@@ -2,7 +2,6 @@
 
 use super::feed::Feed;
 use super::simulate::Replacement;
-use crate::run::RunError;
 use nandscape_cache::Map;
 use nandscape_cache::eviction::EVICTIONS;
 use nandscape_cache::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
@@ -10,6 +9,7 @@ use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_cache::simulate::{BELADY, Counts, NextUses, Request, Sampler, StackDistances, simulation};
 use nandscape_core::ParamError;
 use nandscape_sim::Progress;
+use nandscape_stack::RunError;
 use nandscape_trace::BoxReader;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,6 @@
 //! Any number of caches over one reading of a workload.
 
 use super::feed::{Feed, Unit};
-use crate::run::RunError;
 use nandscape_cache::Map;
 use nandscape_cache::eviction::EvictionSpec;
 use nandscape_cache::presets::{self, Placement};
@@ -9,6 +8,7 @@ use nandscape_cache::simulate::{BELADY, Request, Row, Simulation, belady, simula
 use nandscape_core::registry::unknown_name;
 use nandscape_core::{ParamError, TraceError};
 use nandscape_sim::Progress;
+use nandscape_stack::RunError;
 use nandscape_trace::BoxReader;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -229,7 +229,7 @@ pub fn simulate(
             Ok(Run { row: case.row(workload, options.seed), unit, work, took: Duration::ZERO })
         })
         .collect();
-    let runs = runs.map_err(crate::config::ConfigError::from)?;
+    let runs = runs.map_err(nandscape_stack::config::ConfigError::from)?;
     let keeps: Vec<bool> = (0..units.len())
         .map(|unit| runs.iter().any(|run| run.unit == unit && matches!(run.work, Work::AtTheEnd)))
         .collect();

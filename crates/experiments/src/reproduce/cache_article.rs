@@ -5,14 +5,14 @@
 //! in random order, and then asked for what it has.
 
 use super::{Context, Reproduction, number, statement};
-use crate::cache::NO_CACHE;
-use crate::config::{StackConfig, Typed};
-use crate::jobs::run_parsed;
-use crate::run::{RunError, RunOptions};
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::Info;
 use nandscape_jobs::JobFile;
 use nandscape_report::{ReproductionRow, Run};
+use nandscape_stack::cache::NO_CACHE;
+use nandscape_stack::config::{StackConfig, Typed};
+use nandscape_stack::jobs::run_parsed;
+use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -5,14 +5,14 @@
 //! same, and half of its blocks or more are dirty when it begins, far above the target of either policy.
 
 use super::{Context, Reproduction, statement};
-use crate::config::{StackConfig, Typed};
-use crate::jobs::run_parsed;
-use crate::run::{RunError, RunOptions};
 use nandscape_core::Info;
 use nandscape_jobs::JobFile;
 use nandscape_report::{ReproductionRow, RowSeries, Run};
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::jobs::timeline::Window;
+use nandscape_stack::config::{StackConfig, Typed};
+use nandscape_stack::jobs::run_parsed;
+use nandscape_stack::{RunError, RunOptions};
 use serde_json::Value;
 
 const ID: &str = "cache-cleaning";

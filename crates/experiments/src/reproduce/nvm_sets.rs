@@ -9,10 +9,10 @@ mod lab;
 mod rows;
 
 use super::{Context, Reproduction};
-use crate::run::RunError;
 use lab::measure;
 use nandscape_core::Info;
 use nandscape_report::ReproductionRow;
+use nandscape_stack::RunError;
 
 /// Registry entry.
 pub const NVM_SETS: Reproduction = Reproduction {

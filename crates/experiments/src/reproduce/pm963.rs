@@ -7,12 +7,12 @@
 //! written as often as in the source's two hours.
 
 use super::{Context, Reproduction, number, statement};
-use crate::config::{StackConfig, Typed};
-use crate::jobs::run_parsed;
-use crate::run::{RunError, RunOptions};
 use nandscape_core::Info;
 use nandscape_jobs::JobFile;
 use nandscape_report::{ReproductionRow, Run};
+use nandscape_stack::config::{StackConfig, Typed};
+use nandscape_stack::jobs::run_parsed;
+use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::fmt::Write as _;
 

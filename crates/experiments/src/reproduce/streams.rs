@@ -5,13 +5,13 @@
 //! notes.
 
 use super::{Context, Reproduction, number, statement};
-use crate::build::{BuildOptions, build};
-use crate::config::{ConfigError, StackConfig, Typed};
-use crate::run::{RunError, RunOptions, replay};
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Info, NamespaceError, Op, SimTime};
 use nandscape_report::ReproductionRow;
 use nandscape_sim::RunResult;
+use nandscape_stack::build::{BuildOptions, build};
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
+use nandscape_stack::{RunError, RunOptions, replay};
 use rayon::prelude::*;
 
 type Rows = Result<Vec<ReproductionRow>, RunError>;

@@ -19,9 +19,9 @@ mod wear;
 pub(super) use lab::Cache;
 
 use super::{Context, Reproduction, number, statement};
-use crate::run::RunError;
 use nandscape_core::Info;
 use nandscape_report::ReproductionRow;
+use nandscape_stack::RunError;
 
 type Rows = Result<Vec<ReproductionRow>, RunError>;
 

@@ -1,8 +1,8 @@
 //! The article's experiment with small caches: what follows from the designs holds at any size.
 
-use nandscape_stack::reproduce::Context;
-use nandscape_stack::reproduce::cache_article::{SMALL, rows};
-use nandscape_stack::reproduce::cache_cleaning;
+use nandscape_experiments::reproduce::Context;
+use nandscape_experiments::reproduce::cache_article::{SMALL, rows};
+use nandscape_experiments::reproduce::cache_cleaning;
 use serde_json::Value;
 
 #[test]

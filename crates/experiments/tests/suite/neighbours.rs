@@ -1,9 +1,9 @@
 //! The noisy-neighbour harness on a small drive: the victim feels the writer where they share dies, and not
 //! in vertical sets.
 
+use nandscape_experiments::neighbours::{SiteOptions, direction, noisy_neighbour, render_cases};
 use nandscape_jobs::JobFile;
 use nandscape_stack::Typed;
-use nandscape_stack::neighbours::{SiteOptions, direction, noisy_neighbour, render_cases};
 
 const DEVICE: &str = "[device]\nchannels = 4\ndies_per_channel = 2\nplanes_per_die = 1\nblocks_per_plane = 64\npages_per_block = 32\n\
     [device.timing]\nscheduler = 'read-first'\n[namespaces]\ncount = 2\n[ftl]\nop = 0.5\n";

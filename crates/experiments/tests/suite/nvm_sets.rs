@@ -1,8 +1,8 @@
 //! The NVM Sets experiment, small: what holds of ten million reads holds of these, but for the far tail.
 
+use nandscape_experiments::reproduce::Context;
+use nandscape_experiments::reproduce::nvm_sets::{Effort, rows_of};
 use nandscape_report::ReproductionRow;
-use nandscape_stack::reproduce::Context;
-use nandscape_stack::reproduce::nvm_sets::{Effort, rows_of};
 use std::sync::OnceLock;
 
 fn rows() -> &'static [ReproductionRow] {

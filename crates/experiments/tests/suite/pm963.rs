@@ -1,7 +1,7 @@
 //! The PM963 experiment on a small drive: everything that holds at its scale of 1/124 holds here.
 
-use nandscape_stack::reproduce::Context;
-use nandscape_stack::reproduce::pm963::{SMALL, rows};
+use nandscape_experiments::reproduce::Context;
+use nandscape_experiments::reproduce::pm963::{SMALL, rows};
 use serde_json::Value;
 use std::path::Path;
 

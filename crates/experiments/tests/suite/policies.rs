@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "a skip is said")]
 
+use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 use nandscape_report::ReproductionRow;
-use nandscape_stack::reproduce::{Context, REPRODUCTIONS};
 
 fn rows(id: &str) -> Vec<ReproductionRow> {
     let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();

@@ -1,9 +1,9 @@
 //! The published experiments: all of them run, what is far from its figure is explained, runs repeat, and the
 //! document shows what the code gives.
 
+use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 use nandscape_report::ReproductionRow;
 use nandscape_stack::RunError;
-use nandscape_stack::reproduce::{Context, REPRODUCTIONS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! The experiments about streams, and the lifetime of a device in the result document.
 
+use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 use nandscape_report::ReproductionRow;
 use nandscape_sim::RunResult;
 use nandscape_stack::Typed;
-use nandscape_stack::reproduce::{Context, REPRODUCTIONS};
 use nandscape_stack::{RunOptions, replay};
 use serde_json::Value;
 use std::fmt::Write as _;

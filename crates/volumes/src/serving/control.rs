@@ -1,7 +1,7 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
-use crate::caches::CacheFileError;
+use crate::CacheFileError;
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::metadata::Area as _;

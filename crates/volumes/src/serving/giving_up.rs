@@ -1,6 +1,6 @@
 //! A cache that is given up while it is served: taken down by [`Recorder`], and said at once.
 
-use crate::caches::Place;
+use crate::Place;
 use nandscape_cache::engine::GiveUp;
 use nandscape_cache::manage::Recorder;
 use nandscape_core::{Extent, StoreError};

@@ -1,7 +1,7 @@
 //! Signs of life of a server, and a look at its files.
 
 use super::giving_up::Teller;
-use crate::caches::{DiskPlace, Place};
+use crate::{DiskPlace, Place};
 use nandscape_cache::manage::Disk as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;

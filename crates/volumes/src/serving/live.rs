@@ -5,7 +5,7 @@ use nandscape_cache::{Counters, Gauges};
 use nandscape_core::namespace::HostCounts;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::caches::{LostRange, Settings};
+use crate::{LostRange, Settings};
 use nandscape_cache::compose::Design;
 
 /// How a cache stood when it was looked at last.

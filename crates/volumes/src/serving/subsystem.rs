@@ -3,7 +3,7 @@
 use super::live::{Live, Seen, SeenVolume};
 use super::watching::Watching;
 use super::{Place, Served, Settings};
-use crate::caches::LostRange;
+use crate::LostRange;
 use nandscape_cache::engine::{Cache, CacheError};
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, ManageError};

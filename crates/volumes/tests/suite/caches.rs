@@ -5,7 +5,7 @@ use nandscape_cache::manage::{Change, Verdict};
 use nandscape_cache::status::Value;
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};
-use nandscape_stack::caches::{CacheFile, CacheFileError, Making, Serving, mark_of, open_cache};
+use nandscape_volumes::{CacheFile, CacheFileError, Making, Serving, mark_of, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

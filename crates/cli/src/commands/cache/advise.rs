@@ -5,8 +5,8 @@ use crate::args::AdviseArgs;
 use crate::commands::command_line;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
+use nandscape_experiments::miss_ratio::{AdviseCase, AdviseOptions, advise};
 use nandscape_report::{ReportContext, render_advice_csv, render_advice_text, render_html, write_atomically};
-use nandscape_stack::miss_ratio::{AdviseCase, AdviseOptions, advise};
 
 /// Finds the curves and what follows from them.
 pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {

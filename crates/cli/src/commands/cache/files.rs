@@ -12,7 +12,7 @@ use nandscape_cache::status::{self, Printer};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units::{format_bytes, parse_size};
 use nandscape_engine::control::{Ask, ClientError};
-use nandscape_stack::caches::{CacheFile, CacheStat, Making};
+use nandscape_volumes::{CacheFile, CacheStat, Making};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;

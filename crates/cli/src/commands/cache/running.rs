@@ -2,7 +2,7 @@
 
 use crate::console::Failure;
 use nandscape_engine::control::{Client, running};
-use nandscape_stack::caches::{CacheFile, CacheFileError, CacheStat, FileError};
+use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, FileError};
 use std::path::Path;
 
 /// What a cache in memory is called where the file of another one is named.

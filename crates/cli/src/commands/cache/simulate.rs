@@ -3,8 +3,8 @@
 use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::SimulateArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use nandscape_experiments::miss_ratio::{Case, SimulateOptions, simulate};
 use nandscape_report::render_simulations_text;
-use nandscape_stack::miss_ratio::{Case, SimulateOptions, simulate};
 
 /// Simulates every policy or design at every size.
 pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use super::text::row;
 use nandscape_cache::admission::Bypass;
 use nandscape_core::units::format_bytes;
-use nandscape_stack::caches::CacheStat;
+use nandscape_volumes::CacheStat;
 
 /// What stands in the place of the rows about flash.
 pub fn rows(out: &mut String, cache: &CacheStat) {

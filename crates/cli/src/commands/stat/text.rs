@@ -4,7 +4,7 @@ use super::cached;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::{Latencies, Stat};
 use nandscape_sim::result::LatencySummary;
-use nandscape_stack::caches::CacheStat;
+use nandscape_volumes::CacheStat;
 use std::fmt::Write;
 
 /// The whole of it.

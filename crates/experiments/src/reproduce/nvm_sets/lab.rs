@@ -1,12 +1,12 @@
 //! The runs: each layout on a site of its own, all of them at the same time as far as there are cores.
 
 use super::{Context, Effort};
-use crate::config::{ConfigError, StackConfig, Typed};
 use crate::neighbours::{Site, SiteOptions, only};
-use crate::run::RunError;
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::jobs::JobSeries;
 use nandscape_sim::result::{DirectionResult, JobResult};
+use nandscape_stack::RunError;
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 use rayon::prelude::*;
 
 /// The load of all runs.

@@ -1,8 +1,8 @@
 //! Recorded loads, read once into memory and replayed any number of times with what is known of every
 //! request.
 
-use crate::run::RunError;
 use nandscape_core::{BlockKind, IoRecord, Op, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,13 +7,13 @@
 //! device matters.
 
 use super::load::Load;
-use crate::build::{BuildOptions, build};
-use crate::config::{ConfigError, StackConfig, Typed};
-use crate::run::RunError;
 use nandscape_core::namespace::Payload;
 use nandscape_core::{Command, Extent, Hint, SimTime, TraceReader};
 use nandscape_host::Assigned;
 use nandscape_host::policy::{self, PolicySetup};
+use nandscape_stack::RunError;
+use nandscape_stack::build::{BuildOptions, build};
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 
 /// Streams of the device, beside writes without one.
 pub(super) const STREAMS: u16 = 8;

@@ -5,11 +5,11 @@ mod measure;
 mod synthetic;
 
 use super::{Context, Reproduction, number, statement};
-use crate::run::RunError;
 use load::{Load, RECORDINGS, Recording};
 use measure::{COARSE, Cell, FINE, STREAMS, Shape, measure};
 use nandscape_core::{Info, TraceError};
 use nandscape_report::ReproductionRow;
+use nandscape_stack::RunError;
 use rayon::prelude::*;
 use serde_json::Value;
 

@@ -1,11 +1,11 @@
 //! The runs behind the figures: what distinguishes them, and each of them once.
 
 use super::super::Context;
-use crate::config::{ConfigError, StackConfig, Typed};
-use crate::run::{RunError, RunOptions, replay};
 use nandscape_core::OpCounts;
 use nandscape_report::Run;
 use nandscape_sim::metrics::Series;
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
+use nandscape_stack::{RunError, RunOptions, replay};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

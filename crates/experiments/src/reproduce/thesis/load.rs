@@ -3,8 +3,8 @@
 use super::super::Context;
 use super::lab::Load;
 use super::{FIG_2_2, FIG_2_3, FIG_2_4, FIG_2_5, FIG_2_6, FIG_2_7, Rows, Table};
-use crate::run::RunError;
 use nandscape_core::Op;
+use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::super::Context;
 use super::lab::{Load, Measured, Point, Strategy, runs};
 use super::{FIG_4_8, FIG_4_9, FIG_4_10, FIG_4_11, Rows, Table};
-use crate::run::RunError;
+use nandscape_stack::RunError;
 
 const SIZES: [u32; 4] = [1, 2, 4, 8];
 

@@ -1,0 +1,10 @@
+//! Experiments over stacks: several configurations, run and set beside each other or beside what was
+//! published.
+//!
+//! * [`reproduce`]: published experiments, row by row.
+//! * [`neighbours`]: what jobs cost each other, for each layout of sets.
+//! * [`miss_ratio`]: how often caches of a policy and size miss.
+
+pub mod miss_ratio;
+pub mod neighbours;
+pub mod reproduce;
