@@ -3,7 +3,7 @@
 use crate::error::BuildResult;
 use crate::parts::no_device::NoDevice;
 use crate::{hsbm_gcl, page_map, pm_gcc, pm_gcl, sbm_gcl};
-use nandscape_core::{FlashDevice, Info, Params};
+use nandscape_core::{AnyDevice, FlashDevice, Info, Params};
 
 /// One translation layer, for devices of type `D`.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,12 @@ pub fn ftls<D: FlashDevice + Send + 'static>() -> Vec<FtlEntry<D>> {
         FtlEntry { info: &hsbm_gcl::INFO, build: hsbm_gcl::build },
         FtlEntry { info: &page_map::INFO, build: page_map::build },
     ]
+}
+
+/// Every translation layer over a boxed device: compiled once, here, for whoever has many kinds of device and
+/// no hurry.
+pub fn boxed_ftls() -> Vec<FtlEntry<AnyDevice>> {
+    ftls()
 }
 
 /// What every layer says about itself, in the order of [`ftls`].

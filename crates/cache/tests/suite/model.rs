@@ -13,7 +13,7 @@ use nandscape_cache::presets::PRESETS;
 use nandscape_cache::{Cache, Mode};
 use nandscape_core::{FlashDevice, Geometry, Params, SimTime, Single, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::{BlockNamespace, NamespaceStore};
 use nandscape_testkit::conformance::{Device, Shape, device};
@@ -53,8 +53,8 @@ fn flash<S: Scheduler + Send + 'static>() -> Box<dyn Store + Send> {
 }
 
 fn over<D: FlashDevice + Send + 'static>(device: D) -> Single {
-    let entry = ftls::<D>().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
-    let ftl = (entry.build)(device, &Params::defaults(entry.info)).expect("it fits");
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    let ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).expect("it fits");
     Single::new("ns1", Box::new(BlockNamespace::new(ftl)))
 }
 

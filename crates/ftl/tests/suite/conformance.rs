@@ -1,8 +1,8 @@
 //! Every registered layer, with its defaults and every variation of its choices, against a plain array of
 //! bytes.
 
-use nandscape_core::{Info, ParamKind, Params};
-use nandscape_ftl::{FtlEntry, ftls};
+use nandscape_core::{AnyDevice, Info, ParamKind, Params};
+use nandscape_ftl::{FtlEntry, boxed_ftls};
 use nandscape_media::{Fifo, ReadFirst, Scheduler, Serial};
 use nandscape_testkit::conformance::{Device, Seen, run, shapes, steps};
 use std::collections::BTreeMap;
@@ -59,19 +59,20 @@ fn numbers(name: &str) -> Vec<Typed> {
 }
 
 /// Runs one layer under one scheduler; gives what was seen with each variant that some shape accepted.
-fn conforms<S: Scheduler + Send + 'static>(entry: &FtlEntry<Device<S>>, seeds: u64) -> Seen {
-    conforms_if(entry, seeds, |_| true)
+fn conforms<S: Scheduler + Send + 'static>(entry: &FtlEntry<AnyDevice>, seeds: u64) -> Seen {
+    conforms_if::<S>(entry, seeds, |_| true)
 }
 
 fn conforms_if<S: Scheduler + Send + 'static>(
-    entry: &FtlEntry<Device<S>>,
+    entry: &FtlEntry<AnyDevice>,
     seeds: u64,
     is_meant: impl Fn(&Typed) -> bool,
 ) -> Seen {
     let mut total = Seen::default();
     for typed in variants(entry.info).into_iter().filter(is_meant) {
         let params = Params::check(entry.info, "ftl.", &typed).expect("values from the list");
-        let build = |device: Device<S>| (entry.build)(device, &params).map_err(|error| error.to_string());
+        let build =
+            |device: Device<S>| (entry.build)(Box::new(device), &params).map_err(|error| error.to_string());
         for shape in shapes() {
             let can_build = |ordered| build(nandscape_testkit::conformance::device(&shape, ordered)).is_ok();
             if !can_build(true) {
@@ -92,10 +93,10 @@ fn conforms_if<S: Scheduler + Send + 'static>(
 }
 
 fn all<S: Scheduler + Send + 'static>(seeds: u64) {
-    let entries = ftls::<Device<S>>();
+    let entries = boxed_ftls();
     assert!(entries.len() >= 5);
     for entry in &entries {
-        conforms(entry, seeds);
+        conforms::<S>(entry, seeds);
     }
 }
 
@@ -118,13 +119,22 @@ fn every_layer_keeps_bytes_under_event_driven_timing() {
 fn a_full_device_is_met_and_survived() {
     // In the order of the thesis there is no spare space, so random traffic over the whole capacity must meet
     // a full device; with copies first the reserve is such that it never does.
-    for entry in ftls::<Device<Serial>>().iter().filter(|entry| entry.info.name.ends_with("-gcl")) {
+    for entry in boxed_ftls().iter().filter(|entry| entry.info.name.ends_with("-gcl")) {
         let is_erase_first =
             |typed: &Typed| typed.get("gc_order").is_some_and(|order| order == "erase-first");
-        assert_eq!(conforms_if(entry, 8, |typed| !is_erase_first(typed)).full, 0, "{}", entry.info.name);
+        assert_eq!(
+            conforms_if::<Serial>(entry, 8, |typed| !is_erase_first(typed)).full,
+            0,
+            "{}",
+            entry.info.name
+        );
         // SBM_GCL rewrites in place instead.
         if entry.info.name != "sbm-gcl" {
-            assert!(conforms_if(entry, 8, is_erase_first).full > 0, "{} never was full", entry.info.name);
+            assert!(
+                conforms_if::<Serial>(entry, 8, is_erase_first).full > 0,
+                "{} never was full",
+                entry.info.name
+            );
         }
     }
 }

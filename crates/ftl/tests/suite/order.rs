@@ -6,7 +6,7 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
 };
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
 use std::sync::{Arc, Mutex};
 
@@ -175,14 +175,14 @@ fn copies_come_before_erases_where_that_is_asked_for() {
 }
 
 fn layer(name: &str, order: &str) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
-    let entry = ftls::<Timed<Nand, Endless>>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == name).unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
     let log: Arc<Mutex<Log>> = Arc::default();
     let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone()));
     let typed = [("gc_order".to_owned(), order.to_owned())].into();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap();
-    ((entry.build)(device, &params).unwrap(), log)
+    ((entry.build)(Box::new(device), &params).unwrap(), log)
 }
 
 fn check(name: &str) {

@@ -3,7 +3,7 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::faults::{FaultPlan, Faults};
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 
@@ -24,14 +24,13 @@ const TIMING: Timing =
     Timing { read_ns: 1, program_ns: 1, erase_ns: 1, channel_bytes_per_s: 1_000_000_000, command_ns: 0 };
 
 fn loses_only_what_cannot_be_read(name: &str) {
-    let entry =
-        ftls::<Timed<Faults<Nand>, Serial>>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == name).unwrap();
     let capabilities =
         Capabilities { out_of_order_program: true, stores_data: true, ..Capabilities::default() };
     let nand = Nand::new(GEOMETRY, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
     let plan = FaultPlan { seed: 5, unreadable: 0.02, ..FaultPlan::default() };
     let device = Timed::new(Faults::new(nand, plan).unwrap(), Serial::new(&GEOMETRY, &TIMING));
-    let mut ftl = (entry.build)(device, &Params::defaults(entry.info)).unwrap();
+    let mut ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap();
     let pages = ftl.logical_pages();
     let mut written = vec![0u8; pages as usize];
     let mut rng = seeded(11);

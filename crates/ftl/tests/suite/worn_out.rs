@@ -4,7 +4,7 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 
 const ENDURANCE: u32 = 5;
@@ -30,14 +30,15 @@ fn wears_out(name: &str, share_percent: u64) {
 }
 
 fn wears_out_in_order(name: &str, order: &str, share_percent: u64) {
-    let entry = ftls::<Timed<Nand, Serial>>().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == name).unwrap();
     let capabilities =
         Capabilities { out_of_order_program: true, stores_data: true, ..Capabilities::default() };
     let options = NandOptions { endurance: Some(ENDURANCE), capabilities, ..NandOptions::default() };
     let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Serial::new(&GEOMETRY, &TIMING));
     let typed = [("gc_order", order), ("unsafe_order", "true")];
     let typed = typed.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-    let mut ftl = (entry.build)(device, &Params::check(entry.info, "ftl.", &typed).unwrap()).unwrap();
+    let mut ftl =
+        (entry.build)(Box::new(device), &Params::check(entry.info, "ftl.", &typed).unwrap()).unwrap();
     let pages = ftl.logical_pages() * share_percent / 100;
     let mut written = vec![0u8; pages as usize];
     let mut rng = seeded(9);

@@ -8,7 +8,7 @@ use crate::start::{format, head, load};
 use crate::state::{BYTES, State};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::{Journal, JournalOptions, ftls};
+use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
 use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
 use std::path::Path;
 
@@ -29,7 +29,6 @@ pub enum End {
 }
 
 pub type Flash = crate::flash::Flash<Disk>;
-type Device = Journal<Timed<Flash, Serial>>;
 pub type Layer = Box<dyn Ftl + Send>;
 
 /// One content of a logical page, and how many operations of the store there were when it was asked for,
@@ -97,7 +96,7 @@ pub fn build(layer: &str, flash: Flash) -> Result<Layer, String> {
     let serial = Serial::new(&flash.header.geometry, &timing);
     let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let journal = Journal::open(Timed::new(flash, serial), options).map_err(|error| error.to_string())?;
-    let entry = ftls::<Device>().into_iter().find(|entry| entry.info.name == layer).unwrap();
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer).unwrap();
     let typed: &[(&str, &str)] = match layer {
         "page-map" => &[("op", "0.5")],
         "hsbm-gcl" => &[("logs", "2")],
@@ -105,7 +104,7 @@ pub fn build(layer: &str, flash: Flash) -> Result<Layer, String> {
     };
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap();
-    (entry.build)(journal, &params).map_err(|error| error.to_string())
+    (entry.build)(Box::new(journal), &params).map_err(|error| error.to_string())
 }
 
 pub fn extent(lpn: usize, pages: usize) -> Extent {

@@ -3,10 +3,8 @@
 
 use nandscape_core::namespace::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{
-    Cause, Command, Extent, FlashDevice, Geometry, Hint, Op, OpCounts, Params, SimTime, Subsystem,
-};
-use nandscape_ftl::ftls;
+use nandscape_core::{Cause, Command, Extent, Geometry, Hint, Op, OpCounts, Params, SimTime, Subsystem};
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::sets::{
     Budget, EnduranceGroupLog, Part, PlmConfig, PlmError, PredictableLatency, SetAttributes, SetLayout,
@@ -357,7 +355,7 @@ fn subsystem(kind: &str, facts: SetFacts) -> NvmSubsystem {
         Timed::new(Nand::new(GEOMETRY, &NandOptions::default()).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
     let shared: SharedDevice = share(device);
     let layout = SetLayout::horizontal(&GEOMETRY, 2).unwrap();
-    let entries = ftls::<Part<dyn FlashDevice + Send>>();
+    let entries = boxed_ftls();
     let entry = entries.iter().find(|entry| entry.info.name == kind).unwrap();
     let typed = if kind == "page-map" {
         BTreeMap::from([("op".to_owned(), "0.4".to_owned())])
@@ -370,7 +368,7 @@ fn subsystem(kind: &str, facts: SetFacts) -> NvmSubsystem {
         .iter()
         .enumerate()
         .map(|(index, dies)| NvmSet {
-            ftl: (entry.build)(Part::new(SharedDevice::clone(&shared), dies), &params).unwrap(),
+            ftl: (entry.build)(Box::new(Part::new(SharedDevice::clone(&shared), dies)), &params).unwrap(),
             endurance_group: index as u16 / 2,
             facts,
         })

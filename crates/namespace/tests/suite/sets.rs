@@ -6,7 +6,7 @@ use nandscape_core::{
     BlockId, Cause, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint, Issue, Lpn, Oob, Op,
     OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
 };
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::sets::{Part, SetLayout, share};
 use nandscape_namespace::{NamespaceSpec, NvmSet, NvmSubsystem, SetFacts, SharedDevice, SubsystemError};
@@ -15,8 +15,8 @@ use nandscape_testkit::conformance::{Device, Shape, device, run, shapes, steps};
 type Piece = Part<dyn FlashDevice + Send>;
 
 fn ftl(kind: &str, part: Piece) -> Result<Box<dyn Ftl + Send>, String> {
-    let entry = ftls::<Piece>().into_iter().find(|entry| entry.info.name == kind).expect("a registered kind");
-    (entry.build)(part, &Params::defaults(entry.info)).map_err(|error| error.to_string())
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == kind).expect("a registered kind");
+    (entry.build)(Box::new(part), &Params::defaults(entry.info)).map_err(|error| error.to_string())
 }
 
 fn shape(geometry: (u32, u32, u32, u32)) -> Shape {
@@ -164,7 +164,7 @@ fn each_set_may_have_a_layer_of_another_kind() {
 
 #[test]
 fn every_layer_keeps_bytes_on_a_part_of_a_device() {
-    for entry in ftls::<Piece>() {
+    for entry in boxed_ftls() {
         for shape in shapes() {
             let units = shape.geometry.units();
             // All dies in reverse, so that no address of the part is one of the device.

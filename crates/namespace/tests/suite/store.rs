@@ -6,15 +6,15 @@ use nandscape_core::{
     Command, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Single, Store,
     StoreError, Subsystem, Token,
 };
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
 use nandscape_namespace::{BlockNamespace, NamespaceStore};
 use nandscape_testkit::conformance::{Device, Shape, device, shapes};
 use std::collections::BTreeMap;
 
 fn layer<D: FlashDevice + Send + 'static>(device: D) -> Box<dyn Ftl + Send> {
-    let entry = ftls::<D>().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
-    (entry.build)(device, &Params::defaults(entry.info)).unwrap()
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    (entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()
 }
 
 fn over<D: FlashDevice + Send + 'static>(device: D) -> Box<dyn Subsystem + Send> {

@@ -1,15 +1,15 @@
 //! A namespace over flash under the suite for subsystems, with every kind of scheduler.
 
 use nandscape_core::{FlashDevice, Params, Single};
-use nandscape_ftl::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler, Serial};
 use nandscape_namespace::BlockNamespace;
 use nandscape_testkit::conformance::{Device, device, shapes};
 use nandscape_testkit::subsystem::{Trial, run};
 
 fn single<D: FlashDevice + Send + 'static>(device: D) -> Single {
-    let entry = ftls::<D>().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
-    let ftl = (entry.build)(device, &Params::defaults(entry.info)).expect("it fits");
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    let ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).expect("it fits");
     Single::new("ns1", Box::new(BlockNamespace::new(ftl)))
 }
 

@@ -4,7 +4,7 @@
 use nandscape_core::{
     Capabilities, Geometry, IoRecord, Namespace, Op, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
-use nandscape_ftl::registry::ftls;
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
 use nandscape_namespace::BlockNamespace;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
@@ -35,9 +35,9 @@ fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Namespace> {
     .unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-    let entry = ftls().into_iter().find(|e| e.info.name == "pm-gcl").unwrap();
+    let entry = boxed_ftls().into_iter().find(|e| e.info.name == "pm-gcl").unwrap();
     let device = Timed::new(nand, S::new(&geometry, &TIMING));
-    Box::new(BlockNamespace::new((entry.build)(device, &Params::defaults(entry.info)).unwrap()))
+    Box::new(BlockNamespace::new((entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()))
 }
 
 struct List(std::vec::IntoIter<IoRecord>);

@@ -1,7 +1,7 @@
 //! The layers and parameters that are tried.
 
 use nandscape_core::Params;
-use nandscape_ftl::{Journal, JournalOptions, ftls};
+use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
 use nandscape_media::faults::FaultPlan;
 use nandscape_testkit::crash::{CrashDevice, Effort, Layer, Setup, nand};
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ pub fn setup(
     shape: Shape,
     options: JournalOptions,
 ) -> Setup<'static> {
-    let entry = ftls::<Journal<CrashDevice>>().into_iter().find(|entry| entry.info.name == layer);
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer);
     let entry = entry.unwrap_or_else(|| panic!("{layer} is not registered"));
     let typed: BTreeMap<_, _> = typed.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap_or_else(|error| panic!("{name}: {error}"));
     let out_of_order = layer.contains("sbm");
     let open = move |device: CrashDevice| -> Result<Layer, String> {
         let journal = Journal::open(device, options).map_err(|error| format!("journal: {error}"))?;
-        (entry.build)(journal, &params).map_err(|error| error.to_string())
+        (entry.build)(Box::new(journal), &params).map_err(|error| error.to_string())
     };
     Setup {
         name: name.to_owned(),

@@ -14,7 +14,7 @@ use medium::{Held, Sabotage};
 use model::{Host, Seen};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Ftl, Params, Ppn, UnitId};
-use nandscape_ftl::{Journal, JournalOptions, ftls};
+use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
 use nandscape_media::faults::{Fault, FaultPlan, Scripted};
 use nandscape_media::{Scheduler, Serial, Timed, Timing};
 use nandscape_testkit::crash::nand;
@@ -35,15 +35,13 @@ const LAYERS: [&str; 5] = ["page-map", "pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"
 /// Channels, blocks of each, pages of a block, bytes of a page: one sector a page, or two.
 const SHAPES: [(u32, u32, u32, u32); 2] = [(2, 14, 8, 512), (2, 18, 4, 1024)];
 
-type Flash = Journal<Timed<Held, Serial>>;
-
 fn medium(layer: &str, seed: u64, plan: FaultPlan) -> Held {
     let shape = SHAPES[(seed % 2) as usize];
     Held::new(nand(shape, layer.contains("sbm")), plan)
 }
 
 fn open(layer: &str, held: &Held) -> Result<Box<dyn Ftl + Send>, String> {
-    let entry = ftls::<Flash>().into_iter().find(|entry| entry.info.name == layer);
+    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer);
     let entry = entry.unwrap_or_else(|| panic!("{layer} is not registered"));
     let typed: &[(&str, &str)] = match layer {
         "page-map" => &[("op", "0.5")],
@@ -56,7 +54,7 @@ fn open(layer: &str, held: &Held) -> Result<Box<dyn Ftl + Send>, String> {
     let device = Timed::new(held.clone(), Serial::new(&geometry, &TIMING));
     let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let journal = Journal::open(device, options).map_err(|error| format!("journal: {error}"))?;
-    (entry.build)(journal, &params).map_err(|error| error.to_string())
+    (entry.build)(Box::new(journal), &params).map_err(|error| error.to_string())
 }
 
 fn start(layer: &str, seed: u64, plan: FaultPlan) -> Result<Host, String> {

@@ -1,7 +1,9 @@
 //! A small replay loop for tests: the native CSV against a layer on a timed medium, one request at a time.
 
-use nandscape_core::{Capabilities, Extent, Ftl, FtlError, Geometry, Hint, Op, Params, SimTime, Token};
-use nandscape_ftl::{FtlEntry, ftls};
+use nandscape_core::{
+    AnyDevice, Capabilities, Extent, Ftl, FtlError, Geometry, Hint, Op, Params, SimTime, Token,
+};
+use nandscape_ftl::{FtlEntry, boxed_ftls};
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 use std::collections::BTreeMap;
 
@@ -44,12 +46,12 @@ pub fn build(
     typed: &BTreeMap<String, String>,
     device: Device,
 ) -> Result<Box<dyn Ftl + Send>, String> {
-    let entry: FtlEntry<Device> = ftls()
+    let entry: FtlEntry<AnyDevice> = boxed_ftls()
         .into_iter()
         .find(|entry| entry.info.name == name)
         .ok_or_else(|| format!("no layer is called {name}"))?;
     let params = Params::check(entry.info, "ftl.", typed).map_err(|error| error.to_string())?;
-    (entry.build)(device, &params).map_err(|error| error.to_string())
+    (entry.build)(Box::new(device), &params).map_err(|error| error.to_string())
 }
 
 /// One line of the native CSV.
