@@ -25,6 +25,10 @@ pub enum Magic {
     Confirmation = u32::from_le_bytes(*b"nsC1"),
 }
 
+/// No cache lives to count so many commits or generations: a block that says so is damaged, whatever its
+/// checksum.
+pub const NUMBERS_END: u64 = 1 << 62;
+
 /// Header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -79,7 +83,8 @@ pub fn unseal(block: &[u8], magic: Magic, tag: u64, index: u32) -> Option<Header
     };
     let is_ours = u32_at(block, 8) == magic as u32 && u64_at(block, 24) == tag && header.index == index;
     let is_intact = is_ours && u64_at(block, 0) == xxh3_64(&block[8..]);
-    (is_intact && header.count <= items(block.len())).then_some(header)
+    let is_possible = header.count <= items(block.len()) && header.sequence < NUMBERS_END;
+    (is_intact && is_possible).then_some(header)
 }
 
 /// Puts an entry at place `at` among the items.

@@ -1,6 +1,6 @@
 //! The root of a cache's metadata: two copies, of which the one with the higher generation counts.
 
-use super::format::{BLOCK, HEADER, items, u16_at, u32_at, u64_at};
+use super::format::{BLOCK, HEADER, NUMBERS_END, items, u16_at, u32_at, u64_at};
 use super::{Area, MetadataError, Setup, Write};
 use nandscape_core::StoreError;
 use xxhash_rust::xxh3::xxh3_64;
@@ -177,6 +177,10 @@ struct Head {
     is_clean: bool,
 }
 
+fn has_possible_numbers(b: &[u8]) -> bool {
+    [24, 32, 108].iter().all(|at| u64_at(b, *at) < NUMBERS_END)
+}
+
 impl Superblock {
     /// Tells blocks of this cache from what was on the device before.
     pub fn tag(&self) -> u64 {
@@ -243,7 +247,7 @@ impl Superblock {
     // whole, of the old or of the new copy.
     fn head(b: &[u8]) -> Option<Head> {
         let is_whole = &b[8..16] == MAGIC && u64_at(b, HEAD_SUM_AT) == xxh3_64(&b[8..HEAD_SUM_AT]);
-        is_whole.then(|| Head {
+        (is_whole && has_possible_numbers(b)).then(|| Head {
             generation: u64_at(b, 24),
             sequence: u64_at(b, 32),
             removal: u64_at(b, 108),
@@ -300,10 +304,13 @@ impl Superblock {
             && shape.unit as usize > HEADER
             && shape.unit as usize <= BLOCK
             && (1..=2).contains(&shape.tables)
+            && has_possible_numbers(b)
             && volumes <= VOLUMES_MAX
             && settings <= SETTINGS_MAX;
         if !is_sound {
-            return Err(MetadataError::Superblock { detail: format!("impossible shape {shape:?}") });
+            return Err(MetadataError::Superblock {
+                detail: format!("impossible shape or numbers: {shape:?}"),
+            });
         }
         if shape.end() > capacity {
             return Err(MetadataError::TooSmall { capacity, needed: shape.end() });
