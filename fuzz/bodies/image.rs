@@ -5,7 +5,7 @@
 //! Checking and starting may refuse, and must not panic. After a single patch whose checksum was left wrong,
 //! every page that was flushed is read as it was written, or is an error.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};
 use nandscape_stack::config::Typed;
 use nandscape_stack::storing::{self, Storage};
@@ -41,7 +41,7 @@ fn page(number: u64, version: u64) -> [u8; PAGE] {
 fn command(op: Op, number: u64) -> Command {
     let extent =
         if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(number * PAGE as u64, PAGE as u64) };
-    Command { op, extent, hint: Hint::default() }
+    Command::new(op, extent, Hint::default())
 }
 
 struct Used {

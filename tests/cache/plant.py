@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "fuse"), str(HERE.parent / "nbd")]
@@ -76,6 +77,14 @@ class Plant:
     def messages(self):
         """What servers have said."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def said(self, message):
+        """What servers have said, once that has the message: they do not wait for their log."""
+        limit = time.monotonic() + 60
+        while message not in self.messages():
+            check(time.monotonic() < limit, f"no server says '{message}':\n{self.messages()}")
+            time.sleep(0.05)
+        return self.messages()
 
     def kill(self):
         """Pulls the plug."""

@@ -411,8 +411,8 @@ def fill_more(served):
 
 
 def updates(folder, synced, seed, count):
-    """Small updates, appends and new files, as in S4-110's SYNC and ASYNC modes. Gives the bytes that
-    programs wrote."""
+    """Small updates, appends and new files, as in the SYNC and ASYNC modes of [OFTL table 3]. Gives the
+    bytes that programs wrote."""
     chance = random.Random(seed)
     total = 0
     flags = os.O_WRONLY | os.O_CREAT | (os.O_SYNC if synced else 0)
@@ -432,7 +432,7 @@ def updates(folder, synced, seed, count):
 
 
 def metadata(arguments, scratch):
-    """S4-116: bytes of each kind over the bytes that programs wrote."""
+    """[OFTL fig 7]: bytes of each kind over the bytes that programs wrote."""
     mebibytes = 128
     count = 400 if arguments.quick else 6000
     served = Served(arguments, scratch, "amplification", mebibytes)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A naive model of the four thesis strategies, for comparison with the real ones.
 
-It follows the decisions on the thesis's section 3 word by word, with plain lists and full scans, and shares
-no code, no data structure and no shortcut with the translation layers it checks. It is slow on purpose. No
-dependencies.
+It follows chapter 3 of the thesis (docs/sources.md) word by word, with plain lists and full scans; where that
+leaves a choice, a comment says which reading is taken. It shares no code, no data structure and no shortcut
+with the translation layers it checks. It is slow on purpose. No dependencies.
 
 Run on its own it prints the counters of one replay:
 
@@ -119,7 +119,7 @@ class Strategy:
             self.host["read_pages"] += len(pages)
             for lpn, _ in pages:
                 where = self.find(lpn)
-                if where is not None:  # decision 25
+                if where is not None:  # a page without data costs nothing
                     self.flash.read(where, "host")
         elif op == "W":
             self.host["writes"] += 1
@@ -127,7 +127,7 @@ class Strategy:
             self.host["write_pages"] += len(pages)
             if pages:
                 self.write(pages)
-        elif op in "DZ":  # decision 26
+        elif op in "DZ":  # not in the thesis: drops the pages that it wholly covers
             self.host["trims"] += 1
             for lpn, whole in pages:
                 if whole:
@@ -138,7 +138,7 @@ class Strategy:
             raise ValueError(op)
 
     def rmw_read(self, lpn, whole):
-        """Decision 9: a partly written page costs one more read if it is mapped."""
+        """A partly written page costs one more read if it is mapped."""
         where = self.find(lpn)
         if not whole and self.rmw and where is not None:
             self.flash.read(where, "host")
@@ -253,10 +253,10 @@ class PmGcl(PageMapped):
                 live = len(self.live_in(unit, block))
                 if best is None or live < best[0]:
                     best = (live, unit, block)
-        if best is None or best[0] == self.flash.pages:  # decision 8
+        if best is None or best[0] == self.flash.pages:  # the best block has nothing to reclaim
             raise DeviceFull("no block with an invalid page")
         _, unit, block = best
-        self.rotor = (unit + 1) % self.flash.units  # decision 7
+        self.rotor = (unit + 1) % self.flash.units  # shared with allocation
         buffered = []
         for page in self.live_in(unit, block):
             self.flash.read((unit, block, page), "gc")
@@ -272,7 +272,7 @@ class PmGcl(PageMapped):
             self.gc_moved += 1
 
     def write(self, pages):
-        while self.free() < len(pages):  # decision 6
+        while self.free() < len(pages):  # before the request; old versions still count as live
             self.collect()
         for lpn, whole in pages:
             self.rmw_read(lpn, whole)
@@ -298,7 +298,7 @@ class PmGcc(PageMapped):
         self.flash.program(where, lpn, cause)
         self.map(lpn, where)
 
-    def collect(self):  # decision 10
+    def collect(self):  # a block of each unit at a time; blocks never written are not erased
         self.gc_runs += 1
         self.end = 0
         for block in range(self.flash.blocks):
@@ -378,7 +378,7 @@ class Superblocked(Strategy):
                 return superblock
         return None
 
-    def collect(self):  # decision 13
+    def collect(self):  # the first superblock without live pages, in the order of the queues
         for group in self.walk():
             for superblock in self.used[group]:
                 if not self.has_live(superblock):
@@ -391,7 +391,7 @@ class Superblocked(Strategy):
                     return True
         return False
 
-    def allocate(self):  # decision 6: one victim at a time, only when nothing is empty
+    def allocate(self):  # one victim at a time, only when nothing is empty
         superblock = self.take_empty()
         if superblock is None and self.collect():
             superblock = self.take_empty()
@@ -452,7 +452,7 @@ class SbmGcl(Superblocked):
             for lpn, _ in part:
                 self.put(old, lpn, "host")
             return
-        # Decision 11: remapped once.
+        # Remapped once, however many of the request's pages are already programmed.
         requested = {lpn % self.size for lpn, _ in part}
         others = [i for i in range(self.size) if (old, i) in self.live and i not in requested]
         if self.options.get("full", "gc-first") == "gc-first":
@@ -463,7 +463,7 @@ class SbmGcl(Superblocked):
             self.rmw_read(lpn, whole)
         for index in others:
             self.flash.read(self.where(old, index), "merge")
-        if new is None:  # decision 12
+        if new is None:  # rewritten in place, without a map update
             self.in_place += 1
             for unit, block in self.blocks_of(old):
                 self.flash.erase(unit, block, "merge")
@@ -518,11 +518,11 @@ class HsbmGcl(Superblocked):
 
     def need(self):
         superblock = self.allocate()
-        if superblock is None:  # decision 20
+        if superblock is None:  # nothing limits the space beforehand
             raise DeviceFull("no superblock for log or merge")
         return superblock
 
-    def is_identity(self, logical):  # decision 15
+    def is_identity(self, logical):  # strict: all pages present and in place
         pages = self.logs[logical]["map"]
         if any(index != page for index, page in pages.items()):
             return False
@@ -547,7 +547,7 @@ class HsbmGcl(Superblocked):
                     self.flash.program(self.where(target, index), logical * self.size + index, "merge")
                     self.live.add((target, index))
             self.forget(log["superblock"])
-        if data is not None:  # decision 19
+        if data is not None:  # invalid only from here on
             self.forget(data)
         self.close(logical)
         self.map_data(logical, target)
@@ -555,12 +555,12 @@ class HsbmGcl(Superblocked):
     def write(self, pages):
         for lpn, whole in pages:
             logical, index = divmod(lpn, self.size)
-            if logical in self.logs and self.logs[logical]["next"] == self.size:  # decision 17
+            if logical in self.logs and self.logs[logical]["next"] == self.size:  # merged when a page is needed, not when it fills
                 self.merge(logical)
-            elif logical not in self.logs and len(self.logs) == self.slots:  # decision 14
+            elif logical not in self.logs and len(self.logs) == self.slots:  # the oldest log goes
                 self.merge(self.queue[0])
                 self.merge_evicted += 1
-            if logical not in self.logs:  # decision 18
+            if logical not in self.logs:  # also for the first write of a superblock
                 superblock = self.need()
                 self.logs[logical] = {"superblock": superblock, "next": 0, "map": {}}
                 self.queue.append(logical)

@@ -13,9 +13,9 @@ use nandscape_cache::counters::Counters;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::{Cache, Design};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem};
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ impl Load {
 }
 
 fn request(op: Op, block: u64) -> Command {
-    Command { op, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() }
+    Command::new(op, Extent::new(block * BLOCK, BLOCK), Hint::default())
 }
 
 /// Of this thread, so that others on the machine do not matter much; wall time where the system does not

@@ -2,11 +2,11 @@
 //! with both kinds of scheduler. Budgets: 3 M/s with `fifo`, 1 M/s event-driven.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use nandscape_core::{FlashDevice, Geometry, Params, Single, Subsystem};
+use nandscape_core::{FlashDevice, Geometry, Params, Subsystem};
 use nandscape_ftl::page_map;
 use nandscape_jobs::JobFile;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
-use nandscape_namespace::BlockNamespace;
+use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{JobOptions, Precondition, run_jobs};
 
 const GEOMETRY: Geometry = Geometry {
@@ -37,7 +37,7 @@ fn subsystem<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
     let device = Timed::new(nand, S::new(&GEOMETRY, &TIMING));
     assert_eq!(device.geometry().pages(), GEOMETRY.pages());
     let ftl = page_map::build(device, &Params::defaults(&page_map::INFO)).expect("the defaults fit");
-    Box::new(Single::new("ns1", Box::new(BlockNamespace::new(ftl))))
+    Box::new(NvmSubsystem::plain(ftl))
 }
 
 fn run(subsystem: &mut dyn Subsystem, file: &JobFile, precondition: &str) -> u64 {

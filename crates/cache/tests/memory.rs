@@ -10,9 +10,9 @@ use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::metadata::{self, Entry, Sketch, Table, Volume};
 use nandscape_cache::presets::PRESETS;
 use nandscape_cache::{BlockKey, Cache};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime};
 use nandscape_disk::Keep;
 use rig::{design, store};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -76,7 +76,7 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
         let number = if is_again { recent[(step / 7 % 1024) as usize] } else { below(&mut rng, 50 * slots) };
         recent[(step % 1024) as usize] = number;
         let op = if below(&mut rng, 100) < writes { Op::Write } else { Op::Read };
-        let command = Command { op, extent: Extent::new(number * block, block), hint: Hint::default() };
+        let command = Command::new(op, Extent::new(number * block, block), Hint::default());
         at += 100_000;
         cache.submit(0, command, Payload::None, at).expect("no error");
     }

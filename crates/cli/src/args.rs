@@ -65,6 +65,8 @@ pub enum Verb {
     /// Tell a running server to do something.
     Control(ControlArgs),
     /// List what there is: devices, ftls, victims, workloads, formats ...
+    ///
+    /// Tags in brackets, such as [thesis 3.2], name a place in a source: docs/sources.md.
     List(ListArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -92,7 +94,8 @@ pub struct DeviceArgs {
     /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
     #[arg(long, value_name = "1/N")]
     pub scale: Option<String>,
-    /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated.
+    /// Set any configuration key, such as device.channels=16 or ftl.op=0.07; may be repeated. A later one
+    /// overrides an earlier one of the same key; keys of device.preset=NAME are below all others.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
 }
@@ -241,7 +244,8 @@ pub struct ServeArgs {
     /// Answer when the model's device would have, instead of as fast as possible.
     #[arg(long)]
     pub pace: bool,
-    /// Requests outstanding in the model, which without --pace is a closed loop [default: 32].
+    /// Requests outstanding in the model, which without --pace is a closed loop; of no effect with --cache
+    /// [default: 32].
     #[arg(long, value_name = "N", conflicts_with = "pace", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub depth: Option<u32>,
     /// Memory for requests that are longer than a connection's own buffers (NBD: 1 MiB), of all connections

@@ -4,7 +4,7 @@
 //! [`Session::ready`], sleeps in [`Session::wait`], stops serving, and calls [`Session::finish`].
 
 use crate::args::ServeArgs;
-use crate::commands::cache::files::{disks, pairs};
+use crate::commands::cache::files::{discard_lost, disks, pairs};
 use crate::commands::typed_device;
 use crate::console::{Console, Failure};
 use nandscape_cache::compose::Design;
@@ -14,7 +14,7 @@ use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, defau
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
-use nandscape_volumes::{CacheFileError, CacheStat, Handle, Serving, cache_in_memory, open_cache};
+use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, Handle, Serving, cache_in_memory, open_cache};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -81,17 +81,22 @@ impl Session {
             }
             let fast = std::fs::canonicalize(fast)
                 .map_err(|error| Failure::run(format!("{}: open: {error}", fast.display())))?;
+            if args.cached.discard_lost {
+                discard_lost(&mut CacheFile::open(&fast, false)?, None, console)?;
+            }
             open_cache(&fast, &disks, args.cached.trust_disks)?
         };
         serving.notes.iter().flat_map(|note| note.lines()).for_each(|line| console.note(line));
         console.note(&format!("opened in {:.2} s", begin.elapsed().as_secs_f64()));
-        let engine = Arc::new(Engine::new(serving.subsystem, clock(args)));
+        let clock = if args.pace { Clock::Paced } else { Clock::Real };
+        let engine = Arc::new(Engine::new(serving.subsystem, clock));
         let handle = Arc::new(serving.handle);
+        handle.wait_for_completions();
         handle.tell(move |text| console.note(text));
         let source: StatSource = {
             let (engine, handle) = (Arc::clone(&engine), Arc::clone(&handle));
             Arc::new(move || {
-                let report = engine.look(|subsystem| subsystem.cache()).unwrap_or_default();
+                let report = engine.look(|subsystem| subsystem.inspect().cache()).unwrap_or_default();
                 let cached = serde_json::to_value(handle.stat(&report)).ok();
                 Stat { cached, ..engine.stat() }
             })
@@ -162,7 +167,7 @@ impl Session {
         let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
         // What it did at its end is part of it.
         let cached = self.cache.as_ref().map(|cache| {
-            let report = self.engine.look(|subsystem| subsystem.cache()).unwrap_or_default();
+            let report = self.engine.look(|subsystem| subsystem.inspect().cache()).unwrap_or_default();
             cache.stat(&report)
         });
         for line in summary(&self.engine.stat(), recording.as_ref(), cached.as_ref(), shut.is_ok()) {
@@ -181,13 +186,13 @@ impl Session {
 /// Says what was found on the flash, where something was, and what is wrong from the start.
 fn tell_start(engine: &Engine, seconds: f64, console: Console) {
     engine.look(|subsystem| {
-        let sets = subsystem.sets();
+        let sets = subsystem.inspect().sets();
         for set in 0..sets {
             let of_set = if sets > 1 { format!("set {set} ") } else { String::new() };
-            if let Some(report) = subsystem.device(set).recovery() {
+            if let Some(report) = subsystem.inspect().device(set).recovery() {
                 console.note(&format!("{of_set}opened in {seconds:.2} s: {}", report.summary()));
             }
-            if let Some(why) = subsystem.read_only(set) {
+            if let Some(why) = subsystem.inspect().layer(set).read_only() {
                 console.note(&format!("{of_set}read-only: {why}"));
             }
         }

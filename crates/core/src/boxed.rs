@@ -3,9 +3,8 @@
 
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{CauseTable, OpCounts};
-use crate::device::{
-    Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,
-};
+use crate::clock::{Clocked, Token};
+use crate::device::{Capabilities, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead};
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
@@ -126,26 +125,6 @@ impl FlashDevice for AnyDevice {
         (**self).is_bad(block)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        (**self).completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        (**self).watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        (**self).advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        (**self).next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        (**self).idle_from()
-    }
-
     fn health(&self) -> MediumHealth {
         (**self).health()
     }
@@ -169,4 +148,8 @@ impl FlashDevice for AnyDevice {
     fn program_counts(&self) -> Option<&[u32]> {
         (**self).program_counts()
     }
+}
+
+impl Clocked for AnyDevice {
+    crate::delegate_clock!(self, (**self));
 }

@@ -1,7 +1,7 @@
 //! What a cache counted, for the result document and for servers: a part of what a [`crate::Subsystem`]
 //! reports.
 
-use crate::namespace::HostCounts;
+use crate::command::HostCounts;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Why an operation was done. "Every byte has a cause" (contract 4): the sums over causes equal the medium's
+//! Why an operation was done. "Every byte has a cause": the sums over causes equal the medium's
 //! own counters.
 
 use serde::{Deserialize, Serialize};

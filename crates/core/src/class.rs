@@ -2,10 +2,9 @@
 //! numbers.
 
 use crate::device::FlashError;
+use crate::error::{NamespaceError, StoreError};
 use crate::ftl::FtlError;
-use crate::namespace::NamespaceError;
 use crate::record::Op;
-use crate::store::StoreError;
 
 /// What an error means to a client. Each server has one table from these to its protocol's numbers, and
 /// looks at no error itself.

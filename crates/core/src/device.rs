@@ -12,21 +12,10 @@
 
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{Cause, CauseTable, OpCounts};
+use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
-
-/// Stands for the completion of an operation, or of several (see [`FlashDevice::join`]).
-///
-/// Opaque to FTLs. [`Token::NONE`] is complete from the beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Token(pub u64);
-
-impl Token {
-    /// Complete from the beginning; the neutral element of [`FlashDevice::join`].
-    pub const NONE: Self = Self(0);
-}
 
 /// When and why an operation is issued.
 #[derive(Clone, Copy, Debug)]
@@ -111,15 +100,6 @@ impl Default for Capabilities {
     fn default() -> Self {
         Self { out_of_order_program: false, stores_data: false, partial_transfer: false, program_pages: 1 }
     }
-}
-
-/// A finished [`FlashDevice::watch`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The tag given to `watch`.
-    pub tag: u64,
-    /// When it completed.
-    pub at: SimTime,
 }
 
 /// What a medium can refuse. The first three are ordinary events of flash; the others are bugs of the caller
@@ -232,7 +212,7 @@ pub enum FlashError {
 ///
 /// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device
 /// without [`Capabilities::partial_transfer`] moves the whole page whatever they say.
-pub trait FlashDevice {
+pub trait FlashDevice: Clocked {
     /// The device's shape.
     fn geometry(&self) -> &Geometry;
 
@@ -362,22 +342,6 @@ pub trait FlashDevice {
 
     /// Whether the block is bad.
     fn is_bad(&self, block: BlockId) -> bool;
-
-    /// When the token completes, for schedulers that know at submission; `None` for event-driven ones.
-    fn completion(&self, token: Token) -> Option<SimTime>;
-
-    /// Asks for a [`Completion`] with `tag` from [`FlashDevice::advance`] once `token` completes. One watcher
-    /// a token. Only meaningful where [`FlashDevice::completion`] gives `None`.
-    fn watch(&mut self, token: Token, tag: u64);
-
-    /// Runs events up to and including `until`, appending completions in time order.
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
-
-    /// The time of the next event that `advance` would run.
-    fn next_event(&self) -> Option<SimTime>;
-
-    /// From when on nothing that was submitted is still running, as far as it is known now.
-    fn idle_from(&self) -> SimTime;
 
     /// What the medium noticed of its own decay; of the whole device where several sets share one.
     fn health(&self) -> MediumHealth {

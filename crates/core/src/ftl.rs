@@ -1,7 +1,8 @@
 //! The translation layer contract.
 
 use crate::addr::{Extent, Lpn, PageSpan, Ppn};
-use crate::device::{FlashDevice, FlashError, Token};
+use crate::clock::Token;
+use crate::device::{FlashDevice, FlashError};
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 

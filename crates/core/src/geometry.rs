@@ -1,8 +1,9 @@
 //! The shape of a device and all address arithmetic.
 //!
 //! Two linear layouts exist beside the block-major [`Ppn`]: the interleaved one of the page maps
-//! (low to high: channel, LUN, page, block; row S4-16) and the superblock one (low to high: inner unit, page,
-//! inner block, outer block, outer unit; rows S4-24 and S4-25, with the strides of S4-25).
+//! (low to high: channel, LUN, page, block; [thesis fig 3.2]) and the superblock one (low to high: inner
+//! unit, page, inner block, outer block, outer unit; [thesis fig 3.4]). The strides of [thesis table 3.6] do
+//! not map pages one to one; here an outer unit strides by `pn` units and an outer block by `bn` blocks.
 
 use crate::addr::{BlockId, Lpn, Ppn, UnitId};
 use serde::Serialize;
@@ -190,8 +191,8 @@ impl Geometry {
         page.0 % self.pages_per_block
     }
 
-    /// The page at a place of the interleaved layout: low to high channel, LUN, page, block (thesis figure
-    /// 3.2, row S4-16).
+    /// The page at a place of the interleaved layout: low to high channel, LUN, page, block
+    /// [thesis fig 3.2].
     pub const fn from_interleaved(&self, linear: u32) -> Ppn {
         let units = self.units();
         let unit = UnitId(linear % units);
@@ -207,7 +208,7 @@ impl Geometry {
     }
 }
 
-/// Superblocks of `pn` units times `bn` blocks (rows S4-23 to S4-25).
+/// Superblocks of `pn` units times `bn` blocks [thesis fig 3.4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperblockLayout {
     geometry: Geometry,

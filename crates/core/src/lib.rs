@@ -5,11 +5,13 @@
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
 //! * [`divide`]: division by a constant of the device.
-//! * [`ftl`]: the [`Ftl`] contract of a translation layer; [`namespace`]: what hosts see above it.
+//! * [`ftl`]: the [`Ftl`] contract of a translation layer.
+//! * [`clock`]: tokens and their completions, for everything that takes virtual time.
+//! * [`command`]: what hosts ask for; [`error`]: why it is refused.
 //! * [`cached`]: what a cache counted.
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`store`]: what a cache joins two of: a range of bytes behind any device.
-//! * [`subsystem`]: several namespaces over one device, as job files and NVM sets need them.
+//! * [`subsystem`]: the [`Subsystem`] contract: what hosts see; [`inspect`]: what it shows besides.
 //! * [`class`]: what an error means to a client.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued
 //!   it.
@@ -25,12 +27,15 @@ mod boxed;
 pub mod cached;
 pub mod cause;
 pub mod class;
+pub mod clock;
+pub mod command;
 pub mod device;
 pub mod divide;
+pub mod error;
 pub mod ftl;
 pub mod geometry;
+pub mod inspect;
 pub mod kinds;
-pub mod namespace;
 pub mod origin;
 pub mod placement;
 pub mod record;
@@ -48,19 +53,20 @@ pub use boxed::AnyDevice;
 pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use class::ErrorClass;
-pub use device::{
-    Capabilities, Completion, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead, Token,
-};
+pub use clock::{Clocked, Completion, Token};
+pub use command::Command;
+pub use device::{Capabilities, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead};
 pub use divide::Divider;
+pub use error::{NamespaceError, StoreError};
 pub use ftl::{Allocation, Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
+pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, LogControl, PlacementReports};
 pub use kinds::{KindCount, KindReport};
-pub use namespace::{Command, Namespace, NamespaceError};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
-pub use store::{Applied, Store, StoreError};
-pub use subsystem::{NamespaceInfo, Single, Subsystem};
+pub use store::{Applied, Store};
+pub use subsystem::{NamespaceInfo, Subsystem};
 pub use time::SimTime;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// What a written block holds, as the file system that writes it knows (the kinds of ext4, S0-24). What
-/// nothing is known about counts as file data.
+/// What a written block holds, as the file system that writes it knows (the kinds of ext4,
+/// [streams-article 2.1]). What nothing is known about counts as file data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -27,7 +27,7 @@ pub enum BlockKind {
     Journal,
 }
 
-/// The four classes of metadata that get hints or streams of their own (S0-25).
+/// The four classes of metadata that get hints or streams of their own [streams-article 2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetadataClass {

@@ -1,6 +1,6 @@
 //! What a cache joins two of: a range of bytes behind a device of any kind, in virtual time or for real.
 //!
-//! A store is less than a [`crate::Namespace`]: it need not have flash below. A namespace, a disk model, a
+//! A store is less than a [`Subsystem`]: it need not have flash below. A namespace, a disk model, a
 //! RAM disk and a file are stores.
 //!
 //! State and time are apart: [`Store::apply`] does to the bytes what a command asks for, in the order of
@@ -8,63 +8,16 @@
 //! has several steps to do of which one waits for another (a cache) applies all of them at once, in an order
 //! in which the bytes come out right, and starts each when the one before it has completed. [`Store::submit`]
 //! does both. A store that keeps a queue and reorders it (a disk) does not know the completion when a command
-//! starts, and reports it through [`Store::advance`].
+//! starts, and reports it through [`Clocked::advance`].
 
 use crate::addr::Extent;
-use crate::device::{Completion, Token};
+use crate::clock::{Clocked, Token};
+use crate::command::{Command, HostCounts, Payload};
+use crate::error::StoreError;
 use crate::ftl::Allocation;
-use crate::namespace::{Command, HostCounts, Payload};
 use crate::record::Op;
 use crate::subsystem::Subsystem;
 use crate::time::SimTime;
-
-/// Why a store refuses a command, or could not fulfil it. Nothing was changed, unless said otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The command reaches past the end.
-    #[error("{len} bytes at offset {offset} reach past the end at {capacity}")]
-    OutOfRange {
-        /// First byte.
-        offset: u64,
-        /// Bytes.
-        len: u64,
-        /// Capacity in bytes.
-        capacity: u64,
-    },
-    /// Not a whole number of blocks.
-    #[error("{len} bytes at offset {offset} are not whole blocks of {block} bytes")]
-    Unaligned {
-        /// First byte.
-        offset: u64,
-        /// Bytes.
-        len: u64,
-        /// Block in bytes.
-        block: u32,
-    },
-    /// The bytes of this extent cannot be read or written. What a failed write left there is unknown.
-    #[error("input/output error at offset {offset}, {len} bytes: {detail}")]
-    Io {
-        /// First byte that is affected.
-        offset: u64,
-        /// Bytes that are affected.
-        len: u64,
-        /// What the device said.
-        detail: String,
-    },
-    /// Takes no more writes.
-    #[error("takes no more writes: {detail}")]
-    ReadOnly {
-        /// Why.
-        detail: String,
-    },
-    /// The device is gone: nothing works any more.
-    #[error("the device is gone: {detail}")]
-    Gone {
-        /// Why.
-        detail: String,
-    },
-}
 
 /// Goes with a command from [`Store::apply`] to [`Store::start`]; of meaning to the store alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +29,7 @@ pub struct Applied(pub u64);
 /// which they were applied. Reads of bytes never written give zeroes. A write is volatile until a later
 /// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of
 /// [`Store::block_bytes`] is old or new.
-pub trait Store {
+pub trait Store: Clocked {
     /// Capacity in bytes, a multiple of [`Store::block_bytes`].
     fn capacity_bytes(&self) -> u64;
 
@@ -107,23 +60,6 @@ pub trait Store {
         self.start(command, applied, at)
     }
 
-    /// When a token completes, if that is known already.
-    fn completion(&self, token: Token) -> Option<SimTime>;
-
-    /// Asks for a [`Completion`] with this tag from [`Store::advance`] when `token` completes. Only of tokens
-    /// whose completion is not known.
-    fn watch(&mut self, token: Token, tag: u64);
-
-    /// Runs until `until`, inclusive, and appends what completed of what is watched, in the order of time.
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
-
-    /// When something will happen by itself; `None` where nothing is outstanding or every completion is known
-    /// at submission.
-    fn next_event(&self) -> Option<SimTime>;
-
-    /// From when on nothing submitted is still running, as far as it is known now.
-    fn idle_from(&self) -> SimTime;
-
     /// See [`crate::Ftl::allocation`]. By default everything is mapped, which is never wrong.
     fn allocation(&self, extent: Extent) -> Allocation {
         Allocation { is_mapped: true, bytes: extent.len }
@@ -148,20 +84,4 @@ pub trait Store {
 
     /// Counters start anew, and every resource is free at `at`.
     fn reset_counters(&mut self, at: SimTime);
-}
-
-/// What a [`Store`] says of time and tokens that knows when a command is done as it starts: its tokens are
-/// the times of completion in nanoseconds.
-#[macro_export]
-macro_rules! tokens_are_times {
-    () => {
-        fn completion(&self, token: $crate::Token) -> Option<$crate::SimTime> {
-            Some($crate::SimTime(token.0))
-        }
-        fn watch(&mut self, _: $crate::Token, _: u64) {}
-        fn advance(&mut self, _: $crate::SimTime, _: &mut Vec<$crate::Completion>) {}
-        fn next_event(&self) -> Option<$crate::SimTime> {
-            None
-        }
-    };
 }

@@ -1,7 +1,7 @@
 //! What all stores in memory have in common: a range that is checked, bytes, and counters.
 
 use crate::contents::{Contents, Keep};
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{Command, Extent, Op, StoreError};
 
 /// Range, bytes and counters of a store.

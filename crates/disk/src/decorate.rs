@@ -34,7 +34,7 @@ impl Operations {
     }
 }
 
-/// Everything but `submit`, `flash`, `counts` and `reset_counters`, passed on to a field.
+/// What a store around another one says as that one does.
 macro_rules! pass_on {
     ($field:ident) => {
         fn capacity_bytes(&self) -> u64 {
@@ -45,21 +45,6 @@ macro_rules! pass_on {
         }
         fn stores_bytes(&self) -> bool {
             self.$field.stores_bytes()
-        }
-        fn completion(&self, token: Token) -> Option<SimTime> {
-            self.$field.completion(token)
-        }
-        fn watch(&mut self, token: Token, tag: u64) {
-            self.$field.watch(token, tag);
-        }
-        fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-            self.$field.advance(until, out);
-        }
-        fn next_event(&self) -> Option<SimTime> {
-            self.$field.next_event()
-        }
-        fn idle_from(&self) -> SimTime {
-            self.$field.idle_from()
         }
         fn allocation(&self, extent: Extent) -> Allocation {
             self.$field.allocation(extent)

@@ -1,9 +1,10 @@
 //! Several stores as one: one behind the other, or in stripes.
 
 use crate::base::check;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, ParamError, SimTime, Store, StoreError, Token,
+    Allocation, Applied, Clocked, Command, Completion, Extent, Op, ParamError, SimTime, Store, StoreError,
+    Token,
 };
 
 /// How bytes are spread.
@@ -314,6 +315,37 @@ impl Store for Joined {
         token
     }
 
+    fn allocation(&self, extent: Extent) -> Allocation {
+        let (store, place, rest) = self.place(extent.offset);
+        self.stores[store].allocation(Extent::new(place, extent.len.min(rest)))
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        self.stores.iter_mut().try_for_each(|store| store.idle(at, until))
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        let mut last = at;
+        for store in &mut self.stores {
+            let token = store.shutdown(at)?;
+            last = last.max(store.completion(token).unwrap_or_else(|| store.idle_from()));
+        }
+        Ok(Token(last.0))
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.counts = HostCounts::default();
+        for store in &mut self.stores {
+            store.reset_counters(at);
+        }
+    }
+}
+
+impl Clocked for Joined {
     fn completion(&self, token: Token) -> Option<SimTime> {
         (token.0 & MARK == 0).then_some(SimTime(token.0))
     }
@@ -360,35 +392,6 @@ impl Store for Joined {
     fn idle_from(&self) -> SimTime {
         self.stores.iter().map(|store| store.idle_from()).max().unwrap_or(SimTime::ZERO)
     }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        let (store, place, rest) = self.place(extent.offset);
-        self.stores[store].allocation(Extent::new(place, extent.len.min(rest)))
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.counts
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
-        self.stores.iter_mut().try_for_each(|store| store.idle(at, until))
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        let mut last = at;
-        for store in &mut self.stores {
-            let token = store.shutdown(at)?;
-            last = last.max(store.completion(token).unwrap_or_else(|| store.idle_from()));
-        }
-        Ok(Token(last.0))
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.counts = HostCounts::default();
-        for store in &mut self.stores {
-            store.reset_counters(at);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -408,7 +411,7 @@ mod tests {
     }
 
     fn command(op: Op, extent: Extent) -> Command {
-        Command { op, extent, hint: Hint::default() }
+        Command::new(op, extent, Hint::default())
     }
 
     #[test]

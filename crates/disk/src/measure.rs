@@ -1,7 +1,7 @@
 //! A benchmark in virtual time, as fio would run it on a raw device: so many requests under way, of one size
 //! and direction.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError};
 use std::cmp::Reverse;
@@ -105,7 +105,7 @@ pub fn measure(store: &mut dyn Store, load: &Load, at: SimTime) -> Result<Measur
             };
             let extent = Extent::new(place * load.request_bytes, load.request_bytes);
             issued_at[slot as usize] = run.at;
-            run.submit(Command { op: load.op, extent, hint: Hint::default() }, slot)?;
+            run.submit(Command::new(load.op, extent, Hint::default()), slot)?;
             issued += 1;
         }
         let (done, slot) = run.next();

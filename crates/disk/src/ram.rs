@@ -3,8 +3,8 @@
 
 use crate::base::Base;
 use crate::contents::Keep;
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct RamSpeed {
     pub write_bytes_per_s: u64,
 }
 
-/// A dynamic, volatile RAM disk (row S3-12).
+/// A dynamic, volatile RAM disk [cache-article rapiddisk].
 #[derive(Debug)]
 pub struct RamDisk {
     base: Base,
@@ -113,12 +113,6 @@ impl Store for RamDisk {
         Ok(Token(self.free_at))
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.free_at)
-    }
-
     fn allocation(&self, extent: Extent) -> Allocation {
         self.base.contents.allocation(extent)
     }
@@ -137,6 +131,14 @@ impl Store for RamDisk {
     }
 }
 
+impl Clocked for RamDisk {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.free_at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,12 +152,12 @@ mod tests {
     };
 
     fn command(op: Op, offset: u64, len: u64) -> Command {
-        Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+        Command::new(op, Extent::new(offset, len), Hint::default())
     }
 
     #[test]
     fn memory_is_used_only_for_what_was_written() {
-        // Row S3-12: 1024 MB are 1,073,741,824 bytes.
+        // [cache-article rapiddisk]: 1024 MB are 1,073,741,824 bytes.
         let mut disk = RamDisk::new(1024 << 20, SPEED, Keep::Bytes);
         assert_eq!((disk.capacity_bytes(), disk.used_bytes()), (1_073_741_824, 0));
         let mut bytes = [9; 8192];

@@ -2,8 +2,8 @@
 
 use crate::base::Base;
 use crate::contents::Keep;
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use std::collections::VecDeque;
 
 /// Bytes of the requests that the random rates are of.
@@ -144,12 +144,6 @@ impl Store for RatedDrive {
         Ok(Token(answered))
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.answered_at)
-    }
-
     fn allocation(&self, extent: Extent) -> Allocation {
         self.base.contents.allocation(extent)
     }
@@ -169,13 +163,21 @@ impl Store for RatedDrive {
     }
 }
 
+impl Clocked for RatedDrive {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.answered_at)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::measure::{Load, Pattern, measure};
     use nandscape_core::Hint;
 
-    /// The SSD of the article that row S3-08 and those after it measure, in MB/s.
+    /// The SSD of the article on disk caches [cache-article introduction].
     const SSD: Rates = Rates {
         sequential_read: 231_000_000,
         sequential_write: 74_000_000,
@@ -221,7 +223,7 @@ mod tests {
             for step in 0..64 {
                 for stream in 0..streams {
                     let extent = Extent::new(stream * (1 << 20) + step * 4096, 4096);
-                    let command = Command { op: Op::Read, extent, hint: Hint::default() };
+                    let command = Command::new(Op::Read, extent, Hint::default());
                     drive.submit(command, Payload::None, SimTime(0)).unwrap();
                 }
             }

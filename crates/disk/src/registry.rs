@@ -83,7 +83,7 @@ pub static DISKS: &[DiskEntry] = &[
         info: Info {
             name: "rated",
             summary: "a drive of which four rates are known",
-            source: "rows S3-08 and S3-21",
+            source: "[cache-article introduction]",
             params: &[
                 param("sequential_read", "MB/s", RATE, "231"),
                 param("sequential_write", "MB/s", RATE, "74"),
@@ -109,7 +109,7 @@ pub static DISKS: &[DiskEntry] = &[
         info: Info {
             name: "ram",
             summary: "memory whose pages are allocated when they are first written; volatile",
-            source: "rows S3-12 to S3-14",
+            source: "[cache-article rapiddisk]",
             params: &[
                 param("request", "time of a request besides copying", ParamKind::Time, "1.7us"),
                 param("jump", "more, where it is not in sequence", ParamKind::Time, "600ns"),

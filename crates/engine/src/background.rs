@@ -87,9 +87,10 @@ impl Watch {
             let mut stack = engine.lock();
             let recording = stack.tap().as_ref().map(crate::record::Tap::stat);
             let subsystem = stack.subsystem();
-            let sets: Vec<_> =
-                (0..subsystem.sets()).filter_map(|set| Some((set, subsystem.read_only(set)?))).collect();
-            let health = (subsystem.sets() > 0).then(|| subsystem.device(0).health());
+            let sets: Vec<_> = (0..subsystem.inspect().sets())
+                .filter_map(|set| Some((set, subsystem.inspect().layer(set).read_only()?)))
+                .collect();
+            let health = (subsystem.inspect().sets() > 0).then(|| subsystem.inspect().device(0).health());
             (sets, health.unwrap_or_default(), recording)
         };
         for (set, why) in sets.iter().skip(usize::from(self.read_only)) {

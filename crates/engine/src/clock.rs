@@ -20,6 +20,9 @@ pub enum Clock {
     /// With real time: a request is issued when it really arrives, and should be answered when the model
     /// completes it.
     Paced,
+    /// With real time, and answers are given as soon as the host has them. For stores that take real time
+    /// themselves, such as files: what ages and rates depend on is the time that really passes.
+    Real,
 }
 
 /// Outstanding requests of a free clock where nothing else is said, as in a replay.
@@ -35,9 +38,14 @@ impl Clock {
     /// `start`; `None` means as soon as it is there.
     pub(crate) fn due(self, start: Instant, done: SimTime) -> Option<Instant> {
         match self {
-            Self::Free { .. } => None,
+            Self::Free { .. } | Self::Real => None,
             Self::Paced => Some(start + Duration::from_nanos(done.0)),
         }
+    }
+
+    /// Whether the model's time is the real one.
+    pub(crate) const fn is_real(self) -> bool {
+        matches!(self, Self::Paced | Self::Real)
     }
 
     /// Time runs with the real clock, from the start of the engine.

@@ -70,7 +70,8 @@ impl Tap {
     pub fn start(path: &Path, subsystem: &dyn Subsystem) -> Result<Self, RecordError> {
         let columns = Columns {
             volume: subsystem.namespaces().len() > 1,
-            hint: subsystem.placement().is_some() || (0..subsystem.sets()).any(|set| subsystem.logs(set) > 1),
+            hint: subsystem.inspect().placement().is_some()
+                || (0..subsystem.inspect().sets()).any(|set| subsystem.inspect().logs(set) > 1),
         };
         let writer = RecordingWriter::create(path, columns).map_err(RecordError::Create)?;
         let (sender, receiver) = sync_channel(QUEUE);

@@ -1,6 +1,6 @@
 //! One command of a front end, with its bytes.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
 
 /// When a command ran, in the model's time.
@@ -85,6 +85,6 @@ impl<'a> Request<'a> {
 
     /// The command without its bytes.
     pub const fn command(&self) -> Command {
-        Command { op: self.op, extent: self.extent, hint: self.hint }
+        Command { op: self.op, extent: self.extent, hint: self.hint, is_durable: self.is_fua }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Stack {
     meter: Box<Meter>,
     tap: Option<Tap>,
     start: Instant,
-    /// On a paced event-driven clock: which request of the batch has which tag.
+    /// Of an event-driven model whose time is the real one: which request of the batch has which tag.
     tags: Vec<(u64, usize)>,
 }
 
@@ -75,16 +75,12 @@ impl Stack {
         let (namespace, command, kind) = (request.namespace, request.command(), Kind::of(request.op));
         let at = self.timeline.issue(kind, subsystem, meter);
         let payload = request.payload.as_payload();
-        let submitted = if request.is_fua {
-            subsystem.submit_durable(namespace, command, payload, at)
-        } else {
-            subsystem.submit(namespace, command, payload, at)
-        };
+        let submitted = subsystem.submit(namespace, command, payload, at);
         let token = submitted.inspect_err(|error| meter.failed(error))?;
         Ok(match self.timeline.submitted(kind, at, token, subsystem, meter) {
             Submitted::Done(done) => Served { issued: at, done },
             Submitted::Watched { tag } => {
-                if self.timeline.is_paced() {
+                if self.timeline.is_real() {
                     self.tags.push((tag, index));
                 }
                 Served { issued: at, done: at }
@@ -92,7 +88,7 @@ impl Stack {
         })
     }
 
-    /// Finds out when the requests of a paced event-driven batch complete.
+    /// Finds out when the requests of an event-driven batch complete.
     #[cold]
     fn finish_batch(&mut self, batch: &mut [Request<'_>]) {
         let tags = std::mem::take(&mut self.tags);
@@ -159,8 +155,8 @@ impl Stack {
         let subsystem = &*self.subsystem;
         let host = sums::hosts(subsystem, None);
         let mut flash = OpCounts::default();
-        for set in 0..subsystem.sets() {
-            flash.add(subsystem.device(set).medium_totals());
+        for set in 0..subsystem.inspect().sets() {
+            flash.add(subsystem.inspect().device(set).medium_totals());
         }
         Sample { at, model: self.timeline.now().max(self.timeline.last_done()), host, flash }
     }

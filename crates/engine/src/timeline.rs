@@ -14,7 +14,7 @@ pub const QUIET: Duration = Duration::from_millis(10);
 /// The model's time: never goes back, and never behind what an event-driven model has been advanced to.
 pub(crate) struct Timeline {
     clock: Clock,
-    /// When the model's time was 0, on a paced clock.
+    /// When the model's time was 0, where it is the real one.
     start: Instant,
     /// The last issue.
     now: SimTime,
@@ -52,6 +52,11 @@ impl Timeline {
         self.clock == Clock::Paced
     }
 
+    /// Whether the model's time is the real one.
+    pub const fn is_real(&self) -> bool {
+        self.clock.is_real()
+    }
+
     /// The last issue or quiet time that the model knows of.
     pub const fn now(&self) -> SimTime {
         self.now
@@ -76,7 +81,7 @@ impl Timeline {
         meter: &mut Meter,
     ) -> Result<(), NamespaceError> {
         let outcome = self.quiet(arrival, subsystem, meter);
-        if self.is_paced() {
+        if self.is_real() {
             self.now = self.now.max(self.real(arrival)).max(self.advanced);
         }
         outcome
@@ -112,7 +117,7 @@ impl Timeline {
     ) -> Result<(), NamespaceError> {
         let gap = until.saturating_duration_since(self.last_end);
         self.last_end = self.last_end.max(until);
-        let to = if self.is_paced() {
+        let to = if self.is_real() {
             self.real(until)
         } else {
             self.drain(subsystem, meter);
@@ -154,7 +159,7 @@ impl Timeline {
                 let done = done.max(at);
                 meter.model(kind, done.since(at).0);
                 self.last_done = self.last_done.max(done);
-                if !self.is_paced() {
+                if !self.is_real() {
                     if kind == Kind::Flush {
                         self.now = self.now.max(done);
                     } else {
@@ -167,8 +172,8 @@ impl Timeline {
         }
     }
 
-    /// Runs a paced event-driven model until everything that was submitted completes: its answers are due
-    /// then, and have to be known now.
+    /// Runs an event-driven model, whose time is the real one, until everything that was submitted
+    /// completes: its answers are due then, and have to be known now.
     #[cold]
     pub fn finish_batch(
         &mut self,
@@ -241,7 +246,7 @@ impl Timeline {
         });
         self.watched[tag as usize] = Some((kind, at));
         subsystem.watch(token, u64::from(tag));
-        if !self.is_paced() && kind == Kind::Flush {
+        if !self.is_real() && kind == Kind::Flush {
             self.drain(subsystem, meter);
         }
         Submitted::Watched { tag: u64::from(tag) }

@@ -6,7 +6,7 @@ use nandscape_experiments::reproduce::pm963::{FULL, rows};
 
 fn main() {
     let rows = rows(&FULL, &Context::new(42, None)).expect("the experiment runs");
-    println!("| row | what | published | measured | ratio | note |\n|---|---|---|---|---|---|");
+    println!("| source | what | published | measured | ratio | note |\n|---|---|---|---|---|---|");
     for row in rows {
         let number = |value: &serde_json::Value| match value {
             serde_json::Value::Number(n) => {
@@ -19,7 +19,7 @@ fn main() {
         let ratio = row.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
         println!(
             "| {} | {} | {} {} | {} | {ratio} | {} |",
-            row.row,
+            row.source,
             row.name,
             number(&row.published),
             row.unit,

@@ -1,5 +1,5 @@
-//! The noisy-neighbour harness (row S2-18): what one job (the victim) feels of others (the aggressors), for
-//! each way to divide the device.
+//! The noisy-neighbour harness [sets-article test 1]: what one job (the victim) feels of others (the
+//! aggressors), for each way to divide the device.
 //!
 //! A [`Site`] is one division of a device, filled once; runs of jobs follow each other on it.
 //! [`noisy_neighbour`] runs the victim alone, the aggressors alone and both together on a site for each
@@ -55,8 +55,8 @@ impl Site {
         let name = job.filenames.first();
         let namespace = self.subsystem.namespaces().iter().find(|ns| Some(&ns.name) == name);
         let set = namespace.map_or(0, |ns| ns.set);
-        let spare_bytes =
-            self.subsystem.device(set).geometry().capacity_bytes() - self.subsystem.cost(set).usable_bytes;
+        let spare_bytes = self.subsystem.inspect().device(set).geometry().capacity_bytes()
+            - self.subsystem.inspect().layer(set).cost().usable_bytes;
         let mut job = job.clone();
         job.io_size = Amount::Bytes(spare_bytes * 21 / 20 / job.smallest_block() * job.smallest_block());
         (job.is_time_based, job.runtime_ns) = (false, None);

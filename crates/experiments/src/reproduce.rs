@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A published experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction {
-    /// Id, what it is, source row.
+    /// Id, what it is, tags of its sources.
     pub info: Info,
     /// Runs it.
     pub run: fn(&Context<'_>) -> Result<Vec<ReproductionRow>, RunError>,
@@ -91,7 +91,7 @@ pub static REPRODUCTIONS: &[Reproduction] = &[
 /// A comparison of two numbers.
 pub(crate) fn number(
     id: &str,
-    row: &str,
+    source: &str,
     name: impl Into<String>,
     unit: &str,
     published: f64,
@@ -100,7 +100,7 @@ pub(crate) fn number(
 ) -> ReproductionRow {
     ReproductionRow {
         id: id.to_owned(),
-        row: row.to_owned(),
+        source: source.to_owned(),
         name: name.into(),
         unit: unit.to_owned(),
         published: published.into(),
@@ -114,7 +114,7 @@ pub(crate) fn number(
 /// A published statement (a range, an ordering) and whether it holds.
 pub(crate) fn statement(
     id: &str,
-    row: &str,
+    source: &str,
     name: impl Into<String>,
     published: &str,
     holds: bool,
@@ -122,7 +122,7 @@ pub(crate) fn statement(
 ) -> ReproductionRow {
     ReproductionRow {
         id: id.to_owned(),
-        row: row.to_owned(),
+        source: source.to_owned(),
         name: name.into(),
         unit: String::new(),
         published: published.into(),

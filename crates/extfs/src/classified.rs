@@ -1,12 +1,12 @@
-//! A subsystem whose writes are given streams by what they hold (FStream at the device, rows S0-22 to S0-29).
+//! A subsystem whose writes are given streams by what they hold (FStream at the device: [streams-article 2]).
 
 use crate::kind::Kind;
 use crate::live::LiveMap;
 use crate::streams::KindStreams;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, Hint, KindCount, KindReport, LogStatus,
-    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    Allocation, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount, KindReport,
+    KindReports, NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -150,13 +150,17 @@ impl Classified {
     /// the first that fails.
     fn note(&mut self, namespace: u32, command: Command) {
         let Some(sink) = &mut self.sink else { return };
-        if command.op != Op::Write {
-            return sink.record(namespace, command.op, command.extent, Kind::Data);
+        if command.op == Op::Write {
+            let mut offset = command.extent.offset;
+            for (len, kind) in &self.parts {
+                sink.record(namespace, Op::Write, Extent::new(offset, *len), *kind);
+                offset += len;
+            }
+        } else {
+            sink.record(namespace, command.op, command.extent, Kind::Data);
         }
-        let mut offset = command.extent.offset;
-        for (len, kind) in &self.parts {
-            sink.record(namespace, Op::Write, Extent::new(offset, *len), *kind);
-            offset += len;
+        if command.is_durable {
+            sink.record(namespace, Op::Flush, Extent::new(0, 0), Kind::Data);
         }
     }
 
@@ -188,7 +192,9 @@ impl Classified {
             };
             let next = self.inner.submit(namespace, piece, part, at)?;
             token = if done == 0 { next } else { self.inner.join(token, next) };
-            self.spaces[namespace as usize].own.writes += u64::from(done > 0);
+            let own = &mut self.spaces[namespace as usize].own;
+            own.writes += u64::from(done > 0);
+            own.flushes += u64::from(done > 0 && command.is_durable);
             done += len;
         }
         self.note(namespace, command);
@@ -214,7 +220,7 @@ impl<'a> Below<'a> {
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let extent = Extent::new(self.offset + offset, out.len() as u64);
         let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
-        let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        let command = Command::new(Op::Read, extent, Hint::default());
         self.own.count(command, page_bytes);
         match self.inner.submit(self.namespace, command, Payload::Read(out), self.at) {
             Ok(_) => Ok(()),
@@ -235,10 +241,6 @@ impl<'a> Below<'a> {
 impl Subsystem for Classified {
     fn namespaces(&self) -> &[NamespaceInfo] {
         self.inner.namespaces()
-    }
-
-    fn sets(&self) -> u16 {
-        self.inner.sets()
     }
 
     fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
@@ -271,7 +273,9 @@ impl Subsystem for Classified {
         Ok(token)
     }
 
-    nandscape_core::pass_on_time!(inner);
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.inner.join(a, b)
+    }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.inner.idle(at, until)
@@ -284,69 +288,16 @@ impl Subsystem for Classified {
         self.inner.shutdown(at)
     }
 
-    fn read_only(&self, set: u16) -> Option<&'static str> {
-        self.inner.read_only(set)
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        self.inner.allocation(namespace, extent)
     }
 
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        let counts = self.inner.host_counts(namespace);
-        let own = &self.spaces[namespace as usize].own;
-        HostCounts {
-            reads: counts.reads - own.reads,
-            writes: counts.writes - own.writes,
-            read_bytes: counts.read_bytes - own.read_bytes,
-            read_pages: counts.read_pages - own.read_pages,
-            ..counts
-        }
+    fn inspect(&self) -> Inspect<'_> {
+        Inspect { hosts: Some(self), kinds: Some(self), ..self.inner.inspect() }
     }
 
-    fn ftl_stats(&self, set: u16) -> FtlStats {
-        self.inner.ftl_stats(set)
-    }
-
-    fn cost(&self, set: u16) -> Cost {
-        self.inner.cost(set)
-    }
-
-    fn logs(&self, set: u16) -> u16 {
-        self.inner.logs(set)
-    }
-
-    fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.inner.log_status(set, log)
-    }
-
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
-        self.inner.renew_log(set, log, at)
-    }
-
-    fn cache(&self) -> Option<CacheReport> {
-        self.inner.cache()
-    }
-
-    fn placement(&self) -> Option<PlacementReport> {
-        self.inner.placement()
-    }
-
-    fn kinds(&self, namespace: u32) -> Option<KindReport> {
-        let space = &self.spaces[namespace as usize];
-        let count = |(kind, (writes, bytes)): (&Kind, &(u64, u64))| KindCount {
-            kind: kind.name(),
-            stream: self.streams.of(*kind).unwrap_or(0),
-            writes: *writes,
-            bytes: *bytes,
-        };
-        Some(KindReport {
-            file_system: space.map.superblock().map(crate::Superblock::summary),
-            kinds: Kind::ALL.iter().zip(&space.counts).map(count).collect(),
-            read_bytes: space.read_bytes,
-            read_errors: space.read_errors,
-            recording_error: self.sink.as_ref().and_then(|sink| sink.error()),
-        })
-    }
-
-    fn device(&self, set: u16) -> &dyn FlashDevice {
-        self.inner.device(set)
+    fn control(&mut self) -> Control<'_> {
+        self.inner.control()
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -360,6 +311,44 @@ impl Subsystem for Classified {
 
     fn check_invariants(&self) {
         self.inner.check_invariants();
+    }
+}
+
+impl Clocked for Classified {
+    nandscape_core::delegate_clock!(self, self.inner);
+}
+
+impl HostReports for Classified {
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        let counts = self.inner.inspect().host_counts(namespace);
+        let own = &self.spaces[namespace as usize].own;
+        HostCounts {
+            reads: counts.reads - own.reads,
+            writes: counts.writes - own.writes,
+            flushes: counts.flushes - own.flushes,
+            read_bytes: counts.read_bytes - own.read_bytes,
+            read_pages: counts.read_pages - own.read_pages,
+            ..counts
+        }
+    }
+}
+
+impl KindReports for Classified {
+    fn kinds(&self, namespace: u32) -> KindReport {
+        let space = &self.spaces[namespace as usize];
+        let count = |(kind, (writes, bytes)): (&Kind, &(u64, u64))| KindCount {
+            kind: kind.name(),
+            stream: self.streams.of(*kind).unwrap_or(0),
+            writes: *writes,
+            bytes: *bytes,
+        };
+        KindReport {
+            file_system: space.map.superblock().map(crate::Superblock::summary),
+            kinds: Kind::ALL.iter().zip(&space.counts).map(count).collect(),
+            read_bytes: space.read_bytes,
+            read_errors: space.read_errors,
+            recording_error: self.sink.as_ref().and_then(|sink| sink.error()),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use nandscape_core::BlockKind;
 use serde::Serialize;
 
-/// What a block holds. The first eight are the kinds that hints and streams know (S0-24), the others what
-/// ext4 has beside them.
+/// What a block holds. The first eight are the kinds that hints and streams know [streams-article 2.1], the
+/// others what ext4 has beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]

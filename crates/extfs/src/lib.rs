@@ -2,7 +2,7 @@
 //!
 //! * [`classify`]: the map of a whole image.
 //! * [`LiveMap`]: the same kept up to date from the writes that pass, and [`Classified`]: a subsystem that
-//!   gives every write the stream of what it holds (FStream, rows S0-22 to S0-29).
+//!   gives every write the stream of what it holds (FStream: [streams-article 2]).
 //!
 //! Everything that is read may be damaged or made to do harm: numbers are checked against the size of the
 //! image before they are used, every mapping block is visited once, and no more blocks are claimed than

@@ -13,8 +13,8 @@ impl KindStreams {
     /// Every write keeps the stream it came with.
     pub const NONE: Self = Self { streams: [None; Kind::WRITTEN] };
 
-    /// The mapping of the prototype (S0-28): journal 1, inode table 2, superblock, descriptors and bitmaps 3,
-    /// directories 4; file data and what the prototype does not know keep theirs.
+    /// The mapping of the prototype [streams-article 2.4]: journal 1, inode table 2, superblock, descriptors
+    /// and bitmaps 3, directories 4; file data and what the prototype does not know keep theirs.
     pub const fn prototype() -> Self {
         let mut streams = [None; Kind::WRITTEN];
         streams[Kind::Journal as usize] = Some(1);

@@ -3,8 +3,8 @@
 use crate::aligned::{ALIGN, Aligned, is_aligned};
 use crate::error::FileError;
 use crate::os::{self, Locked, Punched};
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -398,12 +398,6 @@ impl Store for FileStore {
         Ok(Token(at.0))
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        self.latest
-    }
-
     /// Holes of a file are not mapped. Of a block device everything is.
     fn allocation(&self, extent: Extent) -> Allocation {
         let all = Allocation { is_mapped: true, bytes: extent.len };
@@ -433,8 +427,7 @@ impl Store for FileStore {
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        let flush =
-            Command { op: Op::Flush, extent: Extent::new(0, 0), hint: nandscape_core::Hint::default() };
+        let flush = Command::FLUSH;
         if !self.options.is_read_only {
             self.check_before(flush)?;
             self.sync().map_err(|error| self.failure(flush, &error))?;
@@ -446,5 +439,13 @@ impl Store for FileStore {
     fn reset_counters(&mut self, at: SimTime) {
         self.counts = HostCounts::default();
         self.latest = at;
+    }
+}
+
+impl Clocked for FileStore {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        self.latest
     }
 }

@@ -2,9 +2,9 @@
 
 #![expect(clippy::print_stderr, reason = "says what is skipped")]
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Allocation, Command, Extent, Hint, Op, SimTime, Store, StoreError};
+use nandscape_core::{Allocation, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError};
 use nandscape_files::{Condition, FileError, FileOptions, FileStore};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::process::Command as Process;
 const SIZE: u64 = 1 << 20;
 
 fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+    Command::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn write(store: &mut FileStore, offset: u64, data: &[u8]) -> Result<(), StoreError> {

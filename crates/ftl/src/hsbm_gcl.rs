@@ -1,5 +1,5 @@
 //! `HSBM_GCL`: page-mapped log superblocks over a superblock map, collection of superblocks without live
-//! pages (thesis section 3.2.4, rows S4-29 to S4-34).
+//! pages [thesis 3.2.4].
 //!
 //! Every write goes to the next page of its superblock's log. A log is merged with the data superblock when
 //! the table is full and another superblock needs a log, or lazily when a full log is written again. A log in
@@ -24,7 +24,7 @@ use nandscape_core::{
 pub static INFO: Info = Info {
     name: "hsbm-gcl",
     summary: "log superblocks over a superblock map, switch and full merges",
-    source: "thesis section 3.2.4 (HSBM_GCL)",
+    source: "[thesis 3.2.4] (HSBM_GCL)",
     params: &[
         PN,
         BN,
@@ -395,7 +395,7 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
 
     fn cost(&self) -> Cost {
         let log_bytes = MODEL_LOG_BYTES + MODEL_PAGE_BYTES * u64::from(self.pool.pages);
-        // The logs and one merge target (thesis.md decision 20) never run out of live pages all at once.
+        // The logs and one merge target never run out of live pages all at once.
         let reserve = (u64::from(self.slots) + 1) * u64::from(self.pool.layout.blocks_per_superblock())
             + self.pool.reserve_blocks(&self.base);
         Cost {

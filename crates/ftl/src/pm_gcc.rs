@@ -1,4 +1,4 @@
-//! `PM_GCC`: page map, whole-device collection of a contiguous region (thesis section 3.2.2, row S4-22).
+//! `PM_GCC`: page map, whole-device collection of a contiguous region [thesis 3.2.2].
 //!
 //! Pages are given out in the interleaved order (unit, then page, then block), as in a log-structured file
 //! system. When a request touches more pages than are left, the tail is abandoned and everything written is
@@ -21,7 +21,7 @@ use nandscape_core::{
 pub static INFO: Info = Info {
     name: "pm-gcc",
     summary: "page map, one log over the whole device, collected as a whole",
-    source: "thesis section 3.2.2 (PM_GCC)",
+    source: "[thesis 3.2.2] (PM_GCC)",
     params: &[GC_ORDER, UNSAFE_ORDER, RESERVE, RMW, UNMAPPED_READ],
 };
 

@@ -1,4 +1,4 @@
-//! `PM_GCL`: page map, greedy lazy collection (thesis section 3.2.1, rows S4-17 to S4-21).
+//! `PM_GCL`: page map, greedy lazy collection [thesis 3.2.1].
 //!
 //! Every write takes the next page of an active block, walking round the units from a rotor that collection
 //! shares. Before a request that touches more pages than are free, full blocks are collected, fewest live
@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 pub static INFO: Info = Info {
     name: "pm-gcl",
     summary: "page map, greedy lazy collection of full blocks",
-    source: "thesis section 3.2.1 (PM_GCL)",
+    source: "[thesis 3.2.1] (PM_GCL)",
     params: &[GC_ORDER, UNSAFE_ORDER, RESERVE, RMW, UNMAPPED_READ],
 };
 

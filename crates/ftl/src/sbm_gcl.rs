@@ -1,5 +1,4 @@
-//! `SBM_GCL`: superblock map, collection of superblocks without live pages (thesis section 3.2.3, rows S4-23
-//! to S4-28).
+//! `SBM_GCL`: superblock map, collection of superblocks without live pages [thesis 3.2.3].
 //!
 //! A logical superblock lies in one physical superblock, every page at its own offset. A request that touches
 //! a page already programmed remaps the superblock once: the request's pages and copies of the other live
@@ -25,7 +24,7 @@ use nandscape_core::{
 pub static INFO: Info = Info {
     name: "sbm-gcl",
     summary: "superblock map, remap on overwrite, collection without copies",
-    source: "thesis section 3.2.3 (SBM_GCL)",
+    source: "[thesis 3.2.3] (SBM_GCL)",
     params: &[
         PN,
         BN,

@@ -13,7 +13,8 @@ pub struct StreamCounts {
 }
 
 impl StreamCounts {
-    /// Sectors of 512 B, the unit of the Linux driver's counters (S0-31). A begun sector counts.
+    /// Sectors of 512 B, the unit of the Linux driver's counters [streams-article 2.7]. A begun sector
+    /// counts.
     pub fn sectors(&self) -> u64 {
         self.bytes.div_ceil(512)
     }

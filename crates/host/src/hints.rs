@@ -1,13 +1,13 @@
 //! How a program says what it knows about the lifetime of its data, and which hint a write ends up with.
 //!
-//! Two call shapes: `fcntl` with the kernel's read-write hint commands (S0-20, S0-26), for a file or for one
-//! open handle of it, and `fadvise` with a numeric stream id, the shape fio uses for `fadvise_stream`.
-//! Different handles of a file may carry different hints (S0-21). A write takes the hint of its buffer (here:
-//! of its handle) if that is set, else that of the inode (S0-29).
+//! Two call shapes [streams-article 1.3.2]: `fcntl` with the kernel's read-write hint commands, for a file or
+//! for one open handle of it, and `fadvise` with a numeric stream id, the shape fio uses for
+//! `fadvise_stream`. Different handles of a file may carry different hints. A write takes the hint of its
+//! buffer (here: of its handle) if that is set, else that of the inode [streams-article 2.5].
 
 use std::collections::BTreeMap;
 
-/// Lifetime of written data as Linux has it (S0-26).
+/// Lifetime of written data as Linux has it [streams-article 2.2].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum WriteHint {
@@ -36,8 +36,8 @@ impl WriteHint {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// The stream that the Linux driver sends: the hint less one, none for `NotSet` and `None` (S0-27,
-    /// S0-31).
+    /// The stream that the Linux driver sends: the hint less one, none for `NotSet` and `None`
+    /// [streams-article 2.7].
     pub const fn stream(self) -> Option<u16> {
         match self {
             Self::NotSet | Self::None => None,
@@ -177,7 +177,7 @@ impl Hints {
     }
 }
 
-/// The hint of a data write: the buffer's if it is set, else the inode's (S0-29).
+/// The hint of a data write: the buffer's if it is set, else the inode's [streams-article 2.5].
 pub fn of_data(buffer: WriteHint, inode: WriteHint) -> WriteHint {
     if buffer == WriteHint::NotSet { inode } else { buffer }
 }

@@ -1,4 +1,4 @@
-//! The block layer's merging of neighbouring requests (S0-30).
+//! The block layer's merging of neighbouring requests [streams-article 2.6].
 //!
 //! Requests wait in a plug list. A new one is appended to the back or put to the front of a waiting one if
 //! both do the same, touch, and carry the same hint; a hint travels with the request it was merged into. The

@@ -242,7 +242,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Whether the bytes of a page arrived. What the file refuses to read may be there: without it the page
-    /// is an error, and never older data.
+    /// is an error, and never older data; but what is older is not erased before it is known.
     fn has_bytes(&mut self, page: Ppn, rewrites: bool) -> bool {
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
         let at = self.layout.record(page) as usize;
@@ -257,6 +257,7 @@ impl<S: Store> Flash<S> {
                 return false;
             }
         }
+        self.unproven.push(page);
         true
     }
 }

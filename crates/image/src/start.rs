@@ -153,6 +153,9 @@ pub(crate) fn load<S: Store>(
         if rewrites {
             flash.store.rewrite_tables();
         }
+        if !flash.unproven.is_empty() {
+            flash.state.boot = [0; 16];
+        }
     } else {
         flash.find_write_pointers(end);
         for block in rebuilt {

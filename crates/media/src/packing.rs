@@ -1,5 +1,5 @@
-//! A device that compresses (row S0-05): pages as a translation layer sees them ("slots") take fewer bytes on
-//! flash than they hold.
+//! A device that compresses [streams-article 1.1]: pages as a translation layer sees them ("slots") take
+//! fewer bytes on flash than they hold.
 //!
 //! Every page compresses to the same share of its size. The compressed pages of a block lie end to end, over
 //! the borders of flash pages; what does not fill a flash page yet waits in the controller, whose memory is

@@ -3,7 +3,7 @@
 
 use crate::{Medium, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue,
+    BlockId, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Geometry, Issue,
     MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
@@ -271,26 +271,6 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.medium.is_bad(block)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.scheduler.completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.scheduler.watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.scheduler.advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.scheduler.next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.scheduler.idle_from()
-    }
-
     fn health(&self) -> MediumHealth {
         self.medium.health()
     }
@@ -321,4 +301,8 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     fn program_counts(&self) -> Option<&[u32]> {
         self.medium.program_counts()
     }
+}
+
+impl<M: Medium, S: Scheduler> Clocked for Timed<M, S> {
+    nandscape_core::delegate_clock!(self, self.scheduler);
 }

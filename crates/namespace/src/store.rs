@@ -1,9 +1,9 @@
 //! A namespace as one side of a cache.
 
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, FlashError, FtlError, NamespaceError, Op, SimTime,
-    Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
+    SimTime, Store, StoreError, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ impl NamespaceStore {
             block_bytes > 0 && page_bytes.is_multiple_of(block_bytes),
             "a block of {block_bytes} bytes: expected a divisor of the page of {page_bytes} bytes"
         );
-        let stores_bytes = subsystem.sets() > 0 && subsystem.device(0).capabilities().stores_data;
+        let stores_bytes =
+            subsystem.inspect().sets() > 0 && subsystem.inspect().device(0).capabilities().stores_data;
         Self {
             subsystem,
             namespace,
@@ -164,6 +165,41 @@ impl Store for NamespaceStore {
         self.start(command, applied, at)
     }
 
+    fn allocation(&self, extent: Extent) -> Allocation {
+        self.subsystem.allocation(self.namespace, extent)
+    }
+
+    /// Pages are those of the device.
+    fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn flash(&self) -> Option<&dyn Subsystem> {
+        Some(&*self.subsystem)
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+        self.now = self.now.max(at);
+        self.subsystem.idle(at, until).map_err(|error| refusal(Extent::new(0, 0), &error))
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        self.now = self.now.max(at);
+        let token = self.subsystem.shutdown(at).map_err(|error| refusal(Extent::new(0, 0), &error))?;
+        Ok(if self.stores_bytes { self.not_before(token, at) } else { token })
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.counts = HostCounts::default();
+        self.now = at;
+        self.floors.clear();
+        self.watched.clear();
+        self.late.clear();
+        self.subsystem.reset_counters(at);
+    }
+}
+
+impl Clocked for NamespaceStore {
     fn completion(&self, token: Token) -> Option<SimTime> {
         if self.stores_bytes && token.0 & IS_TIME != 0 {
             return Some(SimTime(token.0 & !IS_TIME));
@@ -211,39 +247,6 @@ impl Store for NamespaceStore {
 
     fn idle_from(&self) -> SimTime {
         self.subsystem.idle_from()
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.subsystem.allocation(self.namespace, extent)
-    }
-
-    /// Pages are those of the device.
-    fn counts(&self) -> HostCounts {
-        self.counts
-    }
-
-    fn flash(&self) -> Option<&dyn Subsystem> {
-        Some(&*self.subsystem)
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
-        self.now = self.now.max(at);
-        self.subsystem.idle(at, until).map_err(|error| refusal(Extent::new(0, 0), &error))
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        self.now = self.now.max(at);
-        let token = self.subsystem.shutdown(at).map_err(|error| refusal(Extent::new(0, 0), &error))?;
-        Ok(if self.stores_bytes { self.not_before(token, at) } else { token })
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.counts = HostCounts::default();
-        self.now = at;
-        self.floors.clear();
-        self.watched.clear();
-        self.late.clear();
-        self.subsystem.reset_counters(at);
     }
 }
 

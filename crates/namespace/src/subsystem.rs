@@ -4,12 +4,11 @@ mod standard;
 
 pub use standard::{NvmSetError, SetFacts};
 
-use crate::block::execute;
 use crate::sets::Shared;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CauseTable, Command, Completion, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats,
-    LogStatus, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
+    Allocation, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice, Ftl, FtlError,
+    HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -97,20 +96,32 @@ struct Space {
     counts: HostCounts,
 }
 
-/// Namespaces as ranges of the logical spaces of NVM sets (row S2-05), one translation layer a set.
+/// Namespaces as ranges of the logical spaces of NVM sets, one translation layer a set.
 ///
 /// Namespaces of one set share its layer and its garbage collection; namespaces of different sets meet only
 /// on the channel buses and the host link of the device.
 pub struct NvmSubsystem {
     infos: Vec<NamespaceInfo>,
     spaces: Vec<Space>,
-    sets: Vec<NvmSet>,
+    /// One a set.
+    layers: Vec<Box<dyn Ftl + Send>>,
+    /// By set, its endurance group.
+    groups: Vec<u16>,
     /// The whole device below the parts; absent where one set has the device for itself, without a lock.
     shared: Option<SharedDevice>,
     standard: Standard,
 }
 
 impl NvmSubsystem {
+    /// One namespace that covers a whole translation layer.
+    pub fn plain(ftl: Box<dyn Ftl + Send>) -> Self {
+        let page_bytes = u64::from(ftl.device().geometry().page_bytes);
+        let capacity_bytes = ftl.logical_pages() * page_bytes;
+        let spec = NamespaceSpec { name: "ns1".to_owned(), set: 0, offset_bytes: 0, capacity_bytes };
+        let set = NvmSet { ftl, endurance_group: 0, facts: SetFacts::default() };
+        Self::whole(set, &[spec]).expect("a layer has room for all of itself")
+    }
+
     /// One set over a device of its own.
     pub fn whole(set: NvmSet, namespaces: &[NamespaceSpec]) -> Result<Self, SubsystemError> {
         Self::checked(None, vec![set], namespaces)
@@ -131,7 +142,9 @@ impl NvmSubsystem {
         namespaces: &[NamespaceSpec],
     ) -> Result<Self, SubsystemError> {
         let standard = Standard::new(&sets);
-        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), sets, shared, standard };
+        let groups = sets.iter().map(|set| set.endurance_group).collect();
+        let layers = sets.into_iter().map(|set| set.ftl).collect();
+        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), layers, groups, shared, standard };
         for (index, spec) in namespaces.iter().enumerate() {
             this.add(spec)?;
             let overlap = namespaces[..index].iter().find(|other| {
@@ -150,15 +163,15 @@ impl NvmSubsystem {
 
     fn add(&mut self, spec: &NamespaceSpec) -> Result<(), SubsystemError> {
         let name = spec.name.clone();
-        let Some(set) = self.sets.get(usize::from(spec.set)) else {
-            return Err(SubsystemError::NoSuchSet { name, set: spec.set, sets: self.sets.len() });
+        let Some(layer) = self.layers.get(usize::from(spec.set)) else {
+            return Err(SubsystemError::NoSuchSet { name, set: spec.set, sets: self.layers.len() });
         };
-        let page_bytes = set.ftl.device().geometry().page_bytes;
+        let page_bytes = layer.device().geometry().page_bytes;
         let is_whole = |bytes: u64| bytes.is_multiple_of(u64::from(page_bytes));
         if spec.capacity_bytes == 0 || !is_whole(spec.offset_bytes) || !is_whole(spec.capacity_bytes) {
             return Err(SubsystemError::Unaligned { name, page_bytes });
         }
-        let capacity_bytes = set.ftl.logical_pages() * u64::from(page_bytes);
+        let capacity_bytes = layer.logical_pages() * u64::from(page_bytes);
         let end = spec.offset_bytes.saturating_add(spec.capacity_bytes);
         if end > capacity_bytes {
             return Err(SubsystemError::OutsideSet { name, set: spec.set, end, capacity_bytes });
@@ -175,46 +188,62 @@ impl NvmSubsystem {
             capacity_bytes: spec.capacity_bytes,
             page_bytes,
             set: spec.set,
-            endurance_group: set.endurance_group,
+            endurance_group: self.groups[usize::from(spec.set)],
         });
         Ok(())
     }
 
-    /// The translation layer of a set.
-    pub fn ftl(&self, set: u16) -> &(dyn Ftl + Send) {
-        &*self.sets[usize::from(set)].ftl
-    }
-
     /// The endurance group of a set.
     pub fn endurance_group(&self, set: u16) -> u16 {
-        self.sets[usize::from(set)].endurance_group
+        self.groups[usize::from(set)]
     }
 
     /// Looks at the whole device.
     fn with_device<T>(&self, look: impl FnOnce(&dyn FlashDevice) -> T) -> T {
         match &self.shared {
             Some(shared) => look(&*shared.lock().expect(UNBROKEN)),
-            None => look(self.sets[0].ftl.device()),
+            None => look(self.layers[0].device()),
         }
     }
 
     fn with_device_mut<T>(&mut self, act: impl FnOnce(&mut dyn FlashDevice) -> T) -> T {
         match &self.shared {
             Some(shared) => act(shared.lock().expect(UNBROKEN).deref_mut()),
-            None => act(self.sets[0].ftl.device_mut()),
+            None => act(self.layers[0].device_mut()),
         }
     }
 }
 
 const UNBROKEN: &str = "nobody panicked while holding the device";
 
+/// Does a command on a translation layer.
+#[inline]
+fn execute(
+    ftl: &mut (dyn Ftl + Send),
+    command: Command,
+    payload: Payload<'_>,
+    at: SimTime,
+) -> Result<Token, FtlError> {
+    let Command { op, extent, hint, is_durable } = command;
+    let done = match (op, payload) {
+        (Op::Read, Payload::Read(data)) => ftl.read(extent, Some(data), at),
+        (Op::Read, _) => ftl.read(extent, None, at),
+        (Op::Write, Payload::Write(data)) => ftl.write(extent, Some(data), hint, at),
+        (Op::Write, _) => ftl.write(extent, None, hint, at),
+        (Op::Trim, _) => ftl.trim(extent, at),
+        (Op::WriteZeroes, _) => ftl.write_zeroes(extent, at),
+        (Op::Flush, _) => ftl.flush(at),
+    }?;
+    if !is_durable {
+        return Ok(done);
+    }
+    let flushed = ftl.flush(at)?;
+    Ok(ftl.device_mut().join(done, flushed))
+}
+
 impl Subsystem for NvmSubsystem {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos
-    }
-
-    fn sets(&self) -> u16 {
-        self.sets.len() as u16
     }
 
     #[inline]
@@ -222,10 +251,11 @@ impl Subsystem for NvmSubsystem {
         let space = &self.spaces[namespace as usize];
         if extent.end() <= space.capacity_bytes {
             let extent = Extent::new(space.offset_bytes + extent.offset, extent.len);
-            self.sets[space.set].ftl.prepare(extent);
+            self.layers[space.set].prepare(extent);
         }
     }
 
+    /// A durable command is one with a flush of its set behind it, and counts as both.
     fn submit(
         &mut self,
         namespace: u32,
@@ -235,6 +265,9 @@ impl Subsystem for NvmSubsystem {
     ) -> Result<Token, NamespaceError> {
         let space = &mut self.spaces[namespace as usize];
         space.counts.count(command, space.page_bytes);
+        if command.is_durable {
+            space.counts.count(Command::FLUSH, space.page_bytes);
+        }
         let extent = command.extent;
         if extent.end() > space.capacity_bytes {
             return Err(FtlError::OutOfRange { extent, capacity_bytes: space.capacity_bytes }.into());
@@ -245,16 +278,91 @@ impl Subsystem for NvmSubsystem {
             let pages = if command.op == Op::Write { inside.page_count(space.page_bytes) } else { 0 };
             self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
         }
-        let set = &mut self.sets[index];
-        Ok(execute(&mut *set.ftl, Command { extent: inside, ..command }, payload, at)?)
-    }
-
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.with_device(|device| device.completion(token))
+        Ok(execute(&mut *self.layers[index], Command { extent: inside, ..command }, payload, at)?)
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {
         self.with_device_mut(|device| device.join(a, b))
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        if self.standard.is_watching {
+            self.pass_windows(at);
+        }
+        for layer in &mut self.layers {
+            layer.idle(at, until)?;
+        }
+        Ok(())
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        let mut done = Token::NONE;
+        for layer in &mut self.layers {
+            let closed = layer.shutdown(at)?;
+            done = layer.device_mut().join(done, closed);
+        }
+        Ok(done)
+    }
+
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        let space = &self.spaces[namespace as usize];
+        self.layers[space.set].allocation(Extent::new(space.offset_bytes + extent.offset, extent.len))
+    }
+
+    fn inspect(&self) -> Inspect<'_> {
+        Inspect { layers: &self.layers, has_logs: true, hosts: Some(self), ..Inspect::default() }
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        Control { logs: Some(self), cache: None }
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        for space in &mut self.spaces {
+            space.counts = HostCounts::default();
+        }
+        for layer in &mut self.layers {
+            layer.reset_stats();
+            layer.device_mut().reset_counters();
+        }
+        self.with_device_mut(|device| {
+            device.reset_counters();
+            device.reset_time(at);
+        });
+        self.keep_windows(at);
+    }
+
+    /// Besides the layers' own invariants: what the parts count sums up to what the whole device counts.
+    fn check_invariants(&self) {
+        let mut sum = OpCounts::default();
+        for layer in &self.layers {
+            layer.check_invariants();
+            let own: &CauseTable = layer.device().counters();
+            assert_eq!(own.total(), layer.device().medium_totals(), "causes of a set");
+            sum.add(own.total());
+        }
+        self.with_device(|device| {
+            assert_eq!(sum, device.counters().total(), "sum of the sets against the device");
+            assert_eq!(sum, device.medium_totals(), "sum of the sets against the medium");
+        });
+    }
+}
+
+impl HostReports for NvmSubsystem {
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.spaces[namespace as usize].counts
+    }
+}
+
+impl LogControl for NvmSubsystem {
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+        Ok(self.layers[usize::from(set)].renew_log(log, at)?)
+    }
+}
+
+impl Clocked for NvmSubsystem {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.with_device(|device| device.completion(token))
     }
 
     fn watch(&mut self, token: Token, tag: u64) {
@@ -280,92 +388,6 @@ impl Subsystem for NvmSubsystem {
 
     fn idle_from(&self) -> SimTime {
         self.with_device(|device| device.idle_from())
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
-        if self.standard.is_watching {
-            self.pass_windows(at);
-        }
-        for set in &mut self.sets {
-            set.ftl.idle(at, until)?;
-        }
-        Ok(())
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
-        let mut done = Token::NONE;
-        for set in &mut self.sets {
-            let closed = set.ftl.shutdown(at)?;
-            done = set.ftl.device_mut().join(done, closed);
-        }
-        Ok(done)
-    }
-
-    fn read_only(&self, set: u16) -> Option<&'static str> {
-        self.ftl(set).read_only()
-    }
-
-    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
-        let space = &self.spaces[namespace as usize];
-        self.sets[space.set].ftl.allocation(Extent::new(space.offset_bytes + extent.offset, extent.len))
-    }
-
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        self.spaces[namespace as usize].counts
-    }
-
-    fn ftl_stats(&self, set: u16) -> FtlStats {
-        self.ftl(set).stats()
-    }
-
-    fn cost(&self, set: u16) -> Cost {
-        self.ftl(set).cost()
-    }
-
-    fn device(&self, set: u16) -> &dyn FlashDevice {
-        self.ftl(set).device()
-    }
-
-    fn logs(&self, set: u16) -> u16 {
-        self.ftl(set).logs()
-    }
-
-    fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.ftl(set).log_status(log)
-    }
-
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
-        Ok(self.sets[usize::from(set)].ftl.renew_log(log, at)?)
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        for space in &mut self.spaces {
-            space.counts = HostCounts::default();
-        }
-        for set in &mut self.sets {
-            set.ftl.reset_stats();
-            set.ftl.device_mut().reset_counters();
-        }
-        self.with_device_mut(|device| {
-            device.reset_counters();
-            device.reset_time(at);
-        });
-        self.keep_windows(at);
-    }
-
-    /// Besides the layers' own invariants: what the parts count sums up to what the whole device counts.
-    fn check_invariants(&self) {
-        let mut sum = OpCounts::default();
-        for set in &self.sets {
-            set.ftl.check_invariants();
-            let own: &CauseTable = set.ftl.device().counters();
-            assert_eq!(own.total(), set.ftl.device().medium_totals(), "causes of a set");
-            sum.add(own.total());
-        }
-        self.with_device(|device| {
-            assert_eq!(sum, device.counters().total(), "sum of the sets against the device");
-            assert_eq!(sum, device.medium_totals(), "sum of the sets against the medium");
-        });
     }
 }
 

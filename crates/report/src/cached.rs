@@ -37,7 +37,7 @@ fn ratio(value: Option<f64>) -> String {
 fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let report = &cache.report;
     let of = |name: &str| count(report.count(name));
-    let traffic = |counts: &nandscape_core::namespace::HostCounts| {
+    let traffic = |counts: &nandscape_core::command::HostCounts| {
         format!(
             "read {} in {}, written {} in {}, {} flush{}",
             format_bytes(counts.read_bytes),

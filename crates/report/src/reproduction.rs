@@ -12,8 +12,9 @@ use std::fmt::Write as _;
 pub struct ReproductionRow {
     /// Which experiment, such as `thesis-table-4.2`.
     pub id: String,
-    /// Row of the requirements table the figure stands in; may be empty.
-    pub row: String,
+    /// Tag of the source that the figure is from, as docs/sources.md lists it; empty where nobody published
+    /// one.
+    pub source: String,
     /// What is measured.
     pub name: String,
     /// Its unit.
@@ -103,7 +104,7 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
     while let Some(first) = rest.first() {
         let (block, after) = rest.split_at(rest.iter().take_while(|row| row.id == first.id).count());
         rest = after;
-        let _ = writeln!(out, "{}", printable(&first.id));
+        let _ = writeln!(out, "{}", heading(block));
         let mut table = Table::new();
         let mut column = |name: &str, is_left, cells: Vec<String>| {
             let head = Head { group: String::new(), name: name.to_owned(), unit: String::new(), is_left };
@@ -140,6 +141,19 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         out.push_str(&over_time(block));
     }
     out
+}
+
+/// The experiment and the tags of its sources.
+fn heading(rows: &[ReproductionRow]) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for row in rows {
+        for word in [row.id.as_str(), row.source.as_str()] {
+            if !word.is_empty() && !words.contains(&word) {
+                words.push(word);
+            }
+        }
+    }
+    words.into_iter().map(printable).collect::<Vec<_>>().join("  ")
 }
 
 /// Times in a table over time; every n-th is left out until so few are left.
@@ -184,7 +198,7 @@ fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
 
 /// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
 pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
-    let mut out = String::from("id,row,name,unit,time_s,published,measured,ratio,note\n");
+    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note\n");
     let plain = |value: &Value| match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -194,11 +208,15 @@ pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
     for row in rows {
         let [published, measured] = [plain(&row.published), plain(&row.measured)];
         let ratio = optional(row.ratio);
-        let cells = [&row.id, &row.row, &row.name, &row.unit, "", &published, &measured, &ratio, &row.note];
+        let cells =
+            [&row.id, &row.source, &row.name, &row.unit, "", &published, &measured, &ratio, &row.note];
         line(&mut out, cells.into_iter());
         for (time, value) in row.series.iter().flat_map(|series| series.time_s.iter().zip(&series.values)) {
             let (time, value) = (time.to_string(), optional(*value));
-            line(&mut out, [&row.id, &row.row, &row.name, &row.unit, &time, "", &value, "", ""].into_iter());
+            line(
+                &mut out,
+                [&row.id, &row.source, &row.name, &row.unit, &time, "", &value, "", ""].into_iter(),
+            );
         }
     }
     out

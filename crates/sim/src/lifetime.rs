@@ -1,4 +1,4 @@
-//! How much a host may write until the flash is worn out (row S0-06), from what a run measured.
+//! How much a host may write until the flash is worn out [streams-article 1.1], from what a run measured.
 
 use crate::result::RunResult;
 use serde::{Deserialize, Serialize};

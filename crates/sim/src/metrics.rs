@@ -3,9 +3,10 @@
 use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
 use crate::result::LatencySummary;
+use crate::sums;
 use hdrhistogram::Histogram;
-use nandscape_core::namespace::HostCounts;
-use nandscape_core::{CauseTable, FlashDevice, FtlStats, Namespace, Op, SimTime};
+use nandscape_core::command::HostCounts;
+use nandscape_core::{CauseTable, Ftl, FtlStats, Op, SimTime, Subsystem};
 
 /// Ten days; longer latencies count as this, while the exact maximum is kept beside.
 const LONGEST_NS: u64 = 864_000_000_000_000;
@@ -200,11 +201,11 @@ impl Recorder {
     }
 
     /// Adds a point to the series.
-    pub fn sample(&mut self, namespace: &dyn Namespace, start: SimTime) {
+    pub fn sample(&mut self, subsystem: &dyn Subsystem, start: SimTime) {
         let requests = self.completed;
         let simulated_ns = self.last_completion.since(start).0;
         if let Some(series) = &mut self.series {
-            series.sample(namespace, requests, simulated_ns);
+            series.sample(subsystem, requests, simulated_ns);
         }
     }
 
@@ -233,16 +234,16 @@ impl Recorder {
     }
 
     /// The series, with a last point at the end of the run.
-    pub fn into_series(mut self, namespace: &dyn Namespace, start: SimTime) -> Option<Series> {
+    pub fn into_series(mut self, subsystem: &dyn Subsystem, start: SimTime) -> Option<Series> {
         let is_stale = self
             .series
             .as_ref()
             .is_some_and(|s| s.series.samples.last().is_none_or(|last| last.requests < self.completed));
         if is_stale {
-            self.sample(namespace, start);
+            self.sample(subsystem, start);
         }
         let mut series = self.series?.series;
-        let counts = namespace.device().and_then(FlashDevice::program_counts);
+        let counts = sums::layer(subsystem).and_then(|layer| layer.device().program_counts());
         series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)
     }
@@ -269,17 +270,18 @@ impl SeriesRecorder {
         }
     }
 
-    fn sample(&mut self, namespace: &dyn Namespace, requests: u64, simulated_ns: u64) {
+    fn sample(&mut self, subsystem: &dyn Subsystem, requests: u64, simulated_ns: u64) {
         if self.series.samples.len() == MAX_SAMPLES {
             self.thin_out();
         }
+        let layer = sums::layer(subsystem);
         let sample = Sample {
             requests,
             simulated_ns,
-            host: namespace.host_counts(),
-            causes: namespace.device().map(|device| *device.counters()).unwrap_or_default(),
-            ftl: namespace.ftl_stats(),
-            cache: namespace.cache().as_ref().map(CachePoint::of),
+            host: subsystem.inspect().host_counts(0),
+            causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
+            ftl: layer.map(Ftl::stats).unwrap_or_default(),
+            cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),
         };

@@ -14,10 +14,11 @@ use crate::result::{
     CacheResult, FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult,
     WorkloadResult, placement_of_logs, ratio,
 };
-use nandscape_core::namespace::Payload;
+use crate::sums;
+use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockId, Command, Completion, Extent, FlashDevice, Hint, IoRecord, Namespace, NamespaceError, Op,
-    SimTime, Token, TraceError, TraceReader,
+    BlockId, Command, Completion, Extent, Ftl, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token,
+    TraceError, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +34,7 @@ pub enum Pacing {
     Open,
 }
 
-/// What a replay is asked for beside workload and namespace.
+/// What a replay is asked for beside workload and subsystem.
 #[derive(Debug)]
 pub struct ReplayOptions<'a> {
     /// When requests are issued.
@@ -88,25 +89,26 @@ pub struct ReplayOutcome {
 /// Requests between two looks at the stop flag and the progress callback.
 const CHECK_EVERY: u64 = 4096;
 
-/// Replays a workload on a namespace.
+/// Replays a workload on the only namespace of a subsystem.
 ///
 /// `on_counted` is called once, when preconditioning is over and the counted part begins. `progress` is
 /// called now and then.
 pub fn replay(
-    namespace: &mut dyn Namespace,
+    subsystem: &mut dyn Subsystem,
     workload: &mut dyn TraceReader,
     spec: &str,
     options: &ReplayOptions<'_>,
     on_counted: &mut dyn FnMut(),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayOutcome, ReplayError> {
-    let mut runner = Runner::new(namespace, options.stop, progress);
+    assert_eq!(subsystem.namespaces().len(), 1, "namespaces of a replay");
+    let mut runner = Runner::new(subsystem, options.stop, progress);
     let unprepared = if options.precondition.steps.is_empty() {
         None
     } else {
         runner.precondition(options.precondition, options.seed)?
     };
-    let wear_before: Vec<u32> = erase_counts(runner.namespace);
+    let wear_before: Vec<u32> = erase_counts(runner.subsystem);
     on_counted();
     let expected = workload.info().expected_records;
     let mut recorder = Recorder::new(options.with_series);
@@ -117,7 +119,7 @@ pub fn replay(
     };
     let error = end.failure;
     let result = document(
-        runner.namespace,
+        runner.subsystem,
         &recorder,
         &wear_before,
         options,
@@ -129,9 +131,9 @@ pub fn replay(
             error,
         },
     );
-    let mut series = recorder.into_series(namespace, end.start);
+    let mut series = recorder.into_series(subsystem, end.start);
     if let Some(series) = &mut series {
-        series.erase_counts = erases_since(namespace, &wear_before);
+        series.erase_counts = erases_since(subsystem, &wear_before);
     }
     Ok(ReplayOutcome { result, series })
 }
@@ -144,29 +146,30 @@ struct Run {
     error: Option<RunError>,
 }
 
-fn erase_counts(namespace: &dyn Namespace) -> Vec<u32> {
-    let Some(device) = namespace.device() else { return Vec::new() };
+fn erase_counts(subsystem: &dyn Subsystem) -> Vec<u32> {
+    let Some(device) = sums::layer(subsystem).map(Ftl::device) else { return Vec::new() };
     (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
 }
 
 /// Erases of every block since `before` was taken.
-fn erases_since(namespace: &dyn Namespace, before: &[u32]) -> Vec<u32> {
-    erase_counts(namespace).iter().zip(before).map(|(now, before)| now - before).collect()
+fn erases_since(subsystem: &dyn Subsystem, before: &[u32]) -> Vec<u32> {
+    erase_counts(subsystem).iter().zip(before).map(|(now, before)| now - before).collect()
 }
 
 fn document(
-    namespace: &dyn Namespace,
+    subsystem: &dyn Subsystem,
     recorder: &Recorder,
     wear_before: &[u32],
     options: &ReplayOptions<'_>,
     run: Run,
 ) -> RunResult {
-    let device = namespace.device();
-    let host = namespace.host_counts();
-    let totals = device.map(FlashDevice::medium_totals).unwrap_or_default();
-    let (stats, cost) = (namespace.ftl_stats(), namespace.cost());
+    let (layer, inside) = (sums::layer(subsystem), subsystem.inspect());
+    let device = layer.map(Ftl::device);
+    let host = inside.host_counts(0);
+    let totals = device.map(nandscape_core::FlashDevice::medium_totals).unwrap_or_default();
+    let (stats, cost) = layer.map(|layer| (layer.stats(), layer.cost())).unwrap_or_default();
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let per_block = erases_since(namespace, wear_before);
+    let per_block = erases_since(subsystem, wear_before);
     let good = per_block
         .iter()
         .enumerate()
@@ -179,7 +182,7 @@ fn document(
     if run.error.is_some() {
         // The request that failed never completes, but what it had the flash do (a collection that freed too
         // little) took time.
-        end = end.max(namespace.idle_from());
+        end = end.max(subsystem.idle_from());
     }
     let simulated_ns = end.since(run.start).0;
     let page_bytes = device.map_or(0, |device| u64::from(device.geometry().page_bytes));
@@ -196,7 +199,7 @@ fn document(
         flash: device.map(|device| FlashResult::new(totals, device.counters())).unwrap_or_default(),
         // A cache counts blocks of its own.
         waf: device
-            .filter(|_| page_bytes == u64::from(namespace.page_bytes()))
+            .filter(|_| page_bytes == u64::from(subsystem.namespaces()[0].page_bytes))
             .and_then(|_| ratio(totals.programs, host.write_pages)),
         waf_bytes: device.and_then(|_| ratio(totals.programs * page_bytes, host.write_bytes)),
         map,
@@ -210,11 +213,12 @@ fn document(
         jobs: Vec::new(),
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
-        placement: namespace.placement().or_else(|| {
-            let logs = (0..namespace.logs()).map(|log| namespace.log_status(log)).collect();
-            placement_of_logs(std::iter::once((0, logs)))
+        placement: inside.placement().or_else(|| {
+            let layer = layer?;
+            let logs = (0..inside.logs(subsystem.namespaces()[0].set)).map(|log| layer.log_status(log));
+            placement_of_logs(std::iter::once((0, logs.collect())))
         }),
-        cache: namespace.cache().map(|report| {
+        cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, device.map(|_| totals.programs * page_bytes))
         }),
         policy: None,
@@ -249,7 +253,7 @@ struct Pending {
 }
 
 struct Runner<'a> {
-    namespace: &'a mut dyn Namespace,
+    subsystem: &'a mut dyn Subsystem,
     stop: Option<&'a AtomicBool>,
     progress: &'a mut dyn FnMut(Progress),
     in_flight: InFlight<Pending>,
@@ -261,12 +265,12 @@ struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     fn new(
-        namespace: &'a mut dyn Namespace,
+        subsystem: &'a mut dyn Subsystem,
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         Self {
-            namespace,
+            subsystem,
             stop,
             progress,
             in_flight: InFlight::with_capacity(0),
@@ -284,15 +288,15 @@ impl<'a> Runner<'a> {
     ) -> Result<Option<RunError>, ReplayError> {
         /// Deep enough to keep every die busy and shallow enough to keep event queues short.
         const DEPTH: u32 = 64;
-        let records =
-            precondition.records(self.namespace.capacity_bytes(), self.namespace.page_bytes(), seed);
+        let info = &self.subsystem.namespaces()[0];
+        let records = precondition.records(info.capacity_bytes, info.page_bytes, seed);
         let mut recorder = Recorder::new(false);
         let mut now = SimTime::ZERO;
         let mut ahead = Lookahead::new(records);
         let mut done = 0u64;
         let mut failure = None;
         while let Some(record) =
-            ahead.next(|record| self.namespace.prepare(record.op, Extent::new(record.offset, record.len)))
+            ahead.next(|record| self.subsystem.prepare(0, record.op, Extent::new(record.offset, record.len)))
         {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
@@ -310,7 +314,7 @@ impl<'a> Runner<'a> {
             done += 1;
         }
         self.drain(&mut recorder)?;
-        self.namespace.reset_counters(SimTime::ZERO);
+        self.subsystem.reset_counters(SimTime::ZERO);
         self.ready.clear();
         self.taken = 0;
         Ok(failure)
@@ -333,7 +337,7 @@ impl<'a> Runner<'a> {
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
-                self.namespace.prepare(record.op, Extent::new(record.offset, record.len));
+                self.subsystem.prepare(0, record.op, Extent::new(record.offset, record.len));
             }
         }) {
             let record = record?;
@@ -352,9 +356,9 @@ impl<'a> Runner<'a> {
                     let at = record.at.since(*origin.get_or_insert(record.at));
                     self.wait_until(at, recorder);
                     now = now.max(at);
-                    let idle_from = self.namespace.idle_from();
+                    let idle_from = self.subsystem.idle_from();
                     if idle_from < now
-                        && let Err(error) = self.namespace.idle(idle_from, now)
+                        && let Err(error) = self.subsystem.idle(idle_from, now)
                     {
                         end.failure = Some(failure(end.issued, &record, &error));
                         break;
@@ -364,7 +368,7 @@ impl<'a> Runner<'a> {
             // Before the next request, so that counters and time speak of the same requests where none is
             // outstanding.
             if recorder.wants_sample() {
-                recorder.sample(self.namespace, end.start);
+                recorder.sample(self.subsystem, end.start);
             }
             if let Err(error) = self.issue(&record, now, recorder) {
                 end.failure = Some(failure(end.issued, &record, &error));
@@ -384,23 +388,19 @@ impl<'a> Runner<'a> {
         now: SimTime,
         recorder: &mut Recorder,
     ) -> Result<(), NamespaceError> {
-        let command = Command {
-            op: record.op,
-            extent: Extent::new(record.offset, record.len),
-            hint: Hint(record.hint),
-        };
-        let token = self.namespace.submit(command, Payload::None, now)?;
+        let command = Command::new(record.op, Extent::new(record.offset, record.len), Hint(record.hint));
+        let token = self.subsystem.submit(0, command, Payload::None, now)?;
         let pending = Pending { op: record.op, bytes: record.len, issued: now };
         if token == Token::NONE {
             recorder.complete(pending.op, pending.bytes, now, now);
             return Ok(());
         }
         let tag = self.in_flight.add(pending);
-        if let Some(at) = self.namespace.completion(token) {
+        if let Some(at) = self.subsystem.completion(token) {
             self.in_flight.completes_at(at.max(now), tag);
         } else {
             self.watched += 1;
-            self.namespace.watch(token, u64::from(tag));
+            self.subsystem.watch(token, u64::from(tag));
         }
         Ok(())
     }
@@ -433,13 +433,13 @@ impl<'a> Runner<'a> {
                 self.watched -= 1;
                 return Ok(Some((done.at, done.tag as u32)));
             }
-            let event = self.namespace.next_event().filter(|at| is_first(*at));
+            let event = self.subsystem.next_event().filter(|at| is_first(*at));
             match (event, known) {
                 _ if self.taken < self.ready.len() => {}
                 (Some(at), _) => {
                     self.ready.clear();
                     self.taken = 0;
-                    self.namespace.advance(at, &mut self.ready);
+                    self.subsystem.advance(at, &mut self.ready);
                     continue;
                 }
                 (None, None) => return Err(ReplayError::Lost { lost: u64::from(self.watched) }),
@@ -475,8 +475,8 @@ impl<'a> Runner<'a> {
             self.in_flight.take_first();
             self.finish(tag, at, recorder);
         }
-        if self.watched > 0 || self.namespace.next_event().is_some() {
-            self.namespace.advance(until, &mut self.ready);
+        if self.watched > 0 || self.subsystem.next_event().is_some() {
+            self.subsystem.advance(until, &mut self.ready);
             while let Some(done) = self.ready.get(self.taken).copied() {
                 self.taken += 1;
                 self.watched -= 1;

@@ -1,7 +1,7 @@
 //! The result document, schema 1. Other tools rely on these names: add, never rename.
 
 use crate::lifetime::LifetimeResult;
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use nandscape_core::{
     CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport,
     WorkloadInfo,

@@ -4,13 +4,13 @@
 use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::directives::DirectiveKind;
 use crate::{memory, storing};
-use nandscape_core::{AnyDevice, FlashDevice, Ftl, Namespace, Subsystem, UnitId};
+use nandscape_core::{AnyDevice, FlashDevice, Ftl, Subsystem, UnitId};
 use nandscape_disk::Keep;
 use nandscape_ftl::FtlBuildError;
 use nandscape_ftl::registry::ftls;
 use nandscape_media::{Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::sets::{Part, share};
-use nandscape_namespace::{BlockNamespace, NvmSet, NvmSubsystem, SetFacts, SharedDevice, Sole};
+use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
 /// Choices that do not change what a run counts, only what it keeps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,31 +19,11 @@ pub struct BuildOptions {
     pub count_programs: bool,
 }
 
-/// Builds the only namespace of a configuration, its device wholly erased.
-pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Namespace + Send>, ConfigError> {
-    if let Some(cache) = &config.cache {
-        let cache = cache.build(config, options, Keep::Nothing)?;
-        one_namespace(cache.namespaces().len())?;
-        return Ok(Box::new(Sole::new(cache)));
-    }
-    if !config.partition.is_plain() || config.directives.kind != DirectiveKind::Direct {
-        one_namespace(config.partition.namespaces())?;
-        let subsystem = subsystem(config, options)?;
-        if config.directives.kind == DirectiveKind::Direct {
-            return Ok(Box::new(Sole::new(subsystem)));
-        }
-        return Ok(Box::new(Sole::new(config.directives.wrap(config.below_directives(), subsystem)?)));
-    }
-    memory::check(config.seen_geometry())?;
-    if !config.faults.is_empty() {
-        let device = storing::faulty(config, &nand_options(config, options))?;
-        return Ok(Box::new(BlockNamespace::new(layer(config, device)?)));
-    }
-    match config.mode {
-        TimingMode::Serial => build_plain::<Serial>(config, options),
-        TimingMode::Fifo => build_plain::<Fifo>(config, options),
-        TimingMode::ReadFirst => build_plain::<ReadFirst>(config, options),
-    }
+/// As [`build_subsystem`], of a configuration with one namespace.
+pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    let subsystem = with_options(config, options)?;
+    one_namespace(subsystem.namespaces().len())?;
+    Ok(subsystem)
 }
 
 fn one_namespace(namespaces: usize) -> Result<(), ConfigError> {
@@ -58,10 +38,17 @@ fn one_namespace(namespaces: usize) -> Result<(), ConfigError> {
 /// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the
 /// directives in front.
 pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    with_options(config, BuildOptions::default())
+}
+
+fn with_options(
+    config: &StackConfig,
+    options: BuildOptions,
+) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     if let Some(cache) = &config.cache {
-        return Ok(Box::new(cache.build(config, BuildOptions::default(), Keep::Nothing)?));
+        return Ok(Box::new(cache.build(config, options, Keep::Nothing)?));
     }
-    let subsystem = subsystem(config, BuildOptions::default())?;
+    let subsystem = subsystem(config, options)?;
     if config.directives.kind == DirectiveKind::Direct {
         return Ok(Box::new(subsystem));
     }
@@ -81,13 +68,6 @@ pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsy
         TimingMode::Fifo => divide_plain::<Fifo>(config, options),
         TimingMode::ReadFirst => divide_plain::<ReadFirst>(config, options),
     }
-}
-
-fn build_plain<S: Scheduler + Send + 'static>(
-    config: &StackConfig,
-    options: BuildOptions,
-) -> Result<Box<dyn Namespace + Send>, ConfigError> {
-    Ok(Box::new(BlockNamespace::new(layer(config, device::<S>(config, options)?)?)))
 }
 
 fn divide_plain<S: Scheduler + Send + 'static>(

@@ -32,7 +32,7 @@ const DEFAULT_FTL: &str = "page-map";
 pub static DEVICE: Info = Info {
     name: "device",
     summary: "shape and rules of the flash",
-    source: "design: configuration keys",
+    source: "nandscape",
     params: &[
         param("channels", "channel buses", int(1, 4096), "8"),
         param("dies_per_channel", "dies (LUNs) on each channel", int(1, 4096), "4"),
@@ -82,7 +82,7 @@ pub static DEVICE: Info = Info {
 pub static WORKLOAD: Info = Info {
     name: "workload",
     summary: "how the workload is read and paced",
-    source: "design: command line",
+    source: "nandscape",
     params: &[
         param(
             "depth",
@@ -121,6 +121,8 @@ pub static WORKLOAD: Info = Info {
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
     table: toml::Table,
+    /// Keys that were set one by one, in order: a preset that is set after them does not take them away.
+    set: Vec<(String, String)>,
 }
 
 impl Typed {
@@ -167,10 +169,24 @@ impl Typed {
     }
 
     /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`;
-    /// `device.preset` lays that preset over what is there.
+    /// `device.preset` lays that preset over what is there, but for keys that were set in this way, before
+    /// it or after it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
-        if key == "device.preset" { self.merge_preset(value) } else { self.insert(key, value) }
+        if key != "device.preset" {
+            self.set.push((key.to_owned(), value.to_owned()));
+            return self.insert(key, value);
+        }
+        self.merge_preset(value)?;
+        for (key, value) in self.set.clone() {
+            self.insert(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Keys of a table count as never set.
+    fn forget_set(&mut self, table: &str) {
+        self.set.retain(|(key, _)| key.strip_prefix(table).is_none_or(|rest| !rest.starts_with('.')));
     }
 
     fn insert(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
@@ -228,6 +244,7 @@ impl Typed {
 
     /// Takes a table of another configuration in place of this one's.
     pub(crate) fn replace_table(&mut self, other: &Self, name: &str) {
+        self.forget_set(name);
         match other.table.get(name) {
             Some(table) => self.table.insert(name.into(), table.clone()),
             None => self.table.remove(name),
@@ -241,6 +258,7 @@ impl Typed {
             && ftl.get("kind").and_then(toml::Value::as_str).is_some_and(|old| old != kind)
         {
             ftl.clear();
+            self.forget_set("ftl");
         }
         self.set("ftl.kind", kind)
     }

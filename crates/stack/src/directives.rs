@@ -18,7 +18,7 @@ use nandscape_namespace::directives::{
 pub static DIRECTIVES: Info = Info {
     name: "directives",
     summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
-    source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10; rows S0-10 to S0-19 and X-05",
+    source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10",
     params: &[
         param(
             "kind",
@@ -165,7 +165,8 @@ impl DirectivesKeys {
         subsystem: &NvmSubsystem,
     ) -> Result<(Directives, ControllerId), ParamError> {
         let params = &self.params;
-        let logs = (0..subsystem.sets()).map(|set| subsystem.logs(set)).min().unwrap_or(1);
+        let logs =
+            (0..subsystem.inspect().sets()).map(|set| subsystem.inspect().logs(set)).min().unwrap_or(1);
         if logs < 2 {
             return Err(params.error("kind", "a layer with streams below it, such as ftl.streams = 8"));
         }
@@ -174,7 +175,7 @@ impl DirectivesKeys {
             let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
             return Err(params.error("msl", expected));
         }
-        let (sws, sgs) = self.granularity(below, subsystem.log_status(0, 1).piece_bytes)?;
+        let (sws, sgs) = self.granularity(below, subsystem.inspect().layer(0).log_status(1).piece_bytes)?;
         let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
         let groups = (0..groups_of(subsystem)).map(|_| None).collect();
         let namespaces = subsystem.namespaces();
@@ -242,16 +243,16 @@ impl DirectivesKeys {
     ) -> Result<(Directives, ControllerId), ParamError> {
         let params = &self.params;
         let groups = groups_of(subsystem);
-        if groups != subsystem.sets() {
+        if groups != subsystem.inspect().sets() {
             return Err(params.error("kind", "endurance groups of one set each (sets.endurance_groups)"));
         }
         let namespaces = subsystem.namespaces();
-        let logs = subsystem.logs(0);
+        let logs = subsystem.inspect().logs(0);
         if usize::from(logs) > HANDLES_MAX {
             let expected = format!("at most {} streams below it (ftl.streams)", HANDLES_MAX - 1);
             return Err(params.error("kind", expected));
         }
-        let unit_bytes = subsystem.log_status(0, 0).piece_bytes;
+        let unit_bytes = subsystem.inspect().layer(0).log_status(0).piece_bytes;
         if unit_bytes == 0 {
             return Err(params.error("kind", "a layer with reclaim units below it, such as ftl.streams = 7"));
         }
@@ -339,7 +340,7 @@ fn none(below: Below<'_>, subsystem: &NvmSubsystem) -> (Directives, ControllerId
 }
 
 fn groups_of(subsystem: &NvmSubsystem) -> u16 {
-    (0..subsystem.sets()).map(|set| subsystem.endurance_group(set) + 1).max().unwrap_or(1)
+    (0..subsystem.inspect().sets()).map(|set| subsystem.endurance_group(set) + 1).max().unwrap_or(1)
 }
 
 fn shape(
@@ -352,7 +353,7 @@ fn shape(
         namespaces: subsystem.namespaces().len() as u32,
         hosts: 1,
         block_bytes: below.geometry.sector_bytes,
-        sets: (0..subsystem.sets()).map(|set| subsystem.endurance_group(set)).collect(),
+        sets: (0..subsystem.inspect().sets()).map(|set| subsystem.endurance_group(set)).collect(),
         streams,
         groups,
     }

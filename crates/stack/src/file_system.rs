@@ -12,7 +12,7 @@ use std::time::Instant;
 pub static FS: Info = Info {
     name: "fs",
     summary: "streams by what a file system keeps in a block, for served devices",
-    source: "rows S0-22 to S0-29",
+    source: "[FStream], [streams-article 2]",
     params: &[
         param(
             "classify",

@@ -13,9 +13,14 @@ use nandscape_trace::BoxReader;
 pub static HOST: Info = Info {
     name: "host",
     summary: "who chooses the stream of a write, and merging of requests before that",
-    source: "rows S0-20 to S0-32, S0-63 to S0-68",
+    source: "[streams-article 1.3], [streams-article 2], [streams-article 4.2]",
     params: &[
-        param("policy", "stream policy; see list policies", ParamKind::Text, "none"),
+        param(
+            "policy",
+            "stream policy; see list policies; absent: a write keeps the stream that the workload names",
+            ParamKind::Text,
+            "",
+        ),
         param(
             "streams",
             "stream ids the policy may use; absent: as many as the device has",
@@ -63,7 +68,7 @@ impl HostConfig {
         common.retain(|key, _| HOST.params.iter().any(|param| param.name == key));
         own.retain(|key, _| !common.contains_key(key));
         let common = Params::check(&HOST, "host.", &common)?;
-        let entry = policy::find(common.text("policy"))?;
+        let entry = policy::find(common.get("policy").unwrap_or("explicit"))?;
         let params = Params::check(&entry.info, "host.", &own).map_err(|error| match error {
             nandscape_core::ParamError::UnknownKey { key, owner, known } => {
                 let all = HOST.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ");
@@ -83,7 +88,9 @@ impl HostConfig {
 
     /// Whether requests reach the device as the workload has them.
     pub fn is_plain(&self) -> bool {
-        self.entry.info.name == "none" && self.common.int("plug") == 0
+        let is_untyped = self.common.get("policy").is_none();
+        let is_by_hint = self.params.get("by").is_none_or(|by| by == "hint");
+        is_untyped && is_by_hint && self.common.int("plug") == 0
     }
 
     /// Name of the policy.
@@ -117,19 +124,23 @@ impl HostConfig {
             None => device.streams,
         };
         let setup = PolicySetup { streams, ..device };
-        let mut policy = (self.entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
+        // Merging alone: a device without streams has nothing to name.
+        let is_merging_alone = self.common.get("policy").is_none() && streams == 0;
+        let entry =
+            if is_merging_alone { policy::find("none").map_err(ConfigError::from)? } else { self.entry };
+        let mut policy = (entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
         let merge = MergeOptions {
             plug: self.common.int32("plug"),
             largest_bytes: self.common.size("merge_bytes"),
             span_ns: self.common.time_ns("plug_span"),
         };
-        if self.entry.needs_future {
+        if entry.needs_future {
             for record in Merged::new(open()?, merge) {
                 policy.foresee(&record?);
             }
             policy.foreseen();
         }
-        let name = self.entry.info.name;
+        let name = entry.info.name;
         if merge.plug == 0 {
             return Ok(HostReader::Chosen { name, reader: Assigned::new(open()?, policy, streams) });
         }

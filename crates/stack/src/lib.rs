@@ -10,8 +10,7 @@
 //! * [`directives`]: what the device makes of stream ids and placement handles.
 //! * [`journal`]: the journal of a device that keeps bytes.
 //! * [`file_system`]: streams by what a file system keeps in a block.
-//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Namespace`], or a
-//!   [`nandscape_core::Subsystem`] of several.
+//! * [`mod@build`]: a configuration becomes a [`nandscape_core::Subsystem`].
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.

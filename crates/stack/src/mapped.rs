@@ -1,6 +1,6 @@
 //! Whether everything that a stack has mapped can be read.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, Subsystem};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ fn read(
     data: &mut [u8],
 ) -> Result<(), NamespaceError> {
     let extent = Extent::new(offset, data.len() as u64);
-    let command = Command { op: Op::Read, extent, hint: Hint::default() };
+    let command = Command::new(Op::Read, extent, Hint::default());
     let outcome = subsystem.submit(namespace, command, Payload::Read(data), subsystem.idle_from());
     let mut completions = Vec::new();
     while let Some(next) = subsystem.next_event() {

@@ -10,7 +10,7 @@ use nandscape_namespace::{NamespaceSpec, SetFacts};
 pub static SETS: Info = Info {
     name: "sets",
     summary: "NVM sets: parts of the device, each with a translation layer of its own",
-    source: "NVMe 1.4, NVM sets and endurance groups; rows S2-01 to S2-05",
+    source: "NVMe 1.4, NVM sets and endurance groups; [sets-article layouts]",
     params: &[
         param(
             "layout",
@@ -60,7 +60,7 @@ pub static SETS: Info = Info {
 pub static NAMESPACES: Info = Info {
     name: "namespaces",
     summary: "namespaces: ranges of the logical space of a set, called ns1, ns2 and so on",
-    source: "NVMe 1.4, namespaces and NVM sets; row S2-05",
+    source: "NVMe 1.4, namespaces and NVM sets",
     params: &[
         param("count", "how many; absent: as many as sizes or sets lists, else one a set", int(1, 1024), ""),
         param(

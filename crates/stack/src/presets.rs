@@ -31,13 +31,13 @@ pub static PRESETS: &[Preset] = &[
     preset(
         "thesis",
         "512 MiB open-channel SSD, one page operation at a time, depth 1",
-        "thesis tables 3.1 and 4.1 (S4-08, S4-09, S4-42)",
+        "[thesis table 3.1], [thesis table 4.1]",
         include_str!("../presets/thesis.toml"),
     ),
     preset(
         "thesis-parallel",
         "the same 512 MiB device with its 32 dies in parallel, depth 32",
-        "thesis table 4.1, own bus",
+        "[thesis table 4.1]; the buses are ours",
         include_str!("../presets/thesis-parallel.toml"),
     ),
     preset(
@@ -49,37 +49,37 @@ pub static PRESETS: &[Preset] = &[
     preset(
         "pblaze5-916",
         "3.2 TB enterprise TLC drive, 16 channels x 8 dies, suspension, write buffer: the NVM sets experiment",
-        "S2-01 to S2-20; fitted, see the file",
+        "[sets-article layouts], [sets-article test 1]; fitted, see the file",
         include_str!("../presets/pblaze5-916.toml"),
     ),
     preset(
         "pm963-480g",
         "480 GB TLC drive, 8 channels x 4 dies, stripes of 1.1 GB (the multi-stream papers)",
-        "S0-40; data sheet",
+        "[streams-article 3.1]; data sheet",
         include_str!("../presets/pm963-480g.toml"),
     ),
     preset(
         "pm963-1920g",
         "1920 GB TLC drive, 8 channels x 8 dies (the multi-stream article)",
-        "S0-41 to S0-48; data sheet",
+        "[streams-article 3.1]; data sheet",
         include_str!("../presets/pm963-1920g.toml"),
     ),
     preset(
         "article-ssd",
         "64 GiB drive of 2 channels x 4 dies whose raw rates are near those of the SSD of the article on disk caches",
-        "S3-08; fitted, see the file",
+        "[cache-article introduction]; fitted, see the file",
         include_str!("../presets/article-ssd.toml"),
     ),
     preset(
         "zns-atc21-block-7op",
         "2 TiB block drive with 7 % over-provisioning, stripes of 1077 MiB",
-        "ZNS (USENIX ATC 2021), table 3 and figure 1",
+        "[ATC21 table 3], [ATC21 fig 1]",
         include_str!("../presets/zns-atc21-block-7op.toml"),
     ),
     preset(
         "zns-atc21-block-28op",
         "the same with 28 % over-provisioning",
-        "ZNS (USENIX ATC 2021), table 3 and figure 1",
+        "[ATC21 table 3], [ATC21 fig 1]",
         include_str!("../presets/zns-atc21-block-28op.toml"),
     ),
 ];

@@ -4,7 +4,7 @@ use crate::build::{BuildOptions, build};
 use crate::config::{ConfigError, StackConfig};
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
-use nandscape_core::{Namespace, TraceError, TraceReader, units};
+use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
 use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions, RunResult};
 use nandscape_trace::{OpenOptions, Target, Workload};
@@ -126,9 +126,9 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         return run_job_file(config, workload, options);
     }
     let build_options = build_options(config, options);
-    let mut namespace = build(config, build_options)?;
-    let target =
-        Target { capacity_bytes: namespace.capacity_bytes(), page_bytes: u64::from(namespace.page_bytes()) };
+    let mut subsystem = build(config, build_options)?;
+    let info = &subsystem.namespaces()[0];
+    let target = Target { capacity_bytes: info.capacity_bytes, page_bytes: u64::from(info.page_bytes) };
     let open_options = open_options(config);
     let mut reader = if config.host.is_plain() {
         HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?)
@@ -136,7 +136,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         let source = Workload::new(workload, &open_options, target)?;
         config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open())?
     };
-    replay_on(&mut *namespace, config, workload, &mut reader, &config.label(), options)
+    replay_on(&mut *subsystem, config, workload, &mut reader, &config.label(), options)
 }
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
@@ -169,8 +169,9 @@ pub fn compare(
     for config in configs {
         // Only the capacity is wanted; maps of large devices are given back at once.
         match build(config, BuildOptions::default()) {
-            Ok(namespace) => {
-                capacities.push((config.label(), namespace.capacity_bytes(), namespace.page_bytes()));
+            Ok(subsystem) => {
+                let info = &subsystem.namespaces()[0];
+                capacities.push((config.label(), info.capacity_bytes, info.page_bytes));
                 suited.push(config);
             }
             Err(error @ ConfigError::Unsuited(_)) if compare.skip_unsuited => left_out.push(error),
@@ -213,10 +214,10 @@ pub fn compare(
         points
             .par_iter()
             .map(|(config, workload, source, label)| {
-                let mut namespace = build(config, build_options(config, options))?;
+                let mut subsystem = build(config, build_options(config, options))?;
                 let mut reader =
                     config.host.wrap(config.policy_setup(capacity_bytes), &mut || source.open())?;
-                replay_on(&mut *namespace, config, workload, &mut reader, label, options)
+                replay_on(&mut *subsystem, config, workload, &mut reader, label, options)
             })
             .collect::<Result<_, RunError>>()
     })?;
@@ -270,7 +271,7 @@ pub fn open_options(config: &StackConfig) -> OpenOptions {
 }
 
 fn replay_on(
-    namespace: &mut dyn Namespace,
+    subsystem: &mut dyn Subsystem,
     config: &StackConfig,
     workload: &str,
     reader: &mut HostReader,
@@ -287,7 +288,7 @@ fn replay_on(
     };
     let mut started = Instant::now();
     let outcome = nandscape_sim::replay(
-        namespace,
+        subsystem,
         reader,
         workload,
         &replay_options,

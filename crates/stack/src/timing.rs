@@ -12,7 +12,7 @@ const fn bytes_from_0() -> ParamKind {
 pub static TIMING: Info = Info {
     name: "device.timing",
     summary: "latencies and scheduling",
-    source: "design: timing; docs/timing.md",
+    source: "docs/timing.md",
     params: &[
         param(
             "mode",

@@ -8,7 +8,7 @@
 
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Applied, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ impl Run {
         if op == Op::Flush {
             extent = Extent::new(0, 0);
         }
-        let command = Command { op, extent, hint: Hint::default() };
+        let command = Command::new(op, extent, Hint::default());
         self.counts.count(command, self.store.block_bytes());
         let range = extent.offset as usize..extent.end() as usize;
         let applied = if self.model.is_empty() {
@@ -206,7 +206,7 @@ impl Run {
         if range.is_empty() {
             return Ok(());
         }
-        let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        let command = Command::new(Op::Read, extent, Hint::default());
         self.counts.count(command, self.store.block_bytes());
         let mut data = vec![0xA5; range.len()];
         let applied =
@@ -312,7 +312,7 @@ impl Run {
     fn read_all(&mut self) -> Result<Vec<u8>, String> {
         let mut data = vec![0xA5; self.model.len()];
         let extent = Extent::new(0, self.store.capacity_bytes());
-        let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        let command = Command::new(Op::Read, extent, Hint::default());
         let payload = if data.is_empty() { Payload::None } else { Payload::Read(&mut data) };
         let token = self.store.submit(command, payload, self.now).map_err(|error| error.to_string())?;
         self.started(token)?;
@@ -337,7 +337,7 @@ impl Run {
                     Op::Write if !self.model.is_empty() => Payload::Write(&data),
                     _ => Payload::None,
                 };
-                let command = Command { op, extent: *extent, hint: Hint::default() };
+                let command = Command::new(op, *extent, Hint::default());
                 let outcome = self.store.apply(command, payload);
                 let is_right = match &outcome {
                     Err(StoreError::OutOfRange { .. }) => is_past,

@@ -9,7 +9,7 @@
 
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{CacheReport, Command, Completion, Extent, Hint, Op, SimTime, Subsystem, Token};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -176,7 +176,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
         }
         self.drain()?;
         self.check_counts()?;
-        let (cache, host) = (self.subsystem.cache(), self.counts.clone());
+        let (cache, host) = (self.subsystem.inspect().cache(), self.counts.clone());
         self.check_all()?;
         let token = self.subsystem.shutdown(self.now).map_err(|error| error.to_string())?;
         self.submitted(token);
@@ -270,7 +270,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
         extent: Extent,
         payload: Payload<'_>,
     ) -> Result<Token, String> {
-        let command = Command { op, extent, hint: Hint::default() };
+        let command = Command::new(op, extent, Hint::default());
         self.counts[namespace].count(command, 512);
         let token = self.subsystem.submit(namespace as u32, command, payload, self.now);
         token.map_err(|error| error.to_string())
@@ -379,7 +379,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
         // Pages are the device's own.
         let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
         for (namespace, want) in self.counts.iter().enumerate() {
-            let (got, want) = (same(self.subsystem.host_counts(namespace as u32)), same(*want));
+            let (got, want) = (same(self.subsystem.inspect().host_counts(namespace as u32)), same(*want));
             if got != want {
                 return Err(format!("namespace {namespace} counted {got:?}, was asked for {want:?}"));
             }

@@ -120,6 +120,14 @@ pub enum CacheFileError {
         /// Its answer.
         source: io::Error,
     },
+    /// A mode that a kill of the server would make lose data that nobody then knows of.
+    #[error(
+        "mode {mode} of a cache that is served, with metadata 'at-removal': expected it before the start, since a kill would lose dirty blocks without a trace"
+    )]
+    Untraced {
+        /// The mode.
+        mode: &'static str,
+    },
     /// A setting that would leave dirty blocks where they cannot be.
     #[error("{key} cannot change while the cache holds blocks ({blocks} now): expected one of {allowed}")]
     Fixed {
@@ -351,6 +359,21 @@ impl CacheFile {
         Ok(lost)
     }
 
+    /// Goes on without what a session that was cut short has lost of a volume, or of all; gives the names of
+    /// those concerned.
+    pub fn discard_lost(&mut self, name: Option<&str>) -> Result<Vec<String>, CacheFileError> {
+        let (_, settings) = self.look()?;
+        let only = name.map(|name| settings.id(name)).transpose()?;
+        let mut names = Vec::new();
+        for (id, volume) in settings.volumes.iter().filter(|(id, _)| only.is_none_or(|only| only == **id)) {
+            let done = manage::discard_lost(&mut self.fast, *id);
+            if done.map_err(|source| self.failed(source))? {
+                names.push(volume.name.clone());
+            }
+        }
+        Ok(names)
+    }
+
     /// Writes the dirty blocks of all volumes, or of one, to their disks.
     pub fn clean(
         &mut self,
@@ -365,6 +388,7 @@ impl CacheFile {
         let only = name.map(|name| settings.id(name)).transpose()?;
         let mut places = Vec::new();
         for volume in held.superblock.volumes.iter().filter(|volume| only.is_none_or(|id| id == volume.id)) {
+            manage::check_lost(&held, volume.id).map_err(|source| self.failed(source))?;
             if held.usage(Some(volume.id)).dirty_blocks != 0 {
                 let path = chosen(&settings, volume.id, disks);
                 places.push((volume.id, self.disk(&settings, volume.id, path)?));

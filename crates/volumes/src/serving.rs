@@ -19,7 +19,7 @@ use nandscape_cache::compose::{ComposeError, Design};
 use nandscape_cache::engine::{Cache, Disk as Member, Started};
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, Change, Disk as _, ManageError, Recorder, Watch};
-use nandscape_cache::metadata::Area as _;
+use nandscape_cache::metadata::{Area as _, Report};
 use nandscape_core::{CacheReport, NamespaceInfo, SimTime, Subsystem};
 use nandscape_disk::{Keep, RamDisk, ram::RamSpeed};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The cache, with what its [`Subsystem::cache`] has just reported.
+    /// The cache, with what its [`Subsystem::inspect`] has just reported.
     pub fn stat(&self, report: &CacheReport) -> CacheStat {
         let live = self.live.get();
         let mut stat = self.stat.with(report);
@@ -59,6 +59,10 @@ impl Handle {
             seen.health.name().clone_into(&mut stat.health);
             (stat.trouble, stat.lost) = (seen.trouble.clone(), seen.lost.clone());
             stat.given_up.clone_from(&seen.given_up);
+            let is_new = stat.recovery.as_ref().is_some_and(|found| found.ends_with(Report::NEW));
+            if is_new && stat.gauges.used > 0 {
+                stat.recovery = Some("new when its server started".to_owned());
+            }
             for (volume, now) in stat.volumes.iter_mut().zip(&seen.volumes) {
                 (volume.blocks, volume.dirty_blocks) = (now.blocks, now.dirty_blocks);
                 volume.dirty_bytes = now.dirty_bytes;
@@ -77,6 +81,12 @@ impl Handle {
     /// not use the cache.
     pub fn tell(&self, tell: impl FnMut(&str) + Send + 'static) {
         self.teller.set(Box::new(tell));
+    }
+
+    /// Requests that arrive together are committed together from now on: each is answered only when its token
+    /// has completed, which an event of the subsystem brings about.
+    pub fn wait_for_completions(&self) {
+        self.live.set_waits();
     }
 
     /// The next shutdown is the last: it closes the cache, and takes down how it leaves the disks.
@@ -128,8 +138,14 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
             });
         }
     }
+    if read_only.is_none() && (design.mode.makes_dirty() || held.usage(None).dirty_blocks != 0) {
+        manage::begin_dirty(&mut cache.fast).map_err(|source| cache.failed(source))?;
+    }
     // Every session has begun, so nothing but this server writes to the disks from now on.
-    let mut watch = if read_only.is_none() { Watch::open(Box::new(cache.fast.clone())) } else { None };
+    let mut watch = match read_only {
+        Some(_) => None,
+        None => Watch::open(Box::new(cache.fast.clone())).map_err(|source| cache.failed(source))?,
+    };
     if let Some(watch) = &mut watch {
         for volume in &mut served {
             watch.add(volume.id, &mut volume.place);
@@ -298,7 +314,7 @@ fn serving(
         watching,
         unit,
         bounce: Vec::new(),
-        is_durable: false,
+        grouped: Vec::new(),
         live,
         settings,
         read_only,

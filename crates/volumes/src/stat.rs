@@ -8,7 +8,7 @@ use nandscape_cache::metadata::Report;
 use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
 use nandscape_core::CacheReport;
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -69,7 +69,8 @@ pub struct CacheStat {
     pub write_hit_ratio: Option<f64>,
     /// Whether a server runs it.
     pub is_served: bool,
-    /// What the start of the server found, or would find.
+    /// What the start of the server found, or would find. Of a server that found a new cache, no more than
+    /// that once something is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
 }
@@ -251,6 +252,7 @@ impl CacheStat {
             fast_name: &fast_name,
             disk_name: &disk_name,
             volume_bytes: volume.map_or(0, |volume| volume.bytes),
+            dirty_of_all: self.gauges.dirty,
             block_bytes: self.block_bytes,
             ways: self.ways.min(u32::try_from(gauges.slots).unwrap_or(u32::MAX)),
             cluster_bytes: self.cluster_bytes,
@@ -305,6 +307,10 @@ impl CacheFile {
         stat.gauges = gauges(&held, &design);
         stat.metadata_block_bytes = held.superblock.shape.unit;
         stat.recovery = Some(recovered(&held.report));
+        if held.report.lost_session {
+            Health::Failed.name().clone_into(&mut stat.health);
+            stat.trouble = Some("flushed writes of the last session may be lost".to_owned());
+        }
         for (volume, verdict) in volumes.iter().zip(verdicts) {
             let (usage, named) = (held.usage(Some(volume.id)), settings.volumes.get(&volume.id));
             let state = match verdict {

@@ -7,7 +7,7 @@ use nandscape_core::{Info, Param, ParamKind, SimTime};
 pub const CAPS: Info = Info {
     name: "caps",
     summary: "bytes and writes a second that cleaning may send to the disk",
-    source: "asked for by users of Open-CAS (caching survey, section 5)",
+    source: "asked for by users of Open-CAS (open-cas-linux, issue 943)",
     params: &[
         Param {
             name: "clean_bandwidth",

@@ -42,6 +42,7 @@ impl Design {
             fast_name: now.fast_name,
             disk_name: now.disk_name,
             volume_bytes: now.volume_bytes,
+            dirty_of_all: now.gauges.dirty,
             block_bytes: self.block_bytes,
             ways: ways.min(u32::try_from(now.gauges.slots).unwrap_or(u32::MAX)),
             cluster_bytes: u64::from(cluster) * u64::from(self.block_bytes),

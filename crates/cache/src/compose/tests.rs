@@ -2,7 +2,7 @@ use super::*;
 use crate::BlockKey;
 use crate::eviction::EVICTIONS;
 use crate::presets::{Choice, Partial, Victims};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op};
 
 fn typed(pairs: &[(&str, &str)]) -> Typed {
@@ -20,7 +20,7 @@ fn store(bytes: u64) -> BoxedStore {
 }
 
 fn ask(cache: &mut Cache<AnyEviction>, op: Op, offset: u64, bytes: &mut [u8]) {
-    let command = Command { op, extent: Extent::new(offset, bytes.len() as u64), hint: Hint::default() };
+    let command = Command::new(op, Extent::new(offset, bytes.len() as u64), Hint::default());
     let payload = if op == Op::Read { Payload::Read(bytes) } else { Payload::Write(bytes) };
     cache.submit(0, command, payload, SimTime::ZERO).expect("no error");
 }

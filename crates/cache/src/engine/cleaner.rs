@@ -396,6 +396,30 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
+    /// When cleaning is due next; [`SimTime::MAX`] if only after a request.
+    pub fn cleaning_due(&self) -> SimTime {
+        self.cleaner.as_ref().map_or(SimTime::MAX, |cleaner| cleaner.again())
+    }
+
+    /// When a store is to do something next, whoever cleans.
+    pub fn next_step(&self) -> Option<SimTime> {
+        self.steps.next_event()
+    }
+
+    /// Does what is due until `until`.
+    pub fn catch_up(&mut self, until: SimTime) -> Result<(), CacheError> {
+        self.pass(until, true)
+    }
+
+    /// Cleaning goes on a pause after `at`: stores that take no time in the model have taken it in reality,
+    /// and requests wait.
+    pub fn postpone_cleaning(&mut self, at: SimTime) {
+        if let Some(cleaner) = &mut self.cleaner {
+            cleaner.pause_until = cleaner.pause_until.max(at + PAUSE_NS);
+            cleaner.again = cleaner.again.max(cleaner.pause_until);
+        }
+    }
+
     /// What a host command has changed is told to whoever cleans.
     #[inline]
     pub(super) fn after_command(&mut self) {

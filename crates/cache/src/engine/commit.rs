@@ -6,7 +6,7 @@ use super::unflushed::Recorded;
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::metadata::Write;
-use nandscape_core::{Extent, Op};
+use nandscape_core::{Extent, Op, SimTime};
 
 impl<E: Eviction> Cache<E> {
     /// Writes that the last commit is durable, which need not be so itself.
@@ -22,9 +22,9 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A commit that is answered for: at once if none is under way, and otherwise when that one is done,
-    /// together with all that comes until then.
+    /// together with all that comes until then. In a group, when the group ends.
     pub(super) fn commit_together(&mut self) -> Result<Moment, CacheError> {
-        if self.steps.is_past(self.last_commit) {
+        if !self.groups_commits && self.steps.is_past(self.last_commit) {
             return self.commit();
         }
         self.must_commit = false;
@@ -33,9 +33,46 @@ impl<E: Eviction> Cache<E> {
         }
         let open = self.steps.open();
         self.open_commit = Some(open);
-        self.commits_awaited += 1;
-        self.steps.notify(self.last_commit, Notice::Committed);
+        if !self.groups_commits {
+            self.commits_awaited += 1;
+            self.steps.notify(self.last_commit, Notice::Committed);
+        }
         Ok(open)
+    }
+
+    /// From now on a commit that an answer waits for is made by [`Cache::end_group`], for all answers that
+    /// wait: for stores that take no time in the model, where none would ever be under way. A flush, and
+    /// whatever else needs a commit for itself, makes it at once, and the group's with it.
+    pub const fn group_commits(&mut self) {
+        self.groups_commits = true;
+    }
+
+    /// The model's time.
+    pub const fn now(&self) -> SimTime {
+        self.steps.now()
+    }
+
+    /// Whether answers wait for the end of the group.
+    pub const fn has_group(&self) -> bool {
+        self.groups_commits && self.open_commit.is_some()
+    }
+
+    /// Makes the commit that the answers of the group wait for. If a disk fails that it relies on, the writes
+    /// are answered all the same, since no flush is, and the next flush tells.
+    pub fn end_group(&mut self) {
+        self.begin_tries();
+        while let Err(error) = self.commit_open() {
+            let done = if let CacheError::Fast(error) = error { self.degrade(error) } else { Err(error) };
+            if let Err(error) = done {
+                self.keep_error(error);
+                if let Some(open) = self.open_commit.take() {
+                    self.steps.settle(open, Moment::PAST);
+                }
+            }
+        }
+        if self.steps.has_noticed() {
+            self.take_notices();
+        }
     }
 
     /// Makes the commit that answers wait for, if there is one.

@@ -336,7 +336,7 @@ mod tests {
 
     fn request(meter: &mut Meter, op: Op, pieces: &[Piece], is_past: bool) {
         let extent = Extent::new(0, 4096 * pieces.len() as u64);
-        meter.begin(0, Command { op, extent, hint: Hint::default() });
+        meter.begin(0, Command::new(op, extent, Hint::default()));
         if is_past {
             meter.goes_past();
         }
@@ -405,7 +405,7 @@ mod tests {
         let mut meter = Meter::default();
         meter.attach();
         meter.attach();
-        let command = |op| Command { op, extent: Extent::new(0, 4096), hint: Hint::default() };
+        let command = |op| Command::new(op, Extent::new(0, 4096), Hint::default());
         meter.begin(1, command(Op::Write));
         let write = meter.answer_later(SimTime(100));
         meter.begin(0, command(Op::Read));

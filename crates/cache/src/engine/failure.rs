@@ -9,7 +9,7 @@
 use super::steps::LateError;
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
-use nandscape_core::{Command, Extent, Hint, Op};
+use nandscape_core::{Command, Op};
 
 impl<E> Cache<E> {
     /// The first of the errors at starts that no flush has told yet.
@@ -39,7 +39,7 @@ impl<E: Eviction> Cache<E> {
             CacheError::Slow { volume, source } => (Some(volume), source),
             error => unreachable!("only a store fails without a command: {error}"),
         };
-        let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+        let command = Command::FLUSH;
         self.late_error.get_or_insert(LateError { volume, command, at: self.steps.now(), error });
     }
 

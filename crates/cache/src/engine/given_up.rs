@@ -4,9 +4,10 @@
 //! For each volume, in this order:
 //! * [`GiveUp::begin`] is durable before dirty data goes to the disk. From then on clean blocks on the fast
 //!   store count for nothing; dirty ones still count.
-//! * The dirty data is written to the disk, and the disk is flushed.
-//! * [`GiveUp::record`] is durable before the first command that changes the disk past the cache, and before
-//!   a flush is answered. From then on nothing on the fast store counts but the ranges that are lost.
+//! * The dirty data is written to the disk, then the change of the host that is under way, if one is, since
+//!   what was dirty there may have made way for it already; and the disk is flushed.
+//! * [`GiveUp::record`] is durable before that change is answered, before the next one, and before a flush is
+//!   answered. From then on nothing on the fast store counts but the ranges that are lost.
 //!
 //! While `begin` cannot be made durable, no dirty data goes to the disk: it stays on the fast store, and here
 //! it counts as lost. While `record` cannot be, writes, discards and flushes of the volume fail; reads go on.
@@ -28,6 +29,7 @@ pub trait GiveUp: Send {
 /// What is durable of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Known {
+    is_begun: bool,
     is_recorded: bool,
     /// Something that was lost has been written anew since.
     is_stale: bool,
@@ -38,6 +40,8 @@ struct Known {
 pub(super) struct GivenUp {
     keeper: Option<Box<dyn GiveUp>>,
     volumes: Vec<Known>,
+    /// The volume of the change that is tried again. Its record waits for that.
+    pub(super) under_way: Option<u16>,
 }
 
 impl GivenUp {
@@ -51,7 +55,15 @@ impl GivenUp {
 
     /// Whether dirty data of this volume may go to its disk.
     pub(super) fn begin(&mut self, volume: u16, why: &StoreError) -> bool {
-        self.keeper.as_mut().is_none_or(|keeper| keeper.begin(volume, why).is_ok())
+        let is_begun = self.keeper.as_mut().is_none_or(|keeper| keeper.begin(volume, why).is_ok());
+        self.known(volume).is_begun = is_begun;
+        is_begun
+    }
+
+    /// Whether the record of a volume is to wait for the change that is under way.
+    fn waits(&self, volume: u16) -> bool {
+        let is_begun = self.volumes.get(usize::from(volume)).is_some_and(|known| known.is_begun);
+        is_begun && self.under_way == Some(volume)
     }
 
     /// Whether anybody makes it durable.
@@ -90,14 +102,18 @@ impl<E: Eviction> Cache<E> {
     /// After the dirty data went to the disks: what cannot be recorded now is tried again later.
     pub(super) fn record_all(&mut self) {
         for volume in 0..self.volumes.len() as u16 {
-            let _ = self.record_given_up(volume);
+            if !self.failures.given_up.waits(volume) {
+                let _ = self.record_given_up(volume);
+            }
         }
     }
 
     /// Before a command that changes a disk past a cache that was given up.
     #[cold]
     pub(super) fn ensure_recorded(&mut self, volume: u16) -> Result<(), CacheError> {
-        if self.failures.given_up.is_missing(volume) { self.record_given_up(volume) } else { Ok(()) }
+        let given_up = &self.failures.given_up;
+        let is_due = given_up.is_missing(volume) && !given_up.waits(volume);
+        if is_due { self.record_given_up(volume) } else { Ok(()) }
     }
 
     /// Makes durable what the disk of a volume has, and what is lost, if that changed.
@@ -105,7 +121,7 @@ impl<E: Eviction> Cache<E> {
         if self.failures.bypassed.is_none() || self.failures.given_up.keeper.is_none() {
             return Ok(());
         }
-        let Known { is_recorded, is_stale } = *self.failures.given_up.known(volume);
+        let Known { is_recorded, is_stale, .. } = *self.failures.given_up.known(volume);
         if is_recorded && !is_stale || !self.volumes[usize::from(volume)].is_attached {
             return Ok(());
         }
@@ -116,7 +132,7 @@ impl<E: Eviction> Cache<E> {
             failures.lost.iter().filter(|(of, _)| *of == volume).map(|(_, extent)| extent).collect();
         let keeper = failures.given_up.keeper.as_mut().expect("it was looked for");
         keeper.record(volume, &lost).map_err(|source| CacheError::Slow { volume, source })?;
-        *failures.given_up.known(volume) = Known { is_recorded: true, is_stale: false };
+        *failures.given_up.known(volume) = Known { is_begun: true, is_recorded: true, is_stale: false };
         Ok(())
     }
 }

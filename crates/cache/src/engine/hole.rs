@@ -1,7 +1,7 @@
 //! What stands for a volume that was taken off, while others with higher numbers are still there.
 
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Applied, Clocked, Command, Op, SimTime, Store, StoreError, Token};
 
 /// A store that has nothing to give and takes nothing.
 pub(super) struct Hole {
@@ -33,12 +33,6 @@ impl Store for Hole {
         Ok(Token(at.0))
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
-    }
-
     fn counts(&self) -> HostCounts {
         HostCounts::default()
     }
@@ -48,4 +42,12 @@ impl Store for Hole {
     }
 
     fn reset_counters(&mut self, _: SimTime) {}
+}
+
+impl Clocked for Hole {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
+    }
 }

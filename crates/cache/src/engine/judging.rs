@@ -12,7 +12,7 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn ask(&mut self, volume: u16, command: Command) -> Result<Result<(), Bypass>, CacheError> {
         let Some(admission) = &mut self.admission else { return Ok(Ok(())) };
         let at = self.steps.now();
-        let Command { op, extent, hint } = command;
+        let Command { op, extent, hint, .. } = command;
         let answer = admission.request(&Ask { volume, op, extent, hint, at });
         if answer.is_err() {
             self.meter.goes_past();

@@ -74,7 +74,7 @@ use coming::Coming;
 use counting::Meter;
 use degrade::Failures;
 use index::Index;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Command, Extent, NamespaceInfo, Op, Params, SimTime, Store, StoreError, Token,
 };
@@ -182,6 +182,8 @@ pub struct Cache<E> {
     last_commit: Moment,
     /// When the next one will be, which answers wait for.
     open_commit: Option<Moment>,
+    /// Commits that answers wait for are made when somebody says so.
+    groups_commits: bool,
     /// Ends of commits that the engine is to be told of.
     commits_awaited: u32,
     /// Slots that the metadata have as dirty until the next commit; of meaning where they may be taken
@@ -288,6 +290,7 @@ impl<E: Eviction> Cache<E> {
             answer: Gather::default(),
             last_commit: Moment::PAST,
             open_commit: None,
+            groups_commits: false,
             commits_awaited: 0,
             settled: Vec::new(),
             late_error: None,
@@ -394,43 +397,22 @@ impl<E: Eviction> Cache<E> {
     /// After an error of a disk, the extent of the command may be written in part; everything else is as
     /// before. Errors of the fast store are not the caller's, unless something was lost
     /// ([`Cache::health`], [`Cache::lost`]): a read of that fails, and the next flush of its volume once.
+    ///
+    /// What a durable command wrote survives a loss of power as far as the design keeps it: in the cache with
+    /// its metadata where it became dirty, and on the disk of this volume where it went there. No other disk
+    /// is flushed for it, but for those that a block has left to since the last commit.
     pub fn submit(
         &mut self,
         volume: u16,
-        command: Command,
+        mut command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, CacheError> {
-        self.submit_as(volume, command, payload, at, false)
-    }
-
-    /// As [`Cache::submit`], and answered only when what the command wrote survives a loss of power, as far
-    /// as the design keeps it: in the cache with its metadata where it became dirty, and on the disk of
-    /// this volume where it went there. No other disk is flushed for it, but for those that a block has
-    /// left to since the last commit.
-    pub fn submit_durable(
-        &mut self,
-        volume: u16,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, CacheError> {
-        self.submit_as(volume, command, payload, at, true)
-    }
-
-    #[inline]
-    fn submit_as(
-        &mut self,
-        volume: u16,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-        is_durable: bool,
     ) -> Result<Token, CacheError> {
         self.arrive(at)?;
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
         host.count(command, self.shape.block_bytes());
+        let is_durable = std::mem::take(&mut command.is_durable);
         self.meter.begin(volume, command);
         if is_durable && command.op == Op::Write {
             self.meter.own().forced_writes += 1;
@@ -463,6 +445,8 @@ impl<E: Eviction> Cache<E> {
         is_durable: bool,
         error: StoreError,
     ) -> Result<Token, CacheError> {
+        let is_change = !matches!(command.op, Op::Read | Op::Flush);
+        self.failures.given_up.under_way = is_change.then_some(volume);
         let mut failure = error;
         let done = loop {
             if let Err(error) = self.degrade(failure.clone()) {
@@ -474,7 +458,10 @@ impl<E: Eviction> Cache<E> {
                 done => break done,
             }
         };
-        if done.is_err() && !matches!(command.op, Op::Read | Op::Flush) {
+        self.failures.given_up.under_way = None;
+        if is_change && done.is_ok() {
+            self.record_given_up(volume)?;
+        } else if is_change {
             self.lose_change(volume, command.extent, failure);
         }
         done

@@ -3,7 +3,7 @@
 use super::steps::{FAST, Gather, Moment, Place};
 use super::{BoxedStore, Cache, CacheError};
 use crate::eviction::Eviction;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Applied, Command, Extent, Op, SimTime, StoreError, Token};
 
 /// The bytes of a step, where bytes are kept.

@@ -50,6 +50,13 @@ impl<E: Eviction> Cache<E> {
         self.moved = self.moves();
     }
 
+    /// Counts real time that a read or write took, over stores that take none in the model (files).
+    pub fn count_real_time(&mut self, volume: u16, is_write: bool, ns: u64) {
+        let counters = self.meter.of(volume);
+        let of_kind = if is_write { &mut counters.write_ns } else { &mut counters.read_ns };
+        *of_kind += ns;
+    }
+
     /// Counts the time of the answer to the read or write under way.
     #[inline]
     pub(super) fn time_answer(&mut self, token: Token) {

@@ -4,10 +4,10 @@ use super::steps::{FAST, Gather, Moment};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use nandscape_core::Op;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CacheReport, Command, Completion, Cost, Extent, FlashDevice, FtlStats, LogStatus,
-    NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
+    Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
+    Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
 
 impl<E: Eviction> Cache<E> {
@@ -18,10 +18,6 @@ impl<E: Eviction> Cache<E> {
     /// What is told of an error that no command asked for.
     fn failure(&self, error: CacheError) -> NamespaceError {
         self.refusal(Extent::new(0, 0), error)
-    }
-
-    fn flash(&self) -> Option<&dyn Subsystem> {
-        self.steps.side(FAST).store.flash()
     }
 
     /// Starts what is due until `until`, and what follows from it.
@@ -51,10 +47,6 @@ impl<E: Eviction> Subsystem for Cache<E> {
         &self.infos
     }
 
-    fn sets(&self) -> u16 {
-        self.flash().map_or(0, Subsystem::sets)
-    }
-
     fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
         self.look_ahead(namespace as u16, op, extent);
     }
@@ -70,46 +62,8 @@ impl<E: Eviction> Subsystem for Cache<E> {
         done.map_err(|error| self.refusal(command.extent, error))
     }
 
-    fn submit_durable(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, NamespaceError> {
-        let done = Self::submit_durable(self, namespace as u16, command, payload, at);
-        done.map_err(|error| self.refusal(command.extent, error))
-    }
-
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.steps.completion(token)
-    }
-
     fn join(&mut self, a: Token, b: Token) -> Token {
         self.steps.join_tokens(a, b)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.steps.report(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        if let Err(error) = self.run_until(until) {
-            self.keep_error(error);
-        }
-        self.steps.take_reports(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        let step = self.steps.next_event();
-        match self.cleaner.as_ref().map(|cleaner| cleaner.again()) {
-            None | Some(SimTime::MAX) => step,
-            Some(again) => Some(step.map_or(again, |step| step.min(again))),
-        }
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.steps.idle_from()
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
@@ -121,42 +75,18 @@ impl<E: Eviction> Subsystem for Cache<E> {
         Ok(Token(done.0))
     }
 
-    fn read_only(&self, set: u16) -> Option<&'static str> {
-        self.flash()?.read_only(set)
-    }
-
     /// What is not cached is as the disk has it.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
         self.allocated(namespace as u16, extent)
     }
 
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        Self::host_counts(self, namespace as u16)
+    fn inspect(&self) -> Inspect<'_> {
+        let flash = self.steps.side(FAST).store.flash().map(Subsystem::inspect).unwrap_or_default();
+        Inspect { hosts: Some(self), placement: None, kinds: None, cache: Some(self), ..flash }
     }
 
-    fn ftl_stats(&self, set: u16) -> FtlStats {
-        self.flash().map_or_else(FtlStats::default, |flash| flash.ftl_stats(set))
-    }
-
-    fn cost(&self, set: u16) -> Cost {
-        self.flash().map_or_else(Cost::default, |flash| flash.cost(set))
-    }
-
-    fn logs(&self, set: u16) -> u16 {
-        self.flash().map_or(1, |flash| flash.logs(set))
-    }
-
-    fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.flash().map_or_else(LogStatus::default, |flash| flash.log_status(set, log))
-    }
-
-    fn cache(&self) -> Option<CacheReport> {
-        Some(self.report())
-    }
-
-    /// Panics unless the fast store is flash: there are no sets.
-    fn device(&self, set: u16) -> &dyn FlashDevice {
-        self.flash().expect("the fast store is flash if there are sets").device(set)
+    fn control(&mut self) -> Control<'_> {
+        Control::default()
     }
 
     /// What is cached stays so.
@@ -181,8 +111,49 @@ impl<E: Eviction> Subsystem for Cache<E> {
 
     fn check_invariants(&self) {
         Self::check_invariants(self);
-        if let Some(flash) = self.flash() {
+        if let Some(flash) = self.steps.side(FAST).store.flash() {
             flash.check_invariants();
         }
+    }
+}
+
+impl<E: Eviction> HostReports for Cache<E> {
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        Self::host_counts(self, namespace as u16)
+    }
+}
+
+impl<E: Eviction> CacheReports for Cache<E> {
+    fn cache(&self) -> CacheReport {
+        self.report()
+    }
+}
+
+impl<E: Eviction> Clocked for Cache<E> {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.steps.completion(token)
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.steps.report(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        if let Err(error) = self.run_until(until) {
+            self.keep_error(error);
+        }
+        self.steps.take_reports(until, out);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        let step = self.steps.next_event();
+        match self.cleaner.as_ref().map(|cleaner| cleaner.again()) {
+            None | Some(SimTime::MAX) => step,
+            Some(again) => Some(step.map_or(again, |step| step.min(again))),
+        }
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.steps.idle_from()
     }
 }

@@ -14,7 +14,7 @@ impl Order for MostRecent {
     const INFO: Info = Info {
         name: "mru",
         summary: "the block that was asked for last leaves: for loops larger than the cache",
-        source: "S3-19",
+        source: "[cache-article summary]",
         params: &[],
     };
     const HITS_RENEW: bool = true;

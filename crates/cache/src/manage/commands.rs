@@ -73,7 +73,8 @@ pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result
             return Err(ManageError::Taken { cache: mark.cache });
         }
     }
-    if held.usage(Some(with.id)).blocks != 0 {
+    if held.usage(Some(with.id)).blocks != 0 || held.report.lost_session {
+        // Lists the volumes that a lost session may concern, of which this one is none.
         forget(fast, with.id)?;
     }
     let state = state(disk, &with.uuid).map_err(slow)?;
@@ -344,7 +345,7 @@ fn settled(
         _ if trust => None,
         _ => judged(&held, disk, id)?,
     };
-    let is_damaged = held.report.hides_dirty() || held.superblock.damaged.contains(&id);
+    let is_damaged = damage::is_suspect(&held, id);
     match &change {
         Some(change) if is_damaged || held.usage(Some(id)).blocks != 0 => drop_stale(fast, id, change)?,
         _ => return Ok((held, change)),

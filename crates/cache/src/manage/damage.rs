@@ -4,20 +4,53 @@
 //! makes the damage invisible; so before it the volumes are listed in the superblock, until their data was
 //! salvaged or they were taken off.
 
-use super::{Held, ManageError, change_root};
+use super::held::repair;
+use super::{Held, ManageError, change_root, look};
 use crate::metadata::{AT_REMOVAL, Area, Superblock};
 
+/// Whether dirty blocks of the volume may be missing.
+pub(super) fn is_suspect(held: &Held, id: u16) -> bool {
+    held.report.hides_dirty() || held.report.lost_session || held.superblock.damaged.contains(&id)
+}
+
 /// An error for such a volume.
-pub(super) fn check(held: &Held, id: u16) -> Result<(), ManageError> {
-    let is_damaged = held.report.hides_dirty() || held.superblock.damaged.contains(&id);
-    if is_damaged { Err(ManageError::Damaged { volume: id }) } else { Ok(()) }
+pub fn check(held: &Held, id: u16) -> Result<(), ManageError> {
+    if held.report.lost_session && !held.report.hides_dirty() {
+        return Err(ManageError::LostSession { volume: id });
+    }
+    if is_suspect(held, id) { Err(ManageError::Damaged { volume: id }) } else { Ok(()) }
+}
+
+/// From now on somebody may make blocks dirty that only a clean end of the session writes down. Of no effect
+/// with metadata of other kinds.
+pub fn begin_dirty(fast: &mut dyn Area) -> Result<(), ManageError> {
+    if Superblock::read(fast)?.0.kind != AT_REMOVAL {
+        return Ok(());
+    }
+    change_root(fast, |root| root.may_lose = true)
+}
+
+/// Goes on without the dirty blocks of a volume that a session which was cut short has lost; gives whether
+/// there was one. Other volumes of the cache still count as suspect.
+pub fn discard_lost(fast: &mut dyn Area, id: u16) -> Result<bool, ManageError> {
+    let held = look(fast)?;
+    let is_of_kind = held.superblock.kind == AT_REMOVAL && !held.report.hides_dirty();
+    if !is_of_kind || !is_suspect(&held, id) {
+        return Ok(false);
+    }
+    if held.report.lost_session {
+        // Lists every volume, and leaves the cache as after a clean end.
+        repair(fast, Some)?;
+    }
+    settle(fast, id)?;
+    Ok(true)
 }
 
 /// Before metadata is repaired: lists every volume if blocks of any may be missing.
 pub(super) fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> {
     let root = &held.superblock;
     let is_listed = root.volumes.iter().all(|volume| root.damaged.contains(&volume.id));
-    if !held.report.hides_dirty() || is_listed {
+    if !held.report.hides_dirty() && !held.report.lost_session || is_listed {
         return Ok(());
     }
     change_root(fast, |root| root.damaged = root.volumes.iter().map(|volume| volume.id).collect())

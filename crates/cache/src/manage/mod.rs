@@ -23,6 +23,7 @@ pub use commands::{
     Attach, attach, begin, check, clean, copy_dirty, create, detach, end, forget, free_id, remove, resize,
     salvage, set, take_up,
 };
+pub use damage::{begin_dirty, check as check_lost, discard_lost};
 pub use fingerprint::fingerprint;
 pub use given_up::{Counts, GivenUp, Recorder, given_up};
 pub use held::{Held, Usage, change_root, look};
@@ -137,6 +138,14 @@ pub enum ManageError {
         /// The volume.
         volume: u16,
     },
+    /// The last session was cut short, and only its clean end would have written its dirty blocks down.
+    #[error(
+        "flushed writes to volume {volume} may be lost: a session of the cache was cut short, and its metadata ('at-removal') has none of the blocks that were dirty; '--discard-lost' goes on without them"
+    )]
+    LostSession {
+        /// The volume.
+        volume: u16,
+    },
     /// Not with this kind of metadata.
     #[error(
         "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{kind}' would lose them in a loss of power; clean them first"
@@ -173,6 +182,7 @@ impl ManageError {
             | Self::GivenUp { volume, .. }
             | Self::Unrecorded(volume)
             | Self::Damaged { volume }
+            | Self::LostSession { volume }
             | Self::NoVolume(volume) => Some(*volume),
             _ => None,
         }

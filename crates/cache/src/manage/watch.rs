@@ -13,7 +13,7 @@
 use super::fingerprint::{PLACES_MAX, places, sum};
 use super::given_up::GivenUp;
 use super::stamp::Stamp;
-use super::{Disk, Held};
+use super::{Disk, Held, ManageError};
 use crate::metadata::{Area, Lost, Superblock, Volume, Write};
 use nandscape_core::{Extent, StoreError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -239,14 +239,14 @@ pub struct Watch {
 
 impl Watch {
     /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]); `None` if it has no place for
-    /// records.
-    pub fn open(mut fast: Box<dyn Area + Send>) -> Option<Self> {
-        let (superblock, _) = Superblock::read(fast.as_mut()).ok()?;
+    /// records. A session without them would make the next start take the disks for changed.
+    pub fn open(mut fast: Box<dyn Area + Send>) -> Result<Option<Self>, ManageError> {
+        let (superblock, _) = Superblock::read(fast.as_mut())?;
         if superblock.watch == 0 {
-            return None;
+            return Ok(None);
         }
-        let (number, _) = newest(fast.as_mut(), &superblock).ok()?;
-        Some(Self { fast, superblock, number, volumes: Vec::new() })
+        let (number, _) = newest(fast.as_mut(), &superblock).map_err(ManageError::Fast)?;
+        Ok(Some(Self { fast, superblock, number, volumes: Vec::new() }))
     }
 
     /// Watches the disk of a volume, to which nothing was written since its session began.

@@ -1,7 +1,7 @@
 //! The bytes that metadata is read from, and created on.
 
 use super::Write;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
         let payload = if self.store.stores_bytes() { payload } else { Payload::None };
-        let command = Command { op, extent: Extent { offset, len }, hint: Hint::default() };
+        let command = Command::new(op, Extent { offset, len }, Hint::default());
         let token = self.store.submit(command, payload, self.at)?;
         self.at = self.at.max(self.wait(token));
         Ok(())

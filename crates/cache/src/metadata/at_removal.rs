@@ -11,7 +11,7 @@ pub const KIND: Kind = Kind {
     info: Info {
         name: "at-removal",
         summary: "the table is written when the cache is removed and at no other time: a loss of power loses all, dirty blocks too",
-        source: "FIU dm-cache; S3-03, S3-20",
+        source: "FIU dm-cache; [cache-article dm-cache]",
         params: &[],
     },
     shape,

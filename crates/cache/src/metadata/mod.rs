@@ -187,6 +187,7 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         uuid: setup.uuid,
         generation: 1,
         is_used: false,
+        may_lose: false,
         is_clean: false,
         removal: 0,
         sequence: 0,
@@ -240,6 +241,7 @@ pub fn open(area: &mut dyn Area) -> Result<Opened, MetadataError> {
         opened.found.report.unknown_slots = superblock.shape.slots;
     }
     opened.found.report.damaged_superblocks = u32::from(is_damaged);
+    opened.found.report.lost_session = superblock.may_lose && !superblock.is_clean;
     opened.found.report.is_new = !superblock.is_used && !is_damaged;
     opened.superblock = Some(superblock);
     Ok(opened)
@@ -254,7 +256,7 @@ fn running(superblock: &Superblock, sequence: u64) -> Superblock {
 // The superblock of a clean removal.
 fn clean(superblock: &Superblock, sequence: u64) -> Superblock {
     let running = running(superblock, sequence);
-    Superblock { is_clean: true, removal: running.generation, ..running }
+    Superblock { is_clean: true, may_lose: false, removal: running.generation, ..running }
 }
 
 // Of a superblock that was written before, or is one that was but for numbers.

@@ -9,7 +9,7 @@ pub const KIND: Kind = Kind {
     info: Info {
         name: "none",
         summary: "nothing is kept: the cache is empty after every start, and must not be dirty",
-        source: "RapidCache; S3-15, S3-20",
+        source: "RapidCache; [cache-article rapiddisk]",
         params: &[],
     },
     shape,

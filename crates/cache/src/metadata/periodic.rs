@@ -9,7 +9,7 @@ pub const KIND: Kind = Kind {
     info: Info {
         name: "periodic",
         summary: "the mapping is committed on a flush and each second, dirty bits at a clean removal only: after a loss of power all counts as dirty",
-        source: "mainline Linux dm-cache; S3-04",
+        source: "mainline Linux dm-cache",
         params: &[],
     },
     shape: |setup| journal::shape_with(setup, true),

@@ -18,6 +18,7 @@ pub struct Lost {
 
 /// What an opening read, and in which state it found the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is found by itself, and told by itself")]
 pub struct Report {
     /// Whether it was never used since it was made.
     pub is_new: bool,
@@ -53,6 +54,9 @@ pub struct Report {
     pub uncertain_entries: u32,
     /// The dirty bytes among those.
     pub lost: Vec<Lost>,
+    /// Whether blocks that were dirty when the last session was cut short are lost, by the design of the
+    /// kind (`at-removal`); which ones is not known.
+    pub lost_session: bool,
 }
 
 /// What an opening found.
@@ -72,6 +76,9 @@ pub struct Found {
 }
 
 impl Report {
+    /// What is said of a cache that was never used.
+    pub const NEW: &str = "new: nothing has been cached yet";
+
     /// Whether damage may hide dirty blocks, so that disks may be older than what was flushed.
     pub fn hides_dirty(&self) -> bool {
         self.unknown_slots != 0 || self.damaged_record_blocks != 0 || !self.lost.is_empty()
@@ -128,7 +135,7 @@ pub(crate) fn merged(mut ranges: Vec<Lost>) -> Vec<Lost> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_new {
-            return f.write_str("new: nothing has been cached yet");
+            return f.write_str(Self::NEW);
         }
         let how = if self.is_clean { "removed cleanly" } else { "not removed cleanly" };
         write!(f, "{how}; {} blocks cached, {} of them dirty; ", self.entries, self.dirty_entries)?;
@@ -157,6 +164,11 @@ impl fmt::Display for Report {
         if self.damaged_record_blocks != 0 {
             let most = u64::from(self.damaged_record_blocks) * u64::from(format::items(format::BLOCK));
             write!(f, "\nup to {most} changes cannot be read; {} blocks dropped", self.uncertain_entries)?;
+        }
+        if self.lost_session {
+            f.write_str(
+                "\nblocks that were dirty at this end are lost, flushed ones too: this metadata is written at a clean end alone",
+            )?;
         }
         for lost in &self.lost {
             write!(f, "\nlost: volume {}, {} bytes at offset {}", lost.volume, lost.len, lost.offset)?;

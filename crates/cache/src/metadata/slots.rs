@@ -11,7 +11,7 @@ pub const KIND: Kind = Kind {
     info: Info {
         name: "slots",
         summary: "an entry for each slot in place, written before a block that becomes dirty is acknowledged; clean blocks return only after a clean removal",
-        source: "FlashCache, EnhanceIO; S3-09, S3-18",
+        source: "FlashCache, EnhanceIO; [cache-article flashcache]",
         params: &[],
     },
     shape,

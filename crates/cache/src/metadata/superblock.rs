@@ -13,6 +13,8 @@ const SETTINGS_AT: usize = 160;
 const HEAD_SUM_AT: usize = 116;
 // 1 until it is opened.
 const NEW_AT: usize = 132;
+// 1 while blocks may be dirty of which nothing else here knows.
+const MAY_LOSE_AT: usize = 133;
 // What is kept of the disks' places.
 const WATCH_AT: usize = 124;
 // A bit for each volume in their order.
@@ -150,6 +152,8 @@ pub struct Superblock {
     pub generation: u64,
     /// Whether it was ever opened to be used.
     pub is_used: bool,
+    /// Whether a session may have dirty blocks that only its clean end writes down (`at-removal`).
+    pub may_lose: bool,
     /// Whether it was removed cleanly; then [`Superblock::sequence`] is the last commit (journal).
     pub is_clean: bool,
     /// The generation of the last clean removal, which the table of the removal carries. Changes of volumes
@@ -224,6 +228,7 @@ impl Superblock {
         b[106..108].copy_from_slice(&(self.settings.len() as u16).to_le_bytes());
         b[108..116].copy_from_slice(&self.removal.to_le_bytes());
         b[NEW_AT] = u8::from(!self.is_used);
+        b[MAY_LOSE_AT] = u8::from(self.may_lose);
         b[WATCH_AT..WATCH_AT + 8].copy_from_slice(&self.watch.to_le_bytes());
         let damaged = |volume: &Volume| self.damaged.contains(&volume.id);
         let bits = (0..).zip(&self.volumes).filter(|(_, volume)| damaged(volume));
@@ -281,7 +286,7 @@ impl Superblock {
 
     // `None` where the copy is damaged or was never written.
     fn decode(b: &[u8], capacity: u64) -> Result<Option<Self>, MetadataError> {
-        if &b[8..16] != MAGIC || u64_at(b, 0) != xxh3_64(&b[8..]) {
+        if &b[8..16] != MAGIC || u64_at(b, 0) != xxh3_64(&b[8..]) || !has_possible_numbers(b) {
             return Ok(None);
         }
         if u32_at(b, 16) != VERSION {
@@ -304,13 +309,10 @@ impl Superblock {
             && shape.unit as usize > HEADER
             && shape.unit as usize <= BLOCK
             && (1..=2).contains(&shape.tables)
-            && has_possible_numbers(b)
             && volumes <= VOLUMES_MAX
             && settings <= SETTINGS_MAX;
         if !is_sound {
-            return Err(MetadataError::Superblock {
-                detail: format!("impossible shape or numbers: {shape:?}"),
-            });
+            return Err(MetadataError::Superblock { detail: format!("impossible shape: {shape:?}") });
         }
         if shape.end() > capacity {
             return Err(MetadataError::TooSmall { capacity, needed: shape.end() });
@@ -339,6 +341,7 @@ impl Superblock {
             uuid: b[40..56].try_into().expect("16 bytes"),
             generation: u64_at(b, 24),
             is_used: b[NEW_AT] == 0,
+            may_lose: b[MAY_LOSE_AT] == 1,
             is_clean: u32_at(b, 20) == 1,
             removal: u64_at(b, 108),
             sequence: u64_at(b, 32),

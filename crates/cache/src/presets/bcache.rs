@@ -10,7 +10,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "bcache",
         summary: "fully associative, LRU, bypasses streams and congestion, cleans at a controlled rate; everything flushed survives",
-        source: "bcache in Linux; S3-17",
+        source: "bcache in Linux; [cache-article bcache]",
         params: &[],
     },
     block_bytes: 4096,

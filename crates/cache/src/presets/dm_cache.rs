@@ -10,7 +10,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "dm-cache",
         summary: "large blocks that are promoted when hot, smq; after a power cut every block counts as dirty",
-        source: "dm-cache in Linux, policy smq; S3-04",
+        source: "dm-cache in Linux, policy smq",
         params: &[],
     },
     block_bytes: 32 << 10,

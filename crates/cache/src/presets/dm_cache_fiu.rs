@@ -10,7 +10,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "dm-cache-fiu",
         summary: "set-associative, LRU with clean blocks first; nothing survives a power cut in write-back",
-        source: "dm-cache of FIU, 2006; S3-03",
+        source: "dm-cache of FIU, 2006; [cache-article dm-cache]",
         params: &[],
     },
     block_bytes: 4096,

@@ -10,7 +10,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "enhanceio",
         summary: "set-associative, LRU, cleans between watermarks; dirty blocks survive a power cut",
-        source: "EnhanceIO of STEC; S3-18",
+        source: "EnhanceIO of STEC; [cache-article enhanceio]",
         params: &[],
     },
     block_bytes: 4096,

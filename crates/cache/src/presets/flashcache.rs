@@ -9,7 +9,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "flashcache",
         summary: "set-associative, FIFO, cleans sets that are too dirty; dirty blocks survive a power cut",
-        source: "FlashCache, format 3; S3-09, S3-10",
+        source: "FlashCache, format 3; [cache-article flashcache]",
         params: &[],
     },
     block_bytes: 4096,

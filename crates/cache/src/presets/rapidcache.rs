@@ -9,7 +9,7 @@ pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "rapidcache",
         summary: "write-through over a RAM disk, set-associative, FIFO; a power cut empties it and loses nothing",
-        source: "RapidDisk 2.9; S3-12, S3-15",
+        source: "RapidDisk 2.9; [cache-article rapiddisk]",
         params: &[],
     },
     block_bytes: 4096,

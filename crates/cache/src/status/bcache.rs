@@ -99,11 +99,12 @@ fn status(facts: &Facts<'_>) -> Page {
     size(&mut page, "dirty_data", facts.gauges.dirty_bytes);
     size(&mut page, "written", counters.fast_write_bytes);
     size(&mut page, "metadata_written", counters.metadata_bytes);
-    let available = facts.gauges.slots - facts.gauges.dirty.min(facts.gauges.slots);
+    let dirty = facts.dirty_of_all.max(facts.gauges.dirty);
+    let available = facts.gauges.slots - dirty.min(facts.gauges.slots);
     page.row(WIDTH, "cache_available_percent", percent(available, facts.gauges.slots));
     page.truth(
         exact_percent(available, facts.gauges.slots),
-        "slots that are not dirty; the original cuts to whole percent",
+        "slots that are not dirty, of all volumes; the original cuts to whole percent",
     );
     page.row(WIDTH, "io_errors", counters.fast_read_errors + counters.fast_write_errors);
     page

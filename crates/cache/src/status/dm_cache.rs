@@ -8,7 +8,7 @@ pub(super) const PRINTER: Printer = Printer {
     info: Info {
         name: "dm-cache",
         summary: "one line of values without names, as dmsetup prints it",
-        source: "Linux, device-mapper/cache; S3-04",
+        source: "Linux, device-mapper/cache",
         params: &[],
     },
     table,

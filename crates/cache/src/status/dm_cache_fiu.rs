@@ -7,7 +7,7 @@ pub(super) const PRINTER: Printer = Printer {
     info: Info {
         name: "dm-cache-fiu",
         summary: "two lines, as dmsetup prints them",
-        source: "dm-cache of FIU; S3-06, S3-07",
+        source: "dm-cache of FIU; [cache-article dm-cache]",
         params: &[],
     },
     table,

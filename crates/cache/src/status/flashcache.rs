@@ -9,7 +9,7 @@ pub(super) const PRINTER: Printer = Printer {
     info: Info {
         name: "flashcache",
         summary: "groups of fields, as dmsetup prints them",
-        source: "FlashCache; S3-10",
+        source: "FlashCache; [cache-article flashcache]",
         params: &[],
     },
     table,

@@ -54,6 +54,8 @@ pub struct Facts<'a> {
     pub disk_name: &'a str,
     /// Capacity of the cached volume in bytes.
     pub volume_bytes: u64,
+    /// Dirty slots of all volumes of the cache, of which [`Facts::gauges`] has those of this one.
+    pub dirty_of_all: u64,
     /// Cache block in bytes.
     pub block_bytes: u32,
     /// Slots of a set; 0 where any block may lie in any slot.

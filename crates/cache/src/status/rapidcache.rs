@@ -7,7 +7,7 @@ pub(super) const PRINTER: Printer = Printer {
     info: Info {
         name: "rapidcache",
         summary: "groups of fields, as dmsetup prints them",
-        source: "RapidCache 2.9; S3-15",
+        source: "RapidCache 2.9; [cache-article rapiddisk]",
         params: &[],
     },
     table,

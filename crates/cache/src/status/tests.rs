@@ -8,6 +8,7 @@ fn facts(counters: &Counters) -> Facts<'_> {
         fast_name: "/dev/sdb",
         disk_name: "/dev/sda3",
         volume_bytes: 20_971_520 * 512,
+        dirty_of_all: 0,
         block_bytes: 4096,
         ways: 512,
         cluster_bytes: 0,

@@ -3,7 +3,7 @@
 use crate::rig;
 
 use nandscape_cache::{BlockKey, Design};
-use nandscape_core::{Op, Subsystem};
+use nandscape_core::{Clocked, Op};
 use nandscape_disk::Keep;
 use rig::{Rig, design};
 

@@ -7,7 +7,6 @@ use nandscape_cache::engine::Disk;
 use nandscape_cache::{BlockKey, Mode};
 use nandscape_core::{Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
-use nandscape_namespace::Sole;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, replay};
 use nandscape_trace::{OpenOptions, Target, open};
 use rig::{Rig, design, store};
@@ -218,7 +217,6 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
         with_detail: false,
         stop: None,
     };
-    let mut cache = Sole::new(cache);
     let done =
         replay(&mut cache, &mut *reader, workload, &options, &mut || (), &mut |_| ()).expect("no error");
     done.result.time.simulated_ns as f64 / 1e9

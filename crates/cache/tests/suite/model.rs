@@ -11,11 +11,11 @@ use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::{AnyEviction, EVICTIONS};
 use nandscape_cache::presets::PRESETS;
 use nandscape_cache::{Cache, Mode};
-use nandscape_core::{FlashDevice, Geometry, Params, SimTime, Single, Store, Subsystem};
+use nandscape_core::{FlashDevice, Geometry, Params, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
-use nandscape_namespace::{BlockNamespace, NamespaceStore};
+use nandscape_namespace::{NamespaceStore, NvmSubsystem};
 use nandscape_testkit::conformance::{Device, Shape, device};
 use nandscape_testkit::subsystem::{Seen, Trial, run};
 use rig::{QUICK, design, store, typed};
@@ -52,10 +52,10 @@ fn flash<S: Scheduler + Send + 'static>() -> Box<dyn Store + Send> {
     Box::new(NamespaceStore::new(Box::new(over(device)), 0, 512))
 }
 
-fn over<D: FlashDevice + Send + 'static>(device: D) -> Single {
+fn over<D: FlashDevice + Send + 'static>(device: D) -> NvmSubsystem {
     let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
     let ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).expect("it fits");
-    Single::new("ns1", Box::new(BlockNamespace::new(ftl)))
+    NvmSubsystem::plain(ftl)
 }
 
 /// A cache of half a MiB or less in front of two volumes.

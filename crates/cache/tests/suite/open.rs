@@ -5,9 +5,9 @@ use crate::support;
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::metadata::{KINDS, MetadataError};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
+use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
-use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Op, SimTime, Store, Subsystem};
+use nandscape_core::{Clocked, Command, Extent, Op, SimTime, Store};
 use nandscape_disk::{Keep, registry};
 use std::collections::BTreeMap;
 use support::{Lru, Memory};
@@ -52,7 +52,7 @@ fn setup(map: Map) -> Setup {
 }
 
 fn run(cache: &mut Cache<Lru>, volume: u16, op: Op, block: u64, payload: Payload<'_>) {
-    let command = Command { op, extent: extent(block), hint: Hint::default() };
+    let command = Command::new(op, extent(block), Hint::default());
     cache.submit(volume, command, payload, SimTime::ZERO).expect("no error");
 }
 
@@ -173,7 +173,7 @@ fn held_after_cut(fast: &Memory, blocks: std::ops::Range<u64>) -> Vec<u64> {
 fn slow_disk() -> Box<dyn Store + Send> {
     let mut disk = registry::build("disk", "disk.", &BTreeMap::new(), 1 << 20, Keep::Bytes).expect("a disk");
     for block in 0..disk.capacity_bytes() / u64::from(BLOCK) {
-        let command = Command { op: Op::Write, extent: extent(block), hint: Hint::default() };
+        let command = Command::new(Op::Write, extent(block), Hint::default());
         disk.apply(command, Payload::Write(&[block as u8; BLOCK as usize])).expect("no error");
     }
     disk
@@ -191,7 +191,7 @@ fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
     let Started { mut cache, at, .. } = started.expect("a cache");
     let mut submit = |op, block, payload: Payload<'_>| {
         let extent = if op == Op::Flush { Extent::new(0, 0) } else { extent(block) };
-        cache.submit(0, Command { op, extent, hint: Hint::default() }, payload, at).expect("no error");
+        cache.submit(0, Command::new(op, extent, Hint::default()), payload, at).expect("no error");
     };
     for block in 0..8 {
         submit(Op::Read, 100 + block, Payload::Read(&mut [0; BLOCK as usize]));
@@ -205,7 +205,7 @@ fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
         cache.advance(next, &mut Vec::new());
     }
     cache.check_invariants();
-    let flush = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+    let flush = Command::FLUSH;
     cache.submit(0, flush, Payload::None, SimTime(10_000_000_000)).expect("no error");
     assert_eq!(held_after_cut(&fast, 0..200), (0..8).chain(100..108).collect::<Vec<_>>());
 }

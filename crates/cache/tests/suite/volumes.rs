@@ -6,9 +6,9 @@ use nandscape_cache::admission::Bypass;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::eviction::{AnyEviction, EVICTIONS, EvictionSpec};
 use nandscape_cache::{BlockKey, Cache, CacheError, Mode};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem};
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::{Joined, Keep, Layout};
 use rig::{design, store};
 
@@ -31,8 +31,7 @@ impl Rig {
     }
 
     fn write(&mut self, volume: u16, block: u64, fill: u8) {
-        let command =
-            Command { op: Op::Write, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() };
+        let command = Command::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
         let bytes = vec![fill; BLOCK as usize];
         self.at += 100_000;
         self.cache.submit(volume, command, Payload::Write(&bytes), self.at).expect("no error");
@@ -41,8 +40,7 @@ impl Rig {
     }
 
     fn check(&mut self, volume: u16, block: u64) {
-        let command =
-            Command { op: Op::Read, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() };
+        let command = Command::new(Op::Read, Extent::new(block * BLOCK, BLOCK), Hint::default());
         let mut bytes = vec![1; BLOCK as usize];
         self.at += 100_000;
         self.cache.submit(volume, command, Payload::Read(&mut bytes), self.at).expect("no error");
@@ -93,11 +91,10 @@ fn more_blocks_are_cleaned_at_once_than_a_commit_has_room_for() {
     let (mut cache, mut at) = (started.cache, started.at);
     for block in 0..BLOCKS {
         at += 100_000;
-        let command =
-            Command { op: Op::Write, extent: Extent::new(block * BLOCK, BLOCK), hint: Hint::default() };
+        let command = Command::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
         cache.submit(0, command, Payload::None, at).expect("no error");
     }
-    let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+    let command = Command::FLUSH;
     cache.submit(0, command, Payload::None, at).expect("no error");
     assert_eq!(u64::from(cache.dirty()), BLOCKS);
     // A disk write has 256 neighbours, and they are clean in the metadata all at once.
@@ -196,12 +193,12 @@ fn a_volume_leaves_when_it_is_clean_and_its_disk_is_complete() {
         let mut disk = rig.cache.detach(0, rig.at).expect("it is clean");
         rig.cache.check_invariants();
         let mut bytes = vec![1; 4 << 20];
-        let all = Command { op: Op::Read, extent: Extent::new(0, 4 << 20), hint: Hint::default() };
+        let all = Command::new(Op::Read, Extent::new(0, 4 << 20), Hint::default());
         disk.submit(all, Payload::Read(&mut bytes), rig.at).expect("no error");
         assert!(bytes == rig.models[0], "the disk alone is what the volume was");
         assert_eq!((rig.cache.held(0), rig.cache.dirty_of(1)), (0, others));
         assert_eq!(rig.cache.attached().collect::<Vec<_>>(), [1]);
-        let read = Command { op: Op::Read, extent: Extent::new(0, BLOCK), hint: Hint::default() };
+        let read = Command::new(Op::Read, Extent::new(0, BLOCK), Hint::default());
         let asked = rig.cache.submit(0, read, Payload::Read(&mut bytes[..4096]), rig.at);
         assert_eq!(asked, Err(CacheError::NoVolume(0)));
         assert_eq!(rig.cache.detach(0, rig.at).err(), Some(CacheError::NoVolume(0)));

@@ -68,6 +68,9 @@ pub struct CacheDetachArgs {
     /// Throw away what the disk does not have, instead of writing it there; the disk need not be there.
     #[arg(long, conflicts_with = "disk")]
     pub discard: bool,
+    /// Go on although a session was cut short whose dirty blocks nothing has any more (metadata at-removal).
+    #[arg(long)]
+    pub discard_lost: bool,
 }
 
 /// Arguments of `cache status` and `cache table`.
@@ -97,6 +100,9 @@ pub struct CacheCleanArgs {
     /// Where the disk of a volume is, if not where it was; may be repeated.
     #[arg(long = "disk", value_name = "NAME=PATH")]
     pub disks: Vec<String>,
+    /// Go on although a session was cut short whose dirty blocks nothing has any more (metadata at-removal).
+    #[arg(long)]
+    pub discard_lost: bool,
 }
 
 /// Arguments of `cache set`.
@@ -165,4 +171,7 @@ pub struct ServeCacheArgs {
     /// The disks were not used without the cache, whatever their stamps say, such as after a copy.
     #[arg(long, requires = "cache")]
     pub trust_disks: bool,
+    /// Start although a session was cut short whose dirty blocks nothing has any more (metadata at-removal).
+    #[arg(long, requires = "cache")]
+    pub discard_lost: bool,
 }

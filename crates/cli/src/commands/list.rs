@@ -155,7 +155,7 @@ fn render(text: &mut String, infos: &[Info], with_params: bool, settings: &Setti
     for info in infos {
         let _ = write!(text, "{:width$}  {}", info.name, info.summary);
         if !info.source.is_empty() {
-            let _ = write!(text, " [{}]", info.source);
+            let _ = write!(text, "; source: {}", info.source);
         }
         text.push('\n');
         for (key, value) in settings(info.name) {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::process::Command;
 
-const HEAD: [&str; 9] = ["id", "row", "name", "unit", "time_s", "published", "measured", "ratio", "note"];
+const HEAD: [&str; 9] = ["id", "source", "name", "unit", "time_s", "published", "measured", "ratio", "note"];
 
 /// Every experiment that needs nothing but the command itself, without the one that takes half a minute.
 fn experiments() -> Vec<String> {

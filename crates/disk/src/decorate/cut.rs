@@ -1,10 +1,10 @@
 //! A loss of power at a given operation.
 
 use super::{Operations, pass_on};
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl Cut {
                 Fate::Torn { .. } => below(&mut chance, versions.len() as u64) as usize,
             };
             let extent = Extent::new(number * u64::from(block), u64::from(block));
-            let command = Command { op: Op::Write, extent, hint: Hint::default() };
+            let command = Command::new(Op::Write, extent, Hint::default());
             self.store.apply(command, Payload::Write(&versions[version].1))?;
         }
         self.store.reset_counters(at);
@@ -124,7 +124,7 @@ impl Cut {
             if !self.volatile.contains_key(&key) {
                 let mut old = vec![0; block as usize].into_boxed_slice();
                 let extent = Extent::new(key * block, block);
-                let read = Command { op: Op::Read, extent, hint: Hint::default() };
+                let read = Command::new(Op::Read, extent, Hint::default());
                 self.store.apply(read, Payload::Read(&mut old))?;
                 // As old as anything.
                 self.volatile.insert(key, vec![(0, old)]);
@@ -158,6 +158,10 @@ impl Cut {
     fn gone(&self) -> StoreError {
         StoreError::Gone { detail: format!("power was lost at operation {}", self.lost_at) }
     }
+}
+
+impl Clocked for Cut {
+    nandscape_core::delegate_clock!(self, self.store);
 }
 
 impl Store for Cut {

@@ -1,9 +1,9 @@
 //! Errors when and where they are asked for.
 
 use super::{Operations, pass_on};
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 
 /// Which commands a fault is about.
@@ -79,6 +79,10 @@ fn common(a: Extent, b: Extent) -> Option<Extent> {
     let offset = a.offset.max(b.offset);
     let end = a.end().min(b.end());
     (offset < end).then(|| Extent::new(offset, end - offset))
+}
+
+impl Clocked for Failing {
+    nandscape_core::delegate_clock!(self, self.store);
 }
 
 impl Store for Failing {

@@ -1,9 +1,9 @@
 //! A store that is not to be changed: what is written is kept in memory.
 
 use super::pass_on;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 use std::collections::BTreeMap;
 
@@ -29,6 +29,10 @@ impl Overlay {
         let block = u64::from(self.store.block_bytes());
         extent.offset / block..extent.end().div_ceil(block)
     }
+}
+
+impl Clocked for Overlay {
+    nandscape_core::delegate_clock!(self, self.store);
 }
 
 impl Store for Overlay {

@@ -1,7 +1,7 @@
 //! A store that has two owners: a cache, and the test that looks at it.
 
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Command, Completion, Extent, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, SimTime, Store, StoreError, Token};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle to a store. What is below is not shown as flash, whatever it is.
@@ -54,26 +54,6 @@ impl<S: Store> Store for Shared<S> {
         self.get().submit(command, payload, at)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.get().completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.get().watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.get().advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.get().next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.get().idle_from()
-    }
-
     fn allocation(&self, extent: Extent) -> Allocation {
         self.get().allocation(extent)
     }
@@ -93,4 +73,8 @@ impl<S: Store> Store for Shared<S> {
     fn reset_counters(&mut self, at: SimTime) {
         self.get().reset_counters(at);
     }
+}
+
+impl<S: Store> Clocked for Shared<S> {
+    nandscape_core::delegate_clock!(self, self.get());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Keep, RamDisk, ram::RamSpeed};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError};
 
 const BLOCK: u64 = 512;
@@ -18,7 +18,7 @@ fn ram() -> Box<RamDisk> {
 }
 
 fn command(op: Op, block: u64, blocks: u64) -> Command {
-    Command { op, extent: Extent::new(block * BLOCK, blocks * BLOCK), hint: Hint::default() }
+    Command::new(op, Extent::new(block * BLOCK, blocks * BLOCK), Hint::default())
 }
 
 fn write(store: &mut dyn Store, block: u64, blocks: u64, byte: u8, at: u64) -> Result<(), StoreError> {

@@ -1,9 +1,9 @@
 //! Somebody who is told of what happens to a store.
 
 use super::pass_on;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
 };
 
 /// When [`Told`] tells.
@@ -26,6 +26,10 @@ impl Told {
     pub fn new(store: Box<dyn Store + Send>, tell: impl FnMut(Tell) + Send + 'static) -> Self {
         Self { store, tell: Box::new(tell) }
     }
+}
+
+impl Clocked for Told {
+    nandscape_core::delegate_clock!(self, self.store);
 }
 
 impl Store for Told {

@@ -19,9 +19,9 @@ use crate::contents::Keep;
 use answers::Answers;
 use buffer::{Dirty, ReadBuffer};
 use mechanics::SECTOR_BYTES;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+    Allocation, Applied, Clocked, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
 };
 use order::Candidate;
 use std::collections::VecDeque;
@@ -366,6 +366,36 @@ impl Store for Disk {
         Ok(self.enter(command, at.0))
     }
 
+    fn allocation(&self, extent: Extent) -> Allocation {
+        self.base.contents.allocation(extent)
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.base.counts
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+        self.run(at.0, false);
+        let flush = Command::FLUSH;
+        Ok(self.enter(flush, at.0))
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.base.counts = HostCounts::default();
+        self.counts = DiskCounts::default();
+        self.queue.clear();
+        self.flushes.clear();
+        self.dirty = Dirty::default();
+        self.buffer.clear();
+        self.answers.reset(at.0);
+        self.busy_until = at.0;
+        self.written_at = at.0;
+        self.controller_until = at.0;
+        self.interface_until = at.0;
+    }
+}
+
+impl Clocked for Disk {
     fn completion(&self, token: Token) -> Option<SimTime> {
         self.answers.completion(token)
     }
@@ -392,34 +422,5 @@ impl Store for Disk {
     /// A lower bound while commands are queued.
     fn idle_from(&self) -> SimTime {
         SimTime(self.busy_until.max(self.answers.last_ns()))
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.base.contents.allocation(extent)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.base.counts
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        self.run(at.0, false);
-        let flush =
-            Command { op: Op::Flush, extent: Extent::new(0, 0), hint: nandscape_core::Hint::default() };
-        Ok(self.enter(flush, at.0))
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.base.counts = HostCounts::default();
-        self.counts = DiskCounts::default();
-        self.queue.clear();
-        self.flushes.clear();
-        self.dirty = Dirty::default();
-        self.buffer.clear();
-        self.answers.reset(at.0);
-        self.busy_until = at.0;
-        self.written_at = at.0;
-        self.controller_until = at.0;
-        self.interface_until = at.0;
     }
 }

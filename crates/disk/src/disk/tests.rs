@@ -35,7 +35,7 @@ fn disk(options: DiskOptions) -> Disk {
 }
 
 fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+    Command::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn random(op: Op, depth: u32, requests: u64) -> Load {

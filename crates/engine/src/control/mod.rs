@@ -133,7 +133,7 @@ impl Controlled {
         &self,
         act: impl FnOnce(&mut dyn CacheControl, SimTime) -> Result<Option<u64>, String>,
     ) -> Answer {
-        let outcome = self.engine.with(|subsystem, at| Some(act(subsystem.cache_control()?, at)));
+        let outcome = self.engine.with(|subsystem, at| Some(act(subsystem.control().cache?, at)));
         match outcome {
             None => Answer::error("not-supported", "no cache is served: expected a server with --cache"),
             Some(Err(message)) => Answer::error("cache", &message),
@@ -145,7 +145,7 @@ impl Controlled {
     /// Some blocks at a time, so that requests have their turn. What becomes dirty meanwhile is cleaned too,
     /// up to as many blocks as there were twice over.
     fn clean_cache(&self) -> Answer {
-        let dirty = self.engine.look(|subsystem| subsystem.cache().map_or(0, |cache| cache.dirty));
+        let dirty = self.engine.look(|subsystem| subsystem.inspect().cache().map_or(0, |cache| cache.dirty));
         let mut sum = 0;
         loop {
             let mut last = 0;

@@ -1,7 +1,7 @@
 //! The shape of a stat document. Names as in the result document where it has them; add, never rename.
 
 use nandscape_core::OpCounts;
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_sim::result::{
     CostResult, FlashResult, GcResult, LatencySummary, MapResult, MergeResult, SetResult, ThroughputResult,

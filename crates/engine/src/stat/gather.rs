@@ -85,12 +85,12 @@ impl Engine {
     /// Wear and free blocks, a part at a time, so that no request waits for a big device.
     fn scan_blocks(&self, stat: &mut Stat) {
         let mut erases = Vec::with_capacity(stat.cost.total_blocks as usize);
-        let sets = self.look(|subsystem| subsystem.sets());
+        let sets = self.look(|subsystem| subsystem.inspect().sets());
         for set in 0..sets {
-            let blocks = self.look(|subsystem| subsystem.device(set).geometry().blocks());
+            let blocks = self.look(|subsystem| subsystem.inspect().device(set).geometry().blocks());
             for first in (0..blocks).step_by(CHUNK_BLOCKS as usize) {
                 self.look(|subsystem| {
-                    let device = subsystem.device(set);
+                    let device = subsystem.inspect().device(set);
                     for block in (first..blocks.min(first + CHUNK_BLOCKS)).map(BlockId) {
                         if !device.is_bad(block) {
                             erases.push(device.erase_count(block));
@@ -112,15 +112,16 @@ impl Stack {
         let subsystem = self.subsystem();
         let mut flash = OpCounts::default();
         let mut stat = Stat { recording, ..Stat::default() };
-        for set in 0..subsystem.sets() {
-            let device = subsystem.device(set);
+        for set in 0..subsystem.inspect().sets() {
+            let device = subsystem.inspect().device(set);
             flash.add(device.medium_totals());
-            stat.read_only.extend(subsystem.read_only(set).map(|why| (set, why.to_owned())));
+            stat.read_only
+                .extend(subsystem.inspect().layer(set).read_only().map(|why| (set, why.to_owned())));
             stat.recovery.extend(device.recovery().cloned());
         }
         // Of the whole device, whichever set is asked.
-        if subsystem.sets() > 0 {
-            let health = subsystem.device(0).health();
+        if subsystem.inspect().sets() > 0 {
+            let health = subsystem.inspect().device(0).health();
             stat.checksum_errors = health.checksum_errors;
             stat.torn_pages = health.torn_pages;
             stat.space.bad_blocks = health.bad_blocks;
@@ -139,9 +140,9 @@ impl Stack {
         stat.space.live_pages = layers.live_pages;
         stat.space.live_bytes = layers.live_pages * page_bytes.unwrap_or(0);
         stat.space.logical_pages = cost.logical_pages;
-        stat.placement = subsystem.placement().map(to_json);
+        stat.placement = subsystem.inspect().placement().map(to_json);
         for (index, info) in (0..).zip(subsystem.namespaces()) {
-            if let Some(kinds) = subsystem.kinds(index) {
+            if let Some(kinds) = subsystem.inspect().kinds(index) {
                 stat.kinds.insert(info.name.clone(), to_json(kinds));
             }
             stat.namespaces.push(NamespaceStat {
@@ -149,12 +150,13 @@ impl Stack {
                 capacity_bytes: info.capacity_bytes,
                 page_bytes: info.page_bytes,
                 set: info.set,
-                host: subsystem.host_counts(index),
+                host: subsystem.inspect().host_counts(index),
             });
         }
-        if subsystem.sets() > 1 {
-            stat.sets =
-                (0..subsystem.sets()).map(|set| sums::set(subsystem, set, WearResult::default())).collect();
+        if subsystem.inspect().sets() > 1 {
+            stat.sets = (0..subsystem.inspect().sets())
+                .map(|set| sums::set(subsystem, set, WearResult::default()))
+                .collect();
         }
         stat
     }
@@ -199,6 +201,7 @@ impl ClockStat {
         match clock {
             Clock::Free { depth } => Self { mode: "free".to_owned(), depth: Some(depth) },
             Clock::Paced => Self { mode: "paced".to_owned(), depth: None },
+            Clock::Real => Self { mode: "real".to_owned(), depth: None },
         }
     }
 }

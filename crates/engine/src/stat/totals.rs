@@ -1,7 +1,7 @@
 //! What was measured since the start, and in the last seconds.
 
 use crate::meter::Meter;
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use nandscape_core::{OpCounts, SimTime};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The engine over whole stacks: what clients wrote comes back, what the model says is what a replay says,
 //! and what was counted adds up.
 
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Extent, Op, SimTime};
 use nandscape_engine::{Clock, DEFAULT_DEPTH, Engine, Latencies, Request, Stat};
@@ -9,6 +9,7 @@ use nandscape_report::Run;
 use nandscape_stack::{RunOptions, StackConfig, Typed, build_storing, build_subsystem, replay};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const PAGE: u64 = 4096;
 /// Pages that the load covers.
@@ -141,7 +142,7 @@ const SCHEDULERS: [&str; 3] =
 #[test]
 fn what_clients_wrote_comes_back_whatever_the_clock_scheduler_and_batch() {
     for scheduler in SCHEDULERS {
-        for clock in [Clock::free(), Clock::Free { depth: 1 }, Clock::paced()] {
+        for clock in [Clock::free(), Clock::Free { depth: 1 }, Clock::paced(), Clock::Real] {
             for batch in [1, 7, 256] {
                 let engine = storing(&[scheduler], clock);
                 let mut oracle = vec![0; (SPAN * PAGE) as usize];
@@ -155,6 +156,24 @@ fn what_clients_wrote_comes_back_whatever_the_clock_scheduler_and_batch() {
             }
         }
     }
+}
+
+#[test]
+fn requests_without_a_pause_do_not_stop_the_time_that_cleaning_waits_for() {
+    let engine = storing(&[], Clock::Real);
+    let begin = Instant::now();
+    let mut data = [0; 4096];
+    // Without a gap of 10 ms, which would count as idle time on any clock.
+    let mut is_over = false;
+    while !is_over {
+        is_over = begin.elapsed() >= Duration::from_millis(60);
+        let mut batch = [Request::read(0, 0, &mut data)];
+        engine.run(&mut batch);
+        assert!(engine.due(batch[0].outcome.as_ref().unwrap()).is_none(), "answered at once");
+    }
+    let stat = engine.stat();
+    assert!(stat.time.simulated_ns >= 60_000_000, "{} ns of 60 ms", stat.time.simulated_ns);
+    assert_eq!((stat.clock.mode.as_str(), stat.pace.is_none()), ("real", true));
 }
 
 /// A load served while it is recorded, and its replay.
@@ -371,8 +390,8 @@ fn a_stat_document_reads_back_and_its_space_and_wear_agree_with_the_device() {
     assert_eq!(stat.sets[1].host, HostCounts::default());
     let (erased, blocks) = engine.look(|subsystem| {
         let (mut erased, mut blocks) = (0, 0);
-        for set in 0..subsystem.sets() {
-            let device = subsystem.device(set);
+        for set in 0..subsystem.inspect().sets() {
+            let device = subsystem.inspect().device(set);
             for block in (0..device.geometry().blocks()).map(nandscape_core::BlockId) {
                 blocks += u64::from(!device.is_bad(block));
                 erased += u64::from(!device.is_bad(block) && device.write_pointer(block) == 0);

@@ -1,5 +1,5 @@
-//! The article on disk caches (rows S3-08 to S3-16, S3-21): sequential and random reads and writes of 4 KiB
-//! at depth 32, on the raw drives, on a RAM disk and on every design of a cache.
+//! The article on disk caches (`cache-article` in docs/sources.md): sequential and random reads and writes of
+//! 4 KiB at depth 32, on the raw drives, on a RAM disk and on every design of a cache.
 //!
 //! The article says neither how large its files were nor what was cached before. Here each cache is read once
 //! in random order, and then asked for what it has.
@@ -23,7 +23,7 @@ pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
     info: Info {
         name: ID,
         summary: "raw SSD, HDD and RAM disk, and every design of a cache: sequential and random reads and writes",
-        source: "article on disk caches (S3-08, S3-11, S3-13, S3-14, S3-16, S3-21)",
+        source: "[cache-article introduction], [cache-article dm-cache], [cache-article flashcache], [cache-article rapiddisk]",
         params: &[],
     },
     run: |context| rows(&context.scale(FULL, SMALL), context),
@@ -32,11 +32,12 @@ pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
 /// How long it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Cached MiB of the designs of which the article says no size, and of rapidcache (row S3-15).
+    /// Cached MiB of the designs of which the article says no size, and of rapidcache
+    /// [cache-article rapiddisk].
     pub cache_mib: u64,
-    /// Cached MiB of dm-cache: 65,536 blocks (row S3-03).
+    /// Cached MiB of dm-cache: 65,536 blocks [cache-article dm-cache].
     pub fiu_mib: u64,
-    /// Cached MiB of flashcache: a quarter of the 57,018 MiB of row S3-09.
+    /// Cached MiB of flashcache: a quarter of the 57,018 MiB of [cache-article flashcache].
     pub flashcache_mib: u64,
     /// Requests in sequence to a raw device.
     pub sequential: u64,
@@ -90,7 +91,7 @@ const RAM_RANDOM: &str = "the RAM disk has one time for a request and one more f
 /// A raw device with what the article published of it.
 struct Raw {
     name: &'static str,
-    row: &'static str,
+    source: &'static str,
     preset: &'static str,
     request: &'static str,
     unit: &'static str,
@@ -101,7 +102,7 @@ struct Raw {
 const RAW: [Raw; 4] = [
     Raw {
         name: "raw SSD",
-        row: "S3-21",
+        source: "[cache-article introduction]",
         preset: "article-ssd",
         request: "4k",
         unit: "MB/s",
@@ -110,7 +111,7 @@ const RAW: [Raw; 4] = [
     },
     Raw {
         name: "raw HDD",
-        row: "S3-21",
+        source: "[cache-article introduction]",
         preset: "article-hdd",
         request: "4k",
         unit: "MB/s",
@@ -119,7 +120,7 @@ const RAW: [Raw; 4] = [
     },
     Raw {
         name: "RAM disk, 4 KB",
-        row: "S3-13",
+        source: "[cache-article rapiddisk]",
         preset: "ram",
         request: "4k",
         unit: "GB/s",
@@ -128,7 +129,7 @@ const RAW: [Raw; 4] = [
     },
     Raw {
         name: "RAM disk, 1 MB",
-        row: "S3-14",
+        source: "[cache-article rapiddisk]",
         preset: "ram",
         request: "1m",
         unit: "GB/s",
@@ -137,10 +138,10 @@ const RAW: [Raw; 4] = [
     },
 ];
 
-/// What the article published of a design: row, figures, and why each may be far off.
+/// What the article published of a design: where, figures, and why each may be far off.
 struct Published {
     preset: &'static str,
-    row: &'static str,
+    source: &'static str,
     figures: Four,
     notes: [&'static str; 4],
 }
@@ -148,19 +149,19 @@ struct Published {
 const PUBLISHED: [Published; 3] = [
     Published {
         preset: "dm-cache-fiu",
-        row: "S3-08",
+        source: "[cache-article dm-cache]",
         figures: [105.0, 50.0, 67.0, 51.0],
         notes: [MISSES, SOFTWARE, MISSES, SOFTWARE],
     },
     Published {
         preset: "flashcache",
-        row: "S3-11",
+        source: "[cache-article flashcache]",
         figures: [284.0, 72.0, 284.0, 71.0],
         notes: [BEYOND, SLOTS, BEYOND, SLOTS],
     },
     Published {
         preset: "rapidcache",
-        row: "S3-16",
+        source: "[cache-article rapiddisk]",
         figures: [794.0, 70.0, 901.0, 2.0],
         notes: [MEMORY, DISK_WRITES, MEMORY, DISK_WRITES],
     },
@@ -262,7 +263,7 @@ fn cached(preset: &str, is_flash: bool, scale: &Scale, context: &Context<'_>) ->
 fn unpublished(name: String, unit: &str, measured: f64, note: &str) -> ReproductionRow {
     ReproductionRow {
         id: ID.to_owned(),
-        row: "S3-21".to_owned(),
+        source: String::new(),
         name,
         unit: unit.to_owned(),
         published: Value::Null,
@@ -282,7 +283,7 @@ pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>
         for ((name, published), measured) in NAMES.iter().zip(device.published).zip(measured) {
             let row = number(
                 ID,
-                device.row,
+                device.source,
                 format!("{}, {name}", device.name),
                 device.unit,
                 published,
@@ -298,7 +299,15 @@ pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>
     let flash = raw_flash(scale, context)?;
     for ((name, published), measured) in NAMES.iter().zip(RAW[0].published).zip(flash) {
         let note = "the drive as a flash stack, fitted to these figures (preset article-ssd)";
-        rows.push(number(ID, "S3-21", format!("SSD of flash, {name}"), "MB/s", published, measured, note));
+        rows.push(number(
+            ID,
+            RAW[0].source,
+            format!("SSD of flash, {name}"),
+            "MB/s",
+            published,
+            measured,
+            note,
+        ));
     }
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.info.name).chain([NO_CACHE]).collect();
     let runs: Vec<(Run, Option<Run>)> = names
@@ -337,7 +346,7 @@ fn of_cache(run: &Run) -> Vec<ReproductionRow> {
         match published {
             None => unpublished(name, "MB/s", measured, ""),
             Some(published) => {
-                let row = number(ID, published.row, name, "MB/s", published.figures[at], measured, "");
+                let row = number(ID, published.source, name, "MB/s", published.figures[at], measured, "");
                 let note = if row.needs_note() { published.notes[at].to_owned() } else { String::new() };
                 ReproductionRow { note, ..row }
             }
@@ -369,7 +378,7 @@ fn statements(caches: &[(String, Four)], ssd: Four) -> Vec<ReproductionRow> {
     vec![
         statement(
             ID,
-            "S3-16",
+            "[cache-article rapiddisk]",
             "rapidcache reads far above the SSD",
             "at least twice the SSD's rate",
             ram[0] > 2.0 * ssd[0] && ram[2] > 2.0 * ssd[2],
@@ -377,7 +386,7 @@ fn statements(caches: &[(String, Four)], ssd: Four) -> Vec<ReproductionRow> {
         ),
         statement(
             ID,
-            "S3-16",
+            "[cache-article rapiddisk]",
             "rapidcache writes as the disk does",
             "within 25 % of the disk alone under the same load",
             near(ram[1], hdd[1]) && near(ram[3], hdd[3]),
@@ -388,7 +397,7 @@ fn statements(caches: &[(String, Four)], ssd: Four) -> Vec<ReproductionRow> {
         ),
         statement(
             ID,
-            "S3-11",
+            "[cache-article flashcache]",
             "flashcache writes to dirty blocks as the SSD does",
             "within 25 % of the SSD's rate at random",
             near(flashcache[3], ssd[3]),
@@ -396,7 +405,7 @@ fn statements(caches: &[(String, Four)], ssd: Four) -> Vec<ReproductionRow> {
         ),
         statement(
             ID,
-            "S3-11",
+            "[cache-article flashcache]",
             "no cache over the SSD reads faster than the SSD",
             "follows from the designs; the article's flashcache did",
             caches

@@ -191,7 +191,7 @@ fn figure(
     });
     ReproductionRow {
         id: ID.to_owned(),
-        row: String::new(),
+        source: String::new(),
         name: format!("{load}: {name}, {line}"),
         unit: unit.to_owned(),
         published: Value::Null,

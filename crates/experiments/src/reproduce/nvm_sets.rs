@@ -1,6 +1,6 @@
-//! The NVM Sets experiment (rows S2-06 to S2-19): a Memblaze `PBlaze5` 916 whose dies belong to both
-//! namespaces (traditional), or half of the channels to each (vertical), or half of the dies of every channel
-//! to each (horizontal).
+//! The NVM sets experiment (`sets-article` in docs/sources.md): a Memblaze `PBlaze5` 916 whose dies belong to
+//! both namespaces (traditional), or half of the channels to each (vertical), or half of the dies of every
+//! channel to each (horizontal).
 //!
 //! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only
 //! `sets.layout`, the reader's depth and, for one row, `device.timing.contention` differ.
@@ -19,7 +19,7 @@ pub const NVM_SETS: Reproduction = Reproduction {
     info: Info {
         name: "nvm-sets",
         summary: "traditional, vertical and horizontal NVM sets under a writer and a reader; 10 M reads a layout",
-        source: "S2-06 to S2-19",
+        source: "[sets-article test 1], [sets-article test 2], [sets-article write bandwidth], [sets-article open-channel]",
         params: &[],
     },
     run: |context| rows_of(context, &context.scale(Effort::FULL, Effort::SMALL)),

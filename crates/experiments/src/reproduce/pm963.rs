@@ -1,4 +1,4 @@
-//! The multi-stream article's measurement on a Samsung PM963 (rows S0-43 to S0-50): random readers beside
+//! An article's measurement on a Samsung PM963 [streams-article 3.2.2]: random readers beside
 //! four sequential writers that update their quarters at rates 10 : 3 : 2 : 1, with stream ids on a drive
 //! without directives, and on one with them, which the source did not have.
 //!
@@ -17,6 +17,8 @@ use rayon::prelude::*;
 use std::fmt::Write as _;
 
 const ID: &str = "pm963";
+const RESULTS: &str = "[streams-article 3.2.3]";
+const OUTLOOK: &str = "[streams-article 3.3]";
 /// The load of the source. Its think times are ours: the source gives the ratios only.
 const JOBS: &str = include_str!("../../../../configs/pm963.fio");
 /// Percent of the capacity that the file in [`JOBS`] has.
@@ -26,7 +28,7 @@ pub(super) const PM963: Reproduction = Reproduction {
     info: Info {
         name: ID,
         summary: "readers and four writers on a PM963: stream ids without directives, and with them",
-        source: "multi-stream article, section 3 (S0-43 to S0-50)",
+        source: "[streams-article 3.2.2], [streams-article 3.2.3], [streams-article 3.3]",
         params: &[],
     },
     run: |context| rows(&context.scale(FULL, SMALL), context),
@@ -220,7 +222,7 @@ pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>
     Ok(out)
 }
 
-/// S0-46 and S0-48: figures of the table.
+/// Figures of the table [streams-article 3.2.3].
 fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured) {
     for (share, run) in [90, 78].into_iter().zip(off) {
         let note = format!(
@@ -230,14 +232,14 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
             run.plateau().0,
             run.plateau().1
         );
-        out.push(number(ID, "S0-46", format!("writes, {share} % full"), "MB/s", 617.0, run.write_mb, &note));
+        out.push(number(ID, RESULTS, format!("writes, {share} % full"), "MB/s", 617.0, run.write_mb, &note));
     }
     let note = "one job of depth 64, which the published pair fits (64 / 772 us = 82.9 K); programs are not suspended";
     let [run, other] = off;
-    out.push(number(ID, "S0-46", "random reads, 90 % full", "IOPS", 82_900.0, run.read_iops, note));
-    out.push(number(ID, "S0-46", "mean read latency, 90 % full", "us", 772.0, run.read_us, note));
-    out.push(number(ID, "S0-46", "random reads, 78 % full", "IOPS", 82_900.0, other.read_iops, note));
-    out.push(number(ID, "S0-46", "mean read latency, 78 % full", "us", 772.0, other.read_us, note));
+    out.push(number(ID, RESULTS, "random reads, 90 % full", "IOPS", 82_900.0, run.read_iops, note));
+    out.push(number(ID, RESULTS, "mean read latency, 90 % full", "us", 772.0, run.read_us, note));
+    out.push(number(ID, RESULTS, "random reads, 78 % full", "IOPS", 82_900.0, other.read_iops, note));
+    out.push(number(ID, RESULTS, "mean read latency, 78 % full", "us", 772.0, other.read_us, note));
     let note = format!(
         "the other reading: six jobs of depth 64, with programs suspended for reads as in the preset, have {:.0} us each and {:.0} K IOPS in \
          all, the data sheet's limit (six times the published figure would be 497 K, above it); but writes get only {:.0} MB/s beside them",
@@ -247,7 +249,7 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
     );
     out.push(number(
         ID,
-        "S0-48",
+        RESULTS,
         "random reads per job of six",
         "IOPS",
         82_900.0,
@@ -256,13 +258,13 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
     ));
 }
 
-/// S0-47: forced ids on a drive without directives.
+/// Forced ids on a drive without directives [streams-article 3.3].
 fn no_effect(out: &mut Vec<ReproductionRow>, share: u32, off: &Measured, on: &Measured) {
     let change = (on.write_mb - off.write_mb).abs() / off.write_mb * 100.0;
     let note = "the source's 0.2 % is its noise: here both runs are the same, request by request";
     out.push(number(
         ID,
-        "S0-47",
+        RESULTS,
         format!("change of writes by stream ids, {share} % full"),
         "%",
         0.2,
@@ -275,10 +277,10 @@ fn no_effect(out: &mut Vec<ReproductionRow>, share: u32, off: &Measured, on: &Me
         "measured: {change:.3} %, every window of the curve {}",
         if is_same { "equal" } else { "differs" }
     );
-    out.push(statement(ID, "S0-47", name, "no effect: less than 0.5 %", change < 0.5 && is_same, &note));
+    out.push(statement(ID, RESULTS, name, "no effect: less than 0.5 %", change < 0.5 && is_same, &note));
 }
 
-/// S0-49: the curve over time.
+/// The curve over time [streams-article 3.2.3].
 fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
     let ((peak, cliff), (plateau, waf)) = (run.peak(), run.plateau());
     let third = run.curve.len() / 3;
@@ -294,15 +296,15 @@ fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
     );
     let name = format!("writes over time, {share} % full");
     let text = "a peak while free blocks last, a cliff (below 0.8 of it), a steady state (last third within 15 % of the middle one)";
-    out.push(statement(ID, "S0-49", name, text, has_cliff, &note));
+    out.push(statement(ID, RESULTS, name, text, has_cliff, &note));
 }
 
-/// S0-50: the same load on a drive with streams.
+/// The same load on a drive with streams, which the source could not measure [streams-article 3.3].
 fn streams(out: &mut Vec<ReproductionRow>, share: u32, without: &Measured, with: &Measured) {
     let name = format!("write amplification with streams, {share} % full");
     let note = format!("measured: {:.3} with streams, {:.3} without", with.waf, without.waf);
     let holds = (with.waf - 1.0).abs() <= 0.05 && without.waf > with.waf;
-    out.push(statement(ID, "S0-50", name, "improves, to within 5 % of 1.0", holds, &note));
+    out.push(statement(ID, OUTLOOK, name, "improves, to within 5 % of 1.0", holds, &note));
     let name = format!("writes with streams, {share} % full");
     let ((plateau, _), (base, _)) = (with.plateau(), without.plateau());
     let note = format!(
@@ -310,5 +312,5 @@ fn streams(out: &mut Vec<ReproductionRow>, share: u32, without: &Measured, with:
         with.write_mb, without.write_mb
     );
     let holds = with.write_mb > without.write_mb && plateau > base;
-    out.push(statement(ID, "S0-50", name, "improves", holds, &note));
+    out.push(statement(ID, OUTLOOK, name, "improves", holds, &note));
 }

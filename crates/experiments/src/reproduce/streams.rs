@@ -1,11 +1,11 @@
-//! Streams: the example figure of row S0-08, and the rules of thumb of rows S0-60 to S0-62 and S1-04 on a
-//! small device of our own.
+//! Streams: the example figure of [streams-article 1.2], and the rules of thumb of [streams-article 4.1.1],
+//! [streams-article 4.1.2] and [ATC21 2.2] on a small device of our own.
 //!
 //! The sources print no figures for the rules, so their rows are statements; what was measured is in the
 //! notes.
 
 use super::{Context, Reproduction, number, statement};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Info, NamespaceError, Op, SimTime};
 use nandscape_report::ReproductionRow;
 use nandscape_sim::RunResult;
@@ -20,7 +20,7 @@ pub(super) const EXAMPLE: Reproduction = Reproduction {
     info: Info {
         name: "streams-example",
         summary: "hot and cold pages in blocks of four: copies in one log and with two streams",
-        source: "row S0-08",
+        source: "[streams-article 1.2]",
         params: &[],
     },
     run: example,
@@ -30,7 +30,7 @@ pub(super) const RULES: Reproduction = Reproduction {
     info: Info {
         name: "streams-rules",
         summary: "when streams pay: empty and full devices, small and large requests, mixed lifetimes",
-        source: "rows S0-60 to S0-62 and S1-04",
+        source: "[streams-article 4.1.1], [streams-article 4.1.2], [ATC21 2.2]",
         params: &[],
     },
     run: rules,
@@ -44,7 +44,7 @@ fn example(context: &Context<'_>) -> Rows {
     context.check_stop()?;
     let (one_log, two_streams) = (copies(0)?, copies(2)?);
     let row = |name: &str, published: f64, measured: u64| {
-        number("streams-example", "S0-08", name, "pages", published, measured as f64, "")
+        number("streams-example", "[streams-article 1.2]", name, "pages", published, measured as f64, "")
     };
     Ok(vec![
         row("copied on reclaiming blocks 1 and 2, one log", 4.0, one_log.1),
@@ -68,21 +68,21 @@ fn copies(streams: u32) -> Result<(u64, u64), RunError> {
         ("ftl.background_gc", "true"),
         ("ftl.background_watermark", "100%"),
     ])?;
-    let mut namespace = build(&config, BuildOptions::default())?;
+    let mut subsystem = build(&config, BuildOptions::default())?;
     let failed = |error: NamespaceError| RunError::Failed {
-        label: format!("S0-08 with {streams} streams"),
+        label: format!("streams-example with {streams} streams"),
         message: error.to_string(),
     };
     let mut at = SimTime::ZERO;
     for lpn in ORDER {
         let hint = Hint(if lpn < 4 { 1 } else { 2 });
-        let command = Command { op: Op::Write, extent: Extent::new(lpn * 4096, 4096), hint };
-        let token = namespace.submit(command, Payload::None, at).map_err(failed)?;
-        at = namespace.completion(token).unwrap_or(at);
+        let command = Command::new(Op::Write, Extent::new(lpn * 4096, 4096), hint);
+        let token = subsystem.submit(0, command, Payload::None, at).map_err(failed)?;
+        at = subsystem.completion(token).unwrap_or(at);
     }
     // Long enough for every block that has anything to give.
-    namespace.idle(at, at + 1_000_000_000).map_err(failed)?;
-    let stats = namespace.ftl_stats();
+    subsystem.idle(at, at + 1_000_000_000).map_err(failed)?;
+    let stats = subsystem.inspect().layer(0).stats();
     Ok((stats.gc_runs, stats.gc_moved_pages))
 }
 
@@ -166,12 +166,12 @@ fn hot_cold(more: &str) -> String {
 fn rules(context: &Context<'_>) -> Rows {
     const ID: &str = "streams-rules";
     let mut rows = Vec::new();
-    let mut say = |row: &str, name: &str, published: &str, holds: bool, note: String| {
-        rows.push(statement(ID, row, name, published, holds, &note));
+    let mut say = |source: &str, name: &str, published: &str, holds: bool, note: String| {
+        rows.push(statement(ID, source, name, published, holds, &note));
     };
     let empty = Pair::new(context, &hot_cold("bs=16k,count=12k"), "none")?;
     say(
-        "S0-60",
+        "[streams-article 4.1.1]",
         "empty device",
         "no collection, and throughput with streams within 1 % of that without",
         empty.one.gc.runs + empty.two.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
@@ -194,7 +194,7 @@ fn rules(context: &Context<'_>) -> Rows {
         .map(|(span, pair)| format!("{span} %: {:.3} to {:.3}", pair.wafs().0, pair.wafs().1))
         .collect();
     say(
-        "S0-61",
+        "[streams-article 4.1.1]",
         "60 to 100 % of the device in use",
         "write amplification falls at every load",
         loads.iter().all(|pair| pair.wafs().1 < pair.wafs().0),
@@ -202,7 +202,7 @@ fn rules(context: &Context<'_>) -> Rows {
     );
     let full = &loads[loads.len() - 1];
     say(
-        "S0-61",
+        "[streams-article 4.1.1]",
         "full device, heavy writes",
         "throughput rises",
         full.gain() > 1.0,
@@ -210,7 +210,7 @@ fn rules(context: &Context<'_>) -> Rows {
     );
     let divided = run(context, Logs::Divided, &hot_cold("bs=16k,count=400k,span=100%"), "fill")?;
     say(
-        "S0-61",
+        "",
         "full device, blocks divided among the streams",
         "our own: the gain grows once each stream has its share of the blocks",
         divided.waf < full.two.waf,
@@ -223,7 +223,7 @@ fn rules(context: &Context<'_>) -> Rows {
     );
     let large = Pair::new(context, &hot_cold("bs=4M,count=1600,span=100%"), "fill")?;
     say(
-        "S0-62",
+        "[streams-article 4.1.2]",
         "requests of 16 KiB against 4 MiB",
         "small random writes gain more than large sequential ones",
         full.gain() > large.gain(),
@@ -248,5 +248,12 @@ fn mixed(context: &Context<'_>, full: &Pair) -> Rows {
         mixed.cost.total_blocks - mixed.cost.logical_pages.div_ceil(mixed.cost.pages_per_block),
     );
     let published = "write amplification of a device without streams, within 1 %; spare blocks and DRAM are paid all the same";
-    Ok(vec![statement("streams-rules", "S1-04", "all lifetimes in one stream", published, holds, &note)])
+    Ok(vec![statement(
+        "streams-rules",
+        "[ATC21 2.2]",
+        "all lifetimes in one stream",
+        published,
+        holds,
+        &note,
+    )])
 }

@@ -31,7 +31,7 @@ fn the_example_is_met_exactly_and_every_rule_holds_as_the_document_says() {
         writeln!(
             table,
             "| {} | {} | {} | {} | {} |",
-            row.row,
+            row.source,
             row.name,
             text(&row.published),
             text(&row.measured),
@@ -42,7 +42,7 @@ fn the_example_is_met_exactly_and_every_rule_holds_as_the_document_says() {
     let mut document = std::fs::read_to_string(DOCUMENT).unwrap();
     let (start, end) = ("<!-- table -->\n\n", "\n<!-- end -->");
     let from = document.find(start).unwrap() + start.len();
-    let head = "| row | what | published | measured | figures |\n|---|---|---|---|---|\n";
+    let head = "| source | what | published | measured | figures |\n|---|---|---|---|---|\n";
     let to = document.find(end).unwrap();
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         document.replace_range(from..to, &format!("{head}{table}"));

@@ -6,7 +6,7 @@ use super::scan::read_oob;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Lpn,
+    BlockId, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Geometry, Issue, Lpn,
     MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
@@ -216,26 +216,6 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         self.flags[block.index()] & RETIRED != 0 || self.device.is_grown_bad(block)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.device.completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.device.watch(token, tag);
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.device.advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.device.next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.device.idle_from()
-    }
-
     fn health(&self) -> MediumHealth {
         self.device.health()
     }
@@ -263,6 +243,10 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     fn program_counts(&self) -> Option<&[u32]> {
         self.device.program_counts()
     }
+}
+
+impl<D: FlashDevice> Clocked for Journal<D> {
+    nandscape_core::delegate_clock!(self, self.device);
 }
 
 /// A page that the map names, and whose OOB is damaged or gone, is for a layer one like any other that cannot

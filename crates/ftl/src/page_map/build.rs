@@ -84,7 +84,9 @@ pub(super) fn domains<D: FlashDevice>(
                 spare_blocks,
                 erases_under_way,
             };
-            Ok(Domain::new(&shape, &logs, (config.victim.build)(&setup), split, wear, is_erased, erase_count))
+            let victim = (config.victim.build)(&setup);
+            let frontiers = config.frontiers.clone();
+            Ok(Domain::new(&shape, &logs, frontiers, victim, split, wear, is_erased, erase_count))
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use nandscape_core::{Geometry, Info, Param, ParamError, ParamKind, Params};
 pub static INFO: Info = Info {
     name: "page-map",
     summary: "the conventional SSD: one map entry per page, over-provisioning, garbage collection",
-    source: "design.md, Ftl; MQSim, FAST 2018, for static allocation",
+    source: "nandscape; MQSim, FAST 2018, for static allocation",
     params: &[
         Param {
             name: "op",
@@ -47,7 +47,7 @@ pub static INFO: Info = Info {
         placement::ORDER,
         Param {
             name: "frontiers",
-            summary: "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the spare blocks",
+            summary: "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the spare blocks, divided among the streams in use",
             kind: ParamKind::Int { min: 1, max: 1 << 20 },
             default: "",
         },
@@ -59,7 +59,7 @@ pub static INFO: Info = Info {
         },
         Param {
             name: "stream_granularity",
-            summary: "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block for each frontier",
+            summary: "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block for each frontier of a log that is alone in use",
             kind: ParamKind::Size { min: 512, max: 1 << 56 },
             default: "",
         },
@@ -141,6 +141,32 @@ pub(super) enum SplitKind {
     },
 }
 
+/// Open blocks of each log, by how many host logs are in use, from one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frontiers(Vec<u32>);
+
+impl Frontiers {
+    /// So many, whatever is in use.
+    fn fixed(count: u32) -> Self {
+        Self(vec![count])
+    }
+
+    /// While `logs` host logs are in use.
+    pub fn of(&self, logs: usize) -> u32 {
+        self.0[logs.clamp(1, self.0.len()) - 1]
+    }
+
+    /// While one host log is in use, the most there are.
+    pub fn of_one(&self) -> u32 {
+        self.of(1)
+    }
+
+    /// While all host logs are in use.
+    pub fn of_all(&self) -> u32 {
+        self.of(usize::MAX)
+    }
+}
+
 /// What the keys mean for a device.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
@@ -155,7 +181,7 @@ pub(super) struct Config {
     /// Striping for the static place of unmapped pages, if their reads cost anything.
     pub unmapped_stripe: Option<Stripe>,
     /// Open blocks of each log of each domain.
-    pub frontiers: u32,
+    pub frontiers: Frontiers,
     pub background_gc: bool,
     /// Pages moved for each page written; 0 for whole victims.
     pub gc_step: u32,
@@ -185,15 +211,16 @@ impl Config {
         let shared_frontier = params.text("gc_frontier") == "shared";
         let persistent = streams::isolation(params, shared_frontier)?;
         let split = streams::split(params, &persistent)?;
+        let host_logs = persistent.len().max(1) as u64;
         let frontiers = if is_static {
-            1
+            Frontiers::fixed(1)
         } else if params.get("frontiers").is_some() {
-            params.int32("frontiers")
+            Frontiers::fixed(params.int32("frontiers"))
         } else {
             let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
-            let host_logs = persistent.len().max(1) as u64;
-            let most = (spare / 16 / host_logs).clamp(1, u64::from(geometry.units()));
-            streams::divisor_of_piece(params, geometry, most as u32)
+            let most = |logs: u64| (spare / 16 / logs).clamp(1, u64::from(geometry.units())) as u32;
+            let piece = streams::granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
+            Frontiers((1..=host_logs).map(|logs| streams::divisor(piece, most(logs))).collect())
         };
         Ok(Self {
             // At most the device's pages, which are 32-bit.
@@ -226,7 +253,7 @@ impl Config {
         let open: u64 = open_of_logs.iter().map(|open| u64::from(*open)).sum();
         let free = needed - data_blocks - open;
         let division = format!("{data_blocks} for data, {open} open and {free} kept free");
-        let without_streams = needed - open + u64::from(self.frontiers) * 2;
+        let without_streams = needed - open + u64::from(self.frontiers.of_all()) * 2;
         if !self.persistent.is_empty() && without_streams <= good_blocks {
             let logs = open_of_logs.iter().filter(|open| **open > 0).count();
             return params.error(
@@ -234,7 +261,7 @@ impl Config {
                 format!(
                     "fewer: with {} open blocks for each of {logs} logs the {good_blocks} good blocks of {place} do not suffice; \
                      needed are {needed}: {division}",
-                    self.frontiers
+                    self.frontiers.of_all()
                 ),
             );
         }

@@ -1,7 +1,7 @@
 //! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks.
 //! The whole device with dynamic allocation, one plane with static.
 
-use super::config::Watermarks;
+use super::config::{Frontiers, Watermarks};
 use super::logs::{HOST, Log, LogKind, LogShape};
 use super::pieces::Pieces;
 use super::pool::Pool;
@@ -68,6 +68,9 @@ pub(super) struct Domain {
     /// Where the search for the next lane starts.
     rotor: usize,
     pub logs: Vec<Log>,
+    /// Open blocks that each log may have, by what is in use, and while as much is in use as now.
+    frontiers: Frontiers,
+    share: u32,
     /// Open blocks of all logs, a log at a time.
     pub slots: Vec<Frontier>,
     /// Who owns what, where there are streams.
@@ -115,9 +118,11 @@ pub(super) struct Domain {
 impl Domain {
     /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a
     /// good block.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the domain")]
     pub fn new(
         shape: &DomainShape,
         logs: &[LogShape],
+        frontiers: Frontiers,
         victim: Box<dyn VictimPolicy>,
         split: Option<Split>,
         wear: Box<dyn WearPolicy>,
@@ -147,6 +152,9 @@ impl Domain {
             .collect();
         let blocks = shape.lanes * per_lane;
         let has_streams = shape.blocks_per_piece > 0;
+        // A stream's logs count from its first write on.
+        let logs_in_use = Log::lay_out(logs, !has_streams);
+        let slots = logs_in_use.iter().map(|log| log.width() as usize).sum();
         let mut this = Self {
             base: shape.base,
             blocks,
@@ -156,9 +164,10 @@ impl Domain {
             lanes,
             open_on: vec![0; logs.len() * shape.lanes as usize],
             rotor: 0,
-            // A stream's logs count from its first write on.
-            logs: Log::lay_out(logs, !has_streams),
-            slots: vec![Frontier::default(); logs.iter().map(|log| log.slots as usize).sum()],
+            logs: logs_in_use,
+            share: frontiers.of_one(),
+            frontiers,
+            slots: vec![Frontier::default(); slots],
             pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
             kept_blocks: u32::from(has_streams),
             free_blocks,
@@ -304,18 +313,64 @@ impl Domain {
         if self.logs[log].shape.kind == LogKind::Host {
             self.activate(log);
         } else {
-            self.logs[log].active = true;
-            self.set_marks();
+            let LogShape { gc, wear, .. } = self.logs[log].shape;
+            for log in [log, usize::from(gc), usize::from(wear)] {
+                self.begin_log(log);
+            }
+            self.share_out();
         }
     }
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.
     pub fn activate(&mut self, log: usize) {
         let LogShape { gc, wear, .. } = self.logs[log].shape;
+        self.logs[log].active = true;
+        let is_in_use = |log: &&Log| log.active && log.shape.kind == LogKind::Host;
+        self.share = self.frontiers.of(self.logs.iter().filter(is_in_use).count());
         for log in [log, usize::from(gc), usize::from(wear)] {
-            self.logs[log].active = true;
+            self.begin_log(log);
+        }
+        self.share_out();
+    }
+
+    /// Gives a log its slots, unless it has them.
+    fn begin_log(&mut self, log: usize) {
+        if self.logs[log].width() == 0 {
+            let first = self.slots.len();
+            let slots = self.slots_of(log);
+            self.slots.resize(first + slots as usize, Frontier::default());
+            self.logs[log].begin(first as u32, slots);
+        }
+    }
+
+    /// Open blocks that a log may have now.
+    fn slots_of(&self, log: usize) -> u32 {
+        let LogShape { kind, slots, .. } = self.logs[log].shape;
+        if kind == LogKind::Wear || slots == 0 { slots } else { self.share }
+    }
+
+    /// Divides the open blocks among the logs in use. One that has more than its share keeps a block that is
+    /// partly written until it is full ([`Self::give_up_slot`]).
+    fn share_out(&mut self) {
+        for log in 0..self.logs.len() {
+            while self.logs[log].width() > self.slots_of(log) && self.has_no_block(self.logs[log].last()) {
+                self.logs[log].narrow();
+            }
         }
         self.set_marks();
+    }
+
+    /// Takes the slot at the cursor of a log, whose block is full, away from it if the log has more than its
+    /// share; whether it did.
+    fn give_up_slot(&mut self, log: usize) -> bool {
+        if self.pieces.is_none() || self.logs[log].width() <= self.slots_of(log) {
+            return false;
+        }
+        let (cursor, last) = (self.logs[log].cursor as usize, self.logs[log].last());
+        self.slots[cursor] = std::mem::take(&mut self.slots[last]);
+        self.logs[log].narrow();
+        self.set_marks();
+        true
     }
 
     /// Where the pages of a block go that is emptied because of wear or of anything else.
@@ -369,9 +424,14 @@ impl Domain {
         })
     }
 
+    fn has_no_block(&self, slot: usize) -> bool {
+        self.slots[slot].next == self.slots[slot].end
+    }
+
     /// Moves the cursor of a log to a slot with room, opening a block where there is none.
     fn find_slot(&mut self, log: usize, kept_blocks: u32, infos: &mut [BlockInfo]) -> bool {
-        for _ in 0..self.logs[log].shape.slots {
+        for _ in 0..self.logs[log].width() {
+            while self.has_no_block(self.logs[log].cursor as usize) && self.give_up_slot(log) {}
             let cursor = self.logs[log].cursor as usize;
             let slot = self.slots[cursor];
             if slot.next < slot.end {
@@ -610,7 +670,7 @@ impl Domain {
 
     /// Open blocks when every log in use has all of its own.
     fn open_slots(&self) -> u32 {
-        self.logs.iter().filter(|log| log.active).map(|log| log.shape.slots).sum()
+        self.logs.iter().filter(|log| log.active).map(Log::width).sum()
     }
 
     /// Blocks that collection keeps free or open in the mean, so that they are never victims.

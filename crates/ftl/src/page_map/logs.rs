@@ -2,7 +2,7 @@
 //!
 //! Without streams there are three: host writes, moved pages, pages moved by wear levelling. With streams
 //! every stream has a host log, and a log of moved pages of its own where it is persistently isolated;
-//! initially isolated streams share one (interfaces.md section 5).
+//! initially isolated streams share one (base specification 2.2, section 8.1.10).
 
 use super::config::Config;
 
@@ -24,7 +24,7 @@ pub(super) enum LogKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogShape {
     pub kind: LogKind,
-    /// Open blocks.
+    /// Open blocks once every log is in use.
     pub slots: u32,
     /// Logs of one family lend each other room when there is no free block; pages of different families
     /// never share a block.
@@ -51,15 +51,38 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The logs, each with its part of the list of open blocks.
+    /// The logs. Those that are in use have their part of the list of open blocks, the others none yet.
     pub fn lay_out(shapes: &[LogShape], active: bool) -> Vec<Self> {
         let mut end = 0;
         let log = |shape: &LogShape| {
             let first = end;
-            end += shape.slots;
+            end += if active { shape.slots } else { 0 };
             Self { cursor: first, first, end, shape: *shape, active }
         };
         shapes.iter().map(log).collect()
+    }
+
+    /// Comes into use, with so many slots at the end of the list.
+    pub fn begin(&mut self, first: u32, slots: u32) {
+        (self.cursor, self.first, self.end, self.active) = (first, first, first + slots, true);
+    }
+
+    /// Slots that it has.
+    pub const fn width(&self) -> u32 {
+        self.end - self.first
+    }
+
+    /// Its last slot.
+    pub const fn last(&self) -> usize {
+        self.end as usize - 1
+    }
+
+    /// Gives up its last slot, which has no block.
+    pub const fn narrow(&mut self) {
+        self.end -= 1;
+        if self.cursor == self.end {
+            self.cursor = self.first;
+        }
     }
 
     #[inline]
@@ -79,7 +102,7 @@ impl Log {
 
 /// The logs of each domain, host logs first.
 pub(super) fn plan(config: &Config, migrates: bool) -> Vec<LogShape> {
-    let slots = config.frontiers;
+    let slots = config.frontiers.of_all();
     let wear_slots = u32::from(migrates);
     let streams = config.persistent.len() as u16;
     let shape = |kind, slots, family, stream| LogShape { kind, slots, family, gc: 0, wear: 0, stream };

@@ -1,6 +1,6 @@
-//! Which log a block was written by, and the pieces in which streams are given space (row S0-16): a piece is
-//! a fixed number of blocks, a stream takes a new one when the last is full, and a piece is given back once
-//! none of its blocks holds data.
+//! Which log a block was written by, and the pieces in which streams are given space [streams-article 1.3.1]:
+//! a piece is a fixed number of blocks, a stream takes a new one when the last is full, and a piece is given
+//! back once none of its blocks holds data.
 
 use super::logs::LogShape;
 

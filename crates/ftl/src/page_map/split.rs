@@ -2,7 +2,7 @@
 //! furthest over its own.
 //!
 //! With one greedy choice over all blocks every block is emptied at the same level, so that separation alone
-//! gains little (thesis.md section 4). A busy stream gains more from a spare block than an idle one. `auto`
+//! gains little. A busy stream gains more from a spare block than an idle one. `auto`
 //! measures how often each stream is written and how much it holds, and sets the shares that the greedy law
 //! calls best.
 

@@ -116,17 +116,16 @@ pub(super) fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, P
 }
 
 /// Blocks of a piece in the whole device, if the key is given and they are whole.
-fn granularity_blocks(params: &Params, geometry: &Geometry) -> Option<u64> {
+pub(super) fn granularity_blocks(params: &Params, geometry: &Geometry) -> Option<u64> {
     params.get("stream_granularity")?;
     let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
     let bytes = params.size("stream_granularity");
     bytes.is_multiple_of(block_bytes).then_some(bytes / block_bytes)
 }
 
-/// The greatest number of open blocks up to `most` that fills pieces evenly.
-pub(super) fn divisor_of_piece(params: &Params, geometry: &Geometry, most: u32) -> u32 {
-    let Some(blocks) = granularity_blocks(params, geometry) else { return most };
-    (1..=most).rev().find(|open| blocks.is_multiple_of(u64::from(*open))).unwrap_or(1)
+/// The greatest number of open blocks up to `most` that fills pieces of so many blocks evenly.
+pub(super) fn divisor(piece_blocks: u64, most: u32) -> u32 {
+    (1..=most).rev().find(|open| piece_blocks.is_multiple_of(u64::from(*open))).unwrap_or(1)
 }
 
 /// Blocks of a piece in each of `domains` domains; 0 without streams.
@@ -140,10 +139,10 @@ pub(super) fn blocks_per_piece(
         return Ok(0);
     }
     if params.get("stream_granularity").is_none() {
-        return Ok(config.frontiers);
+        return Ok(config.frontiers.of_one());
     }
     let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
-    let unit = block_bytes * u64::from(domains) * u64::from(config.frontiers);
+    let unit = block_bytes * u64::from(domains) * u64::from(config.frontiers.of_all());
     granularity_blocks(params, geometry)
         .filter(|blocks| *blocks <= u64::from(geometry.blocks()))
         .filter(|blocks| (blocks * block_bytes).is_multiple_of(unit))

@@ -10,7 +10,7 @@ use nandscape_core::{
     Oob, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
-/// `rmw`: thesis.md decision 9.
+/// `rmw`: the thesis does not say what a partly written page costs.
 pub(crate) const RMW: Param = Param {
     name: "rmw",
     summary: "read a mapped page before programming a part of it anew (false only without payload)",
@@ -18,7 +18,7 @@ pub(crate) const RMW: Param = Param {
     default: "true",
 };
 
-/// `unmapped_read`: thesis.md decision 25.
+/// `unmapped_read`: the thesis does not say what reading a page without data costs.
 pub(crate) const UNMAPPED_READ: Param = Param {
     name: "unmapped_read",
     summary: "what a read of an unmapped page costs: none is no flash operation",

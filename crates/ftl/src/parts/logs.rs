@@ -1,5 +1,5 @@
 //! The log-block table of the hybrid strategy: which logical superblocks have a log, and where in it each
-//! page is (thesis section 3.2.4.1, row S4-29).
+//! page is ([thesis 3.2.4.1]).
 //!
 //! Invariant: `find(l) == Some(s)` exactly when slot `s` is open for `l`; open slots are in `order`.
 

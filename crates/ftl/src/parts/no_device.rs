@@ -1,8 +1,8 @@
 //! A device type without values, so that the registry can be listed where there is no device.
 
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, Oob, OpCounts,
-    PageRead, Ppn, SimTime, Token,
+    BlockId, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError, Geometry, Issue, Oob,
+    OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
 /// No value of this type exists, so none of the methods below can be called.
@@ -53,6 +53,24 @@ impl FlashDevice for NoDevice {
         match *self {}
     }
 
+    fn counters(&self) -> &CauseTable {
+        match *self {}
+    }
+
+    fn medium_totals(&self) -> OpCounts {
+        match *self {}
+    }
+
+    fn reset_counters(&mut self) {
+        match *self {}
+    }
+
+    fn reset_time(&mut self, _: SimTime) {
+        match *self {}
+    }
+}
+
+impl Clocked for NoDevice {
     fn completion(&self, _: Token) -> Option<SimTime> {
         match *self {}
     }
@@ -70,22 +88,6 @@ impl FlashDevice for NoDevice {
     }
 
     fn idle_from(&self) -> SimTime {
-        match *self {}
-    }
-
-    fn counters(&self) -> &CauseTable {
-        match *self {}
-    }
-
-    fn medium_totals(&self) -> OpCounts {
-        match *self {}
-    }
-
-    fn reset_counters(&mut self) {
-        match *self {}
-    }
-
-    fn reset_time(&mut self, _: SimTime) {
         match *self {}
     }
 }

@@ -1,5 +1,5 @@
-//! The two page tables of the page-mapped thesis strategies: logical to physical and back (thesis tables 3.2
-//! to 3.4, row S4-20).
+//! The two page tables of the page-mapped thesis strategies: logical to physical and back
+//! ([thesis table 3.2] to [thesis table 3.4]).
 
 use nandscape_core::{Lpn, Ppn};
 
@@ -13,7 +13,7 @@ pub struct PageTable {
 }
 
 impl PageTable {
-    /// Bytes of one entry in the thesis's cost model (section 3.2.1.1, T = 8).
+    /// Bytes of one entry in the thesis's cost model ([thesis 3.2.1.1], T = 8).
     pub const MODEL_ENTRY_BYTES: u64 = 8;
 
     /// Nothing is mapped.

@@ -1,5 +1,5 @@
 //! Superblocks as the superblock strategies manage them: one queue of erased and one of used superblocks per
-//! super-unit, a rotor shared by allocation and collection, and which of their pages are live (thesis section
+//! super-unit, a rotor shared by allocation and collection, and which of their pages are live
 //! 3.2.3.1).
 //!
 //! Where copies come first, one superblock stays erased in whatever state a loss of power leaves: the last
@@ -26,7 +26,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Bytes of one superblock-map entry in the thesis's cost model.
 pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;
 
-/// `pn`: row S4-23.
+/// `pn` of [thesis table 3.6].
 pub(crate) const PN: Param = Param {
     name: "pn",
     summary: "parallel units a superblock spans; divides channels x LUNs",
@@ -34,7 +34,7 @@ pub(crate) const PN: Param = Param {
     default: "1",
 };
 
-/// `bn`: row S4-23.
+/// `bn` of [thesis table 3.6].
 pub(crate) const BN: Param = Param {
     name: "bn",
     summary: "blocks a superblock has in each of its units; divides the blocks of a unit",

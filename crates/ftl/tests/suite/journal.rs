@@ -3,7 +3,8 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Oob, Ppn, SimTime, Token,
+    BlockId, Capabilities, Cause, Clocked, FlashDevice, FlashError, Geometry, Issue, Lpn, Oob, Ppn, SimTime,
+    Token,
 };
 use nandscape_ftl::journal::Sabotage;
 use nandscape_ftl::{Journal, JournalError, JournalOptions};

@@ -1,4 +1,4 @@
-//! Streams of `page-map`: logs that never mix, pieces, and what the example of row S0-08 costs.
+//! Streams of `page-map`: logs that never mix, pieces, and what the example of [streams-article 1.2] costs.
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -166,7 +166,8 @@ fn no_erase_block_ever_holds_host_pages_of_two_streams() {
     }
 }
 
-/// Row S0-08: hot and cold pages written in turns to blocks of four pages, then the hot ones again.
+/// [streams-article 1.2]: hot and cold pages written in turns to blocks of four pages, then the hot ones
+/// again.
 fn example(pairs: &[(&str, &str)], hot: u16, cold: u16) -> PageMap<Device> {
     let mut ftl = ftl(
         geometry(1, 1, 24, 4),
@@ -284,7 +285,7 @@ fn hints_without_a_log_go_to_log_0_and_mean_nothing_without_streams() {
         }
         (ftl.stats(), ftl.device().medium_totals(), ftl.log_status(0).host_bytes, ftl.logs())
     };
-    assert_eq!(run(true), run(false), "row S0-19");
+    assert_eq!(run(true), run(false), "hints change nothing");
     assert_eq!((run(true).2, run(true).3), (5000 * PAGE, 1));
 }
 
@@ -297,6 +298,59 @@ fn only_streams_that_are_written_are_kept_in_reserve() {
     write(&mut ftl, 1, 1);
     write(&mut ftl, 2, 3);
     assert_eq!(ftl.cost().reserve_blocks, 2 + 8);
+}
+
+/// Programs of random overwrites after a fill, spread over these streams.
+fn overwrite(ftl: &mut PageMap<Device>, streams: &[u16]) -> u64 {
+    let mut rng = seeded(11);
+    let pages = ftl.logical_pages();
+    let stream = |lpn: u64| streams[(lpn % streams.len() as u64) as usize];
+    (0..pages).for_each(|lpn| write(ftl, lpn, stream(lpn)));
+    for step in 0..6 * pages {
+        let lpn = below(&mut rng, pages);
+        write(ftl, lpn, stream(lpn));
+        if step % (pages / 2) == 0 {
+            ftl.check_invariants();
+        }
+    }
+    ftl.device().medium_totals().programs
+}
+
+#[test]
+fn streams_that_nobody_uses_do_not_lower_write_amplification() {
+    let programs = |streams: &str, used: &[u16]| {
+        overwrite(&mut ftl(geometry(8, 1, 96, 16), &[("streams", streams), ("op", "0.25")]), used)
+    };
+    let none = programs("0", &[0]);
+    for streams in ["1", "2", "4", "8"] {
+        assert_eq!(programs(streams, &[0]), none, "{streams} streams, none in use");
+    }
+    let two = programs("2", &[0, 1, 2]);
+    assert_eq!(programs("8", &[0, 1, 2]), two, "two of eight in use");
+    assert_ne!(two, none);
+}
+
+#[test]
+fn open_blocks_are_divided_as_streams_come_into_use_and_pieces_stay_as_they_are() {
+    let mut ftl = ftl(geometry(8, 1, 96, 16), &[("streams", "4"), ("op", "0.25")]);
+    let piece_bytes = 8 * 16 * PAGE;
+    let mut open = Vec::new();
+    for stream in 0..5 {
+        for lpn in 0..400 {
+            write(&mut ftl, u64::from(stream) * 400 + lpn, stream);
+        }
+        // Blocks beyond the share of a log are written to their end.
+        for other in 0..stream {
+            for lpn in 0..400 {
+                write(&mut ftl, u64::from(other) * 400 + lpn, other);
+            }
+        }
+        ftl.check_invariants();
+        assert!((0..5).all(|log| ftl.log_status(log).piece_bytes == piece_bytes), "{stream}");
+        open.push(ftl.cost().reserve_blocks - 2);
+    }
+    // For each stream in use two logs, with open blocks that fill a piece evenly: 8, 4, 2, 2 and 1 of them.
+    assert_eq!(open, [2 * 8, 4 * 4, 6 * 2, 8 * 2, 10]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn random_calls_of_any_alignment_leave_what_a_plain_file_would_hold() {
 fn a_punched_range_frees_its_whole_pages() {
     let engine = engine("page-map");
     let file = BlockFile::new(Arc::clone(&engine), 0, false);
-    let live = || engine.with(|subsystem, _| subsystem.ftl_stats(0).live_pages);
+    let live = || engine.with(|subsystem, _| subsystem.inspect().layer(0).stats().live_pages);
     file.write(0, &vec![7; 64 << 10], false).unwrap();
     assert_eq!(live(), 4);
     file.allocate(1, (64 << 10) - 2, PUNCH).unwrap();

@@ -73,7 +73,7 @@ fn every_namespace_is_a_file_of_fixed_size_that_holds_what_is_written() {
     file.write_all_at(&data, 12345).unwrap();
     file.sync_all().unwrap();
     let synchronous = OpenOptions::new().write(true).custom_flags(libc::O_DSYNC).open(&path).unwrap();
-    let flushes = || engine.with(|subsystem, _| subsystem.host_counts(1).flushes);
+    let flushes = || engine.with(|subsystem, _| subsystem.inspect().host_counts(1).flushes);
     let before = flushes();
     synchronous.write_all_at(b"now", 5).unwrap();
     assert!(flushes() > before, "a synchronous write is flushed");

@@ -1,7 +1,7 @@
 //! `AutoStream` by multi-queue: chunks of the address space rise with their count of writes and sink when
 //! they stop being written.
 //!
-//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). Time
+//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it. Time
 //! is a count of writes. Where the re-implementation is in doubt or wrong, this is decided:
 //!
 //! * The stream of a write is looked up before its own update. A chunk never written before has the coldest
@@ -20,7 +20,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "autostream-mq",
         summary: "AutoStream: multi-queue over chunks, by count and recency of writes",
-        source: "Yang et al., AutoStream, SYSTOR 2017 (S0-23, S0-68)",
+        source: "Yang et al., SYSTOR 2017 [AutoStream]",
         params: &[
             Param {
                 name: "chunk",

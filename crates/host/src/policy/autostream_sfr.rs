@@ -1,6 +1,6 @@
 //! `AutoStream` by sequentiality, frequency and recency.
 //!
-//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it (`interfaces.md` section 2.2). A
+//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it. A
 //! write that goes on where the one before ended has that one's stream. Otherwise the stream is the one its
 //! chunk earned earlier: the logarithm of a count of writes that halves with every decay period. Decided
 //! here:
@@ -18,7 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "autostream-sfr",
         summary: "AutoStream: sequentiality, frequency and recency of writes to chunks",
-        source: "Yang et al., AutoStream, SYSTOR 2017 (S0-23, S0-68)",
+        source: "Yang et al., SYSTOR 2017 [AutoStream]",
         params: &[
             Param {
                 name: "chunk",

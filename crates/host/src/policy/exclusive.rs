@@ -1,4 +1,4 @@
-//! A stream of its own for each class of data, until the ids run out (S0-64).
+//! A stream of its own for each class of data, until the ids run out [streams-article 4.2.1].
 //!
 //! The upper bound of what knowing the class can give: no two classes share a block. Classes get ids in the
 //! order of their first write; those that come too late have none.
@@ -12,7 +12,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "exclusive",
         summary: "a stream for each class of data, in order of appearance, until the ids run out",
-        source: "S0-64",
+        source: "[streams-article 4.2.1]",
         params: &[Param {
             name: "by",
             summary: "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the writer; the single file",

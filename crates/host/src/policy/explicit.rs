@@ -7,7 +7,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "explicit",
         summary: "the stream id that comes with the write, or one for each writer",
-        source: "S0-20, S0-21; fio fadvise_stream",
+        source: "[streams-article 1.3.2]; fio fadvise_stream",
         params: &[Param {
             name: "by",
             summary: "hint: the number that comes with the write; writer: one stream for each process, in order of appearance",

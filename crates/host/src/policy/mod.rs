@@ -115,8 +115,8 @@ pub fn find(name: &str) -> Result<&'static PolicyEntry, ParamError> {
         .ok_or_else(|| unknown_name("host.policy", name, POLICIES.iter().map(|entry| &entry.info)))
 }
 
-/// The lifetime that the prototype of S0-28 gives a class of metadata, as a Linux hint number: journal short,
-/// inode table medium, bitmaps and descriptors long, directories extreme.
+/// The lifetime that the prototype of [streams-article 2.4] gives a class of metadata, as a Linux hint
+/// number: journal short, inode table medium, bitmaps and descriptors long, directories extreme.
 pub(crate) const fn prototype_hint(class: MetadataClass) -> u16 {
     match class {
         MetadataClass::Journal => 2,

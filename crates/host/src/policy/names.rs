@@ -13,7 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "names",
         summary: "by class of metadata, file name and extension, from a table of rules",
-        source: "FStream, FAST 2018 (S0-22, S0-66)",
+        source: "Rho et al., FAST 2018 [FStream]; [streams-article 4.2.3]",
         params: &[Param {
             name: "rules",
             summary: "streams from 1 on, separated by ';', each a list of patterns (* stands for anything) of paths or names, or of @journal @inode @directory @misc; absent: a table for databases",

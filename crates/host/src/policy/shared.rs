@@ -1,4 +1,4 @@
-//! Four relative levels shared by everyone (S0-65).
+//! Four relative levels shared by everyone [streams-article 4.2.2].
 //!
 //! A level is what the hint says, else what is known about the kind of block; user data without a hint has
 //! none. There are never more than four streams, so what one program calls short lies with what another calls
@@ -12,7 +12,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "shared",
         summary: "four levels of lifetime shared by all writers and the file system; never more than four streams",
-        source: "S0-65",
+        source: "[streams-article 4.2.2]",
         params: &[],
     },
     needs_future: false,

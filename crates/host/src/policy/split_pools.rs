@@ -1,4 +1,5 @@
-//! Two pools of streams: the kernel's file system has M of N, programs have the rest (S0-67).
+//! Two pools of streams: the kernel's file system has M of N, programs have the rest
+//! [streams-article 4.2.4].
 //!
 //! File data and metadata never share a stream, so they never share an erase block of a device that keeps
 //! streams apart. Inside the kernel's pool the four classes of metadata are folded in the order journal,
@@ -12,7 +13,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "split-pools",
         summary: "the kernel has the first M streams for metadata, programs the rest; the two never mix",
-        source: "S0-67",
+        source: "[streams-article 4.2.4]",
         params: &[Param {
             name: "kernel",
             summary: "M: streams of the kernel; absent: half of them",

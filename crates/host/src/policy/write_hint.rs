@@ -12,7 +12,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "write-hint",
         summary: "Linux: hints short, medium, long, extreme become streams 1 to 4",
-        source: "S0-26 to S0-32; Linux 4.13 to 5.17, NVMe driver",
+        source: "[streams-article 2.2], [streams-article 2.7]; Linux 4.13 to 5.17, NVMe driver",
         params: &[
             Param {
                 name: "least",

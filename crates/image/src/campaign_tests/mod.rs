@@ -184,3 +184,47 @@ fn pages_that_the_file_refuses_for_a_while_are_not_erased() {
     assert_eq!((flash.read(page, Some(&mut bytes)), bytes), (Ok(OOB), BYTES));
     assert_eq!(flash.erase(block), Ok(()));
 }
+
+/// A sync failed, and the next start could not read a page that it left: what the page is newer than was
+/// erased, though no sync covered its bytes.
+#[test]
+fn nothing_is_erased_before_what_a_failed_sync_left_can_be_read() {
+    let done = Plant::operations(|flash| {
+        program(flash);
+        flash.sync().unwrap();
+    });
+    for is_killed in [false, true] {
+        let plant = Plant::new(&[Fault { store: 0, at: done.end - 1, kind: Kind::IoOnce }]);
+        let mut flash = plant.open(2).unwrap();
+        let page = program(&mut flash);
+        assert!(flash.sync().is_err());
+        plant.disk.kill();
+        drop(flash);
+        let refuse = |count| {
+            let next = plant.faults.seen()[0].len() as u64;
+            (next..next + count).for_each(|at| plant.faults.arm(Fault { store: 0, at, kind: Kind::IoOnce }));
+        };
+        refuse(3);
+        let mut flash = plant.open(2).unwrap();
+        assert_eq!(flash.unproven, [page]);
+        let other = (0..28).map(BlockId).find(|block| flash.write_pointer(*block) == 0).unwrap();
+        refuse(1);
+        let refused = flash.erase(other);
+        assert!(matches!(refused, Err(FlashError::ReadOnly { .. })), "{refused:?}");
+        if is_killed {
+            flash.sync().unwrap();
+            plant.disk.kill();
+            drop(flash);
+            flash = plant.open(2).unwrap();
+            assert!(flash.unproven.is_empty());
+        }
+        assert_eq!(flash.erase(other), Ok(()));
+        flash.sync().unwrap();
+        plant.disk.kill();
+        drop(flash);
+        plant.disk.lose_power();
+        let mut flash = plant.open(3).unwrap();
+        let mut bytes = [0; 512];
+        assert_eq!((flash.read(page, Some(&mut bytes)), bytes), (Ok(OOB), BYTES));
+    }
+}

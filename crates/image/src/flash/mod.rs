@@ -29,6 +29,8 @@ const LOST: &str =
 /// What the first program or erase gives after reads that the file refused and does not refuse any more. A
 /// layer that was about to give up what it could not read reads it again.
 const CAME_BACK: &str = "the image could not be read for a while";
+/// What an erase gives while a page is unproven.
+const UNPROVEN: &str = "the image cannot be read in places that were written last";
 /// Flash in a store.
 #[derive(Debug)]
 pub(crate) struct Flash<S: Store> {
@@ -50,6 +52,13 @@ pub(crate) struct Flash<S: Store> {
     failed: Option<&'static str>,
     /// Pages that the file refused to read since the last program or erase.
     refused: Vec<Ppn>,
+    /// Pages that no sync is known to have covered, and that the file refused to read at the start. Nothing
+    /// is erased until their bytes were seen and written again: they may not be there, and then older
+    /// versions are needed. The state on the medium is that of no session meanwhile, so that the next
+    /// start looks again.
+    pub unproven: Vec<Ppn>,
+    /// The boot that the state names once nothing is unproven.
+    session: [u8; 16],
     totals: OpCounts,
     pub health: MediumHealth,
     /// The last process closed the image.
@@ -110,6 +119,8 @@ impl<S: Store> Flash<S> {
             is_dirty: true,
             failed: None,
             refused: Vec::new(),
+            unproven: Vec::new(),
+            session: state.boot,
             totals: OpCounts::default(),
             health: MediumHealth { bad_blocks, ..MediumHealth::default() },
             was_clean: true,
@@ -194,7 +205,7 @@ impl<S: Store> Medium for Flash<S> {
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
         self.check_writable()?;
         let limit = self.blocks.len() as u64;
-        let Some(state) = self.blocks.get_mut(block.index()) else {
+        let Some(state) = self.blocks.get(block.index()) else {
             return Err(FlashError::OutOfRange { address: u64::from(block.0), limit });
         };
         if state.is_bad {
@@ -203,6 +214,10 @@ impl<S: Store> Medium for Flash<S> {
         if state.erases >= self.endurance {
             return Err(FlashError::WornOut { block, endurance: self.endurance });
         }
+        if !self.unproven.is_empty() {
+            self.prove()?;
+        }
+        let state = &mut self.blocks[block.index()];
         let was_open = state.is_open;
         let was_unsettled = std::mem::replace(&mut state.is_unsettled, true);
         *state = Block { erases: state.erases + 1, write_pointer: 0, is_open: false, ..*state };

@@ -1,6 +1,6 @@
 //! Syncs, and what can be given back after one.
 
-use super::{CAME_BACK, FAILED, Flash, LOST};
+use super::{CAME_BACK, FAILED, Flash, LOST, UNPROVEN};
 use crate::store::Store;
 use nandscape_core::FlashError;
 use std::io::Error;
@@ -16,7 +16,10 @@ impl<S: Store> Flash<S> {
         }
         self.sync_store()?;
         self.is_dirty = false;
-        self.state.epoch = self.state.epoch.wrapping_add(1);
+        // Records of another epoch than this count as covered.
+        if self.unproven.is_empty() {
+            self.state.epoch = self.state.epoch.wrapping_add(1);
+        }
         self.write_state();
         if !self.unsettled.is_empty() {
             for block in std::mem::take(&mut self.unsettled) {
@@ -52,6 +55,31 @@ impl<S: Store> Flash<S> {
         });
         self.refused.clear();
         if came_back { Err(FlashError::ReadOnly { reason: CAME_BACK }) } else { Ok(()) }
+    }
+
+    /// Looks for the bytes of the pages that are unproven, and writes those that are there again, for the
+    /// next sync to cover.
+    #[cold]
+    pub(super) fn prove(&mut self) -> Result<(), FlashError> {
+        let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
+        let mut unproven = std::mem::take(&mut self.unproven);
+        unproven.retain(|page| {
+            let at = self.layout.record(*page) as usize;
+            let is_there = self.read_bytes(*page, at, 0, &mut bytes);
+            if is_there {
+                self.rewrite(*page, &bytes);
+            }
+            !is_there
+        });
+        self.refused.clear();
+        self.unproven = unproven;
+        if !self.unproven.is_empty() {
+            return Err(FlashError::ReadOnly { reason: UNPROVEN });
+        }
+        self.state.boot = self.session;
+        self.put_state();
+        self.is_dirty = true;
+        self.check_writable()
     }
 
     /// Whether the file refused a read since this was last asked.
@@ -114,6 +142,10 @@ impl<S: Store> Flash<S> {
     /// Everything safe, and marked so.
     pub fn close(&mut self) -> Result<(), FlashError> {
         self.sync_all()?;
+        if !self.unproven.is_empty() {
+            self.prove()?;
+            self.sync_all()?;
+        }
         self.state.is_clean = true;
         self.put_state();
         self.sync_store()

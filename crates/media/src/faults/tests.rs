@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
-use nandscape_core::{Cause, FlashDevice, Issue, Lpn, SimTime};
+use nandscape_core::{Cause, Clocked, FlashDevice, Issue, Lpn, SimTime};
 
 const BLOCKS: u32 = 8;
 const PAGES: u32 = 4;

@@ -1,6 +1,6 @@
-//! The NVM sets experiment (rows S2-06 to S2-18) at the level of the scheduler: what the article states in
-//! figures or orderings, with the parameters of the preset `pblaze5-916`. `cargo run --release -p
-//! nandscape-media --example nvm_sets 10000000` prints it all.
+//! The NVM sets experiment ([sets-article test 1], [sets-article test 2]) at the level of the scheduler: what
+//! the article states in figures or orderings, with the parameters of the preset `pblaze5-916`.
+//! `cargo run --release -p nandscape-media --example nvm_sets 10000000` prints it all.
 
 use crate::sets;
 

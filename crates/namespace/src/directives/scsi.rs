@@ -1,5 +1,5 @@
 //! Stream commands of SCSI (T10 SBC-4: STREAM CONTROL, GET STREAM STATUS, WRITE STREAM) mapped onto the
-//! Streams directive (S0-10).
+//! Streams directive.
 //!
 //! A SCSI host opens and closes streams, and the device assigns the ids. The adapter allocates its stream
 //! resources exclusively, so that an open stream is never released for another one, and assigns the lowest id

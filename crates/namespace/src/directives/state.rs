@@ -398,7 +398,7 @@ impl Directives {
     }
 
     /// Log of a write to a namespace (its index, from 0). It is always one; what cannot be placed goes where
-    /// writes without a directive go. A directive that is not enabled is as if it were not there (S0-12).
+    /// writes without a directive go. A directive that is not enabled is as if it were not there.
     #[inline]
     pub fn route(
         &mut self,

@@ -4,16 +4,16 @@
 use super::fdp::MediaBytes;
 use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::Payload;
 use nandscape_core::{
-    Allocation, CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, Hint, KindReport, LogStatus,
-    NamespaceError, NamespaceInfo, Op, PlacementReport, SimTime, Subsystem, Token,
+    Allocation, Clocked, Command, Control, Extent, Hint, Inspect, LogStatus, NamespaceError, NamespaceInfo,
+    Op, PlacementReport, PlacementReports, SimTime, Subsystem, Token,
 };
 
 /// What the hint of a host's write command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintMeaning {
-    /// Nothing: a device without directives. Writes with a forced stream id are normal writes (S0-19).
+    /// Nothing: a device without directives. Writes with a forced stream id are normal writes.
     Nothing,
     /// A stream id; 0 is no stream.
     Stream,
@@ -40,7 +40,7 @@ struct View<'a>(&'a dyn Subsystem);
 struct ViewAt<'a>(&'a mut dyn Subsystem, SimTime);
 
 fn media_of(inner: &dyn Subsystem, set: u16) -> MediaBytes {
-    let device = inner.device(set);
+    let device = inner.inspect().device(set);
     let geometry = device.geometry();
     let totals = device.medium_totals();
     let page = u64::from(geometry.page_bytes);
@@ -50,9 +50,13 @@ fn media_of(inner: &dyn Subsystem, set: u16) -> MediaBytes {
     }
 }
 
+fn renew_log(inner: &mut dyn Subsystem, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+    inner.control().logs.expect("directives stand in front of flash").renew_log(set, log, at)
+}
+
 impl Logs for View<'_> {
     fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.0.log_status(set, log)
+        self.0.inspect().layer(set).log_status(log)
     }
 
     fn renew_log(&mut self, _: u16, _: u16) -> Result<u64, NamespaceError> {
@@ -66,11 +70,11 @@ impl Logs for View<'_> {
 
 impl Logs for ViewAt<'_> {
     fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.0.log_status(set, log)
+        self.0.inspect().layer(set).log_status(log)
     }
 
     fn renew_log(&mut self, set: u16, log: u16) -> Result<u64, NamespaceError> {
-        self.0.renew_log(set, log, self.1)
+        renew_log(self.0, set, log, self.1)
     }
 
     fn media(&self, set: u16) -> MediaBytes {
@@ -89,7 +93,7 @@ impl DirectedSubsystem {
     ) -> Self {
         let namespaces = inner.namespaces().len();
         assert_eq!(namespaces, directives.namespaces.iter().flatten().count(), "namespaces of both");
-        let moved = vec![0; usize::from(inner.sets())];
+        let moved = vec![0; usize::from(inner.inspect().sets())];
         Self { inner, directives, controller, meaning, moved }
     }
 
@@ -120,7 +124,7 @@ impl DirectedSubsystem {
 
     fn renew(&mut self, namespace: u32, route: super::Route, bytes: u64, at: SimTime) -> super::Route {
         let set = self.inner.namespaces()[namespace as usize].set;
-        match self.inner.renew_log(set, route.log, at) {
+        match renew_log(&mut *self.inner, set, route.log, at) {
             Ok(left) => {
                 self.directives.left_bytes += left;
                 route
@@ -133,10 +137,10 @@ impl DirectedSubsystem {
     /// Tells of pages that garbage collection has moved, where somebody wants to know.
     fn report_moves(&mut self, namespace: u32, at: SimTime) {
         let set = self.inner.namespaces()[namespace as usize].set;
-        let moved = self.inner.ftl_stats(set).gc_moved_pages;
+        let moved = self.inner.inspect().layer(set).stats().gc_moved_pages;
         let before = std::mem::replace(&mut self.moved[usize::from(set)], moved);
         if moved > before {
-            let page = u64::from(self.inner.device(set).geometry().page_bytes);
+            let page = u64::from(self.inner.inspect().device(set).geometry().page_bytes);
             self.directives.media_moved(namespace, (moved - before) * page, at);
         }
     }
@@ -145,10 +149,6 @@ impl DirectedSubsystem {
 impl Subsystem for DirectedSubsystem {
     fn namespaces(&self) -> &[NamespaceInfo] {
         self.inner.namespaces()
-    }
-
-    fn sets(&self) -> u16 {
-        self.inner.sets()
     }
 
     fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
@@ -180,7 +180,9 @@ impl Subsystem for DirectedSubsystem {
         token
     }
 
-    nandscape_core::pass_on_time!(inner);
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.inner.join(a, b)
+    }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         self.inner.idle(at, until)
@@ -190,66 +192,42 @@ impl Subsystem for DirectedSubsystem {
         self.inner.shutdown(at)
     }
 
-    fn read_only(&self, set: u16) -> Option<&'static str> {
-        self.inner.read_only(set)
-    }
-
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
         self.inner.allocation(namespace, extent)
     }
 
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        self.inner.host_counts(namespace)
-    }
-
-    fn ftl_stats(&self, set: u16) -> FtlStats {
-        self.inner.ftl_stats(set)
-    }
-
-    fn cost(&self, set: u16) -> Cost {
-        self.inner.cost(set)
-    }
-
-    fn logs(&self, set: u16) -> u16 {
+    fn inspect(&self) -> Inspect<'_> {
+        let below = self.inner.inspect();
+        let is_directed = self.meaning != HintMeaning::Nothing;
         // Without directives the host cannot tell logs apart, whatever the layer could do.
-        if self.meaning == HintMeaning::Nothing { 1 } else { self.inner.logs(set) }
+        Inspect { has_logs: is_directed, placement: if is_directed { Some(self) } else { None }, ..below }
     }
 
-    fn log_status(&self, set: u16, log: u16) -> LogStatus {
-        self.inner.log_status(set, log)
-    }
-
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
-        self.inner.renew_log(set, log, at)
-    }
-
-    fn cache(&self) -> Option<CacheReport> {
-        self.inner.cache()
-    }
-
-    fn placement(&self) -> Option<PlacementReport> {
-        (self.meaning != HintMeaning::Nothing).then(|| self.directives.report(&View(&*self.inner)))
-    }
-
-    fn kinds(&self, namespace: u32) -> Option<KindReport> {
-        self.inner.kinds(namespace)
-    }
-
-    fn device(&self, set: u16) -> &dyn FlashDevice {
-        self.inner.device(set)
+    fn control(&mut self) -> Control<'_> {
+        self.inner.control()
     }
 
     fn reset_counters(&mut self, at: SimTime) {
         self.inner.reset_counters(at);
         self.directives.reset_counts(&View(&*self.inner));
         for (set, moved) in self.moved.iter_mut().enumerate() {
-            *moved = self.inner.ftl_stats(set as u16).gc_moved_pages;
+            *moved = self.inner.inspect().layer(set as u16).stats().gc_moved_pages;
         }
     }
 
     fn check_invariants(&self) {
         self.inner.check_invariants();
         self.directives.check_invariants();
+    }
+}
+
+impl Clocked for DirectedSubsystem {
+    nandscape_core::delegate_clock!(self, self.inner);
+}
+
+impl PlacementReports for DirectedSubsystem {
+    fn placement(&self) -> PlacementReport {
+        self.directives.report(&View(&*self.inner))
     }
 }
 

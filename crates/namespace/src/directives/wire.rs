@@ -6,7 +6,7 @@ pub const DIRECTIVE_SEND: u8 = 0x19;
 pub const DIRECTIVE_RECEIVE: u8 = 0x1a;
 /// A namespace id that means all of them.
 pub const BROADCAST: u32 = u32::MAX;
-/// Bit of OACS (Identify Controller) that says Directive Send and Receive exist (S0-11).
+/// Bit of OACS (Identify Controller) that says Directive Send and Receive exist.
 pub const OACS_DIRECTIVES: u16 = 1 << 5;
 
 /// Directive type: Identify.

@@ -23,12 +23,12 @@ pub struct SetLayout {
 }
 
 impl SetLayout {
-    /// One set of all dies (row S2-02).
+    /// One set of all dies [sets-article layouts].
     pub fn traditional(geometry: &Geometry) -> Self {
         Self { sets: vec![(0..geometry.units()).map(UnitId).collect()] }
     }
 
-    /// Sets of whole channels (row S2-03): neighbouring channels stay together.
+    /// Sets of whole channels [sets-article layouts]: neighbouring channels stay together.
     pub fn vertical(geometry: &Geometry, count: u32) -> Result<Self, LayoutError> {
         if count == 0 || !geometry.channels.is_multiple_of(count) {
             return Err(LayoutError::new(format!(
@@ -40,7 +40,8 @@ impl SetLayout {
         Ok(Self::by(geometry, count, |unit| geometry.channel_of(unit) / channels))
     }
 
-    /// Sets of some dies of every channel (row S2-04): neighbouring dies of a channel stay together.
+    /// Sets of some dies of every channel [sets-article layouts]: neighbouring dies of a channel stay
+    /// together.
     pub fn horizontal(geometry: &Geometry, count: u32) -> Result<Self, LayoutError> {
         if count == 0 || !geometry.dies_per_channel.is_multiple_of(count) {
             return Err(LayoutError::new(format!(

@@ -1,7 +1,7 @@
 //! NVM sets: a device divided by dies, each part with a translation layer of its own.
 //!
-//! * [`SetLayout`] says which dies belong to which set: traditional, vertical, horizontal (rows S2-02 to
-//!   S2-04) or any list;
+//! * [`SetLayout`] says which dies belong to which set: traditional, vertical, horizontal
+//!   [sets-article layouts] or any list;
 //! * [`Part`] is the flash device that one set sees: some dies of a shared device, with addresses and
 //!   counters of its own;
 //! * [`PredictableLatency`] is the state machine of deterministic windows; the other types are the standard's

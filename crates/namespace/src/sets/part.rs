@@ -1,7 +1,7 @@
 //! Some dies of a device as a device of its own.
 
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Completion, Divider, FlashDevice, FlashError, Geometry, Issue,
+    BlockId, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError, Geometry, Issue,
     MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -241,27 +241,6 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         self.block(block).map_or(true, |block| self.device().is_bad(block))
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.device().completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.device().watch(token, tag);
-    }
-
-    /// Advances the whole device: completions may belong to other parts.
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        self.device().advance(until, out);
-    }
-
-    fn next_event(&self) -> Option<SimTime> {
-        self.device().next_event()
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.device().idle_from()
-    }
-
     fn health(&self) -> MediumHealth {
         self.device().health()
     }
@@ -300,4 +279,9 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
     fn reset_time(&mut self, at: SimTime) {
         self.device().reset_time(at);
     }
+}
+
+impl<D: FlashDevice + ?Sized> Clocked for Part<D> {
+    // Completions may belong to other parts.
+    nandscape_core::delegate_clock!(self, self.device());
 }

@@ -99,11 +99,11 @@ impl NvmSubsystem {
     /// Attributes of a set.
     pub fn set_attributes(&self, set: u16) -> SetAttributes {
         let index = usize::from(set);
-        let device = self.device(set);
+        let device = self.inspect().device(set);
         let (total_bytes, unallocated_bytes) = self.capacity(|other| other == set);
         SetAttributes {
             set_id: set + 1,
-            endurance_group_id: self.sets[index].endurance_group + 1,
+            endurance_group_id: self.groups[index] + 1,
             read_typical_100ns: self.standard.facts[index].read_typical_ns.div_ceil(100) as u32,
             optimal_write_bytes: optimal_write_bytes(device.geometry(), device.capabilities().program_pages),
             total_bytes,
@@ -113,13 +113,14 @@ impl NvmSubsystem {
 
     /// Identify, CNS 04h, from a set identifier on.
     pub fn identify_sets(&self, from: u16) -> Vec<u8> {
-        let sets: Vec<SetAttributes> = (0..self.sets()).map(|set| self.set_attributes(set)).collect();
+        let sets: Vec<SetAttributes> =
+            (0..self.inspect().sets()).map(|set| self.set_attributes(set)).collect();
         encode_set_list(&sets, from)
     }
 
     /// Endurance groups, ascending.
     pub fn endurance_groups(&self) -> Vec<u16> {
-        let mut groups: Vec<u16> = self.sets.iter().map(|set| set.endurance_group).collect();
+        let mut groups: Vec<u16> = self.groups.clone();
         groups.sort_unstable();
         groups.dedup();
         groups
@@ -133,8 +134,8 @@ impl NvmSubsystem {
 
     /// Logical and unallocated bytes of some sets.
     fn capacity(&self, is_meant: impl Fn(u16) -> bool) -> (u128, u128) {
-        let sets = (0..self.sets()).filter(|set| is_meant(*set));
-        let total: u128 = sets.map(|set| u128::from(self.cost(set).usable_bytes)).sum();
+        let sets = (0..self.inspect().sets()).filter(|set| is_meant(*set));
+        let total: u128 = sets.map(|set| u128::from(self.inspect().layer(set).cost().usable_bytes)).sum();
         let spaces = self.spaces.iter().filter(|space| is_meant(space.set as u16));
         let allocated: u128 = spaces.map(|space| u128::from(space.capacity_bytes)).sum();
         (total, total - allocated)
@@ -143,8 +144,8 @@ impl NvmSubsystem {
     /// Log page 09h of a group, counted since the last reset except for wear. `None` for a group without
     /// sets.
     pub fn endurance_log(&self, group: u16) -> Option<EnduranceGroupLog> {
-        let is_meant = |set: u16| self.sets[usize::from(set)].endurance_group == group;
-        let members: Vec<u16> = (0..self.sets()).filter(|set| is_meant(*set)).collect();
+        let is_meant = |set: u16| self.groups[usize::from(set)] == group;
+        let members: Vec<u16> = (0..self.inspect().sets()).filter(|set| is_meant(*set)).collect();
         let (total_bytes, unallocated_bytes) = self.capacity(is_meant);
         let mut log = EnduranceGroupLog {
             spare_threshold_percent: 10,
@@ -160,7 +161,7 @@ impl NvmSubsystem {
         }
         let (mut blocks, mut good, mut erases, mut lives) = (0u64, 0u64, 0u64, 0u128);
         for set in &members {
-            let device = self.device(*set);
+            let device = self.inspect().device(*set);
             let geometry = device.geometry();
             log.media_bytes += u128::from(device.medium_totals().programs) * u128::from(geometry.page_bytes);
             blocks += u64::from(geometry.blocks());
@@ -245,7 +246,7 @@ impl NvmSubsystem {
 
     /// Begins anew what the configuration asks for: windows kept for hosts that do not speak of them.
     pub(super) fn keep_windows(&mut self, at: SimTime) {
-        for set in 0..self.sets() {
+        for set in 0..self.inspect().sets() {
             let index = usize::from(set);
             if self.standard.facts[index].keeps_windows && self.standard.plm[index].is_some() {
                 let begun = self.step(set, at, |plm| {
@@ -284,7 +285,7 @@ impl NvmSubsystem {
         let before = plm.window();
         plm.pass(at);
         let result = act(plm);
-        let ftl = &mut self.sets[index].ftl;
+        let ftl = &mut self.layers[index];
         let is_kept = self.standard.facts[index].keeps_windows;
         if before == Window::Deterministic && plm.window() == Window::NonDeterministic && is_kept {
             // What the host would do on the event.
@@ -316,7 +317,7 @@ impl NvmSubsystem {
         if self.standard.plm[set].is_none() {
             return Ok(());
         }
-        let ftl = &self.sets[set].ftl;
+        let ftl = &self.layers[set];
         let page = u64::from(ftl.device().geometry().page_bytes);
         let room = ftl.quiet_room().unwrap_or_default().now_pages;
         // A partly covered page costs a whole one.
@@ -335,7 +336,7 @@ impl NvmSubsystem {
 
     /// Changes the windows that are due.
     pub(super) fn pass_windows(&mut self, at: SimTime) {
-        for set in 0..self.sets() {
+        for set in 0..self.inspect().sets() {
             if self.standard.plm[usize::from(set)].is_some() {
                 // As in `keep_windows`, an error of the layer comes again.
                 let _ = self.step(set, at, |_| ());

@@ -1,9 +1,11 @@
 //! Predictable latency mode by the rules of NVMe: the state machine as a table, byte layouts, and that a
 //! layer really keeps quiet.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Cause, Command, Extent, Geometry, Hint, Op, OpCounts, Params, SimTime, Subsystem};
+use nandscape_core::{
+    Cause, Clocked, Command, Extent, Geometry, Hint, Op, OpCounts, Params, SimTime, Subsystem,
+};
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::sets::{
@@ -409,8 +411,7 @@ impl Host {
     }
 
     fn write(&mut self, namespace: u32, page: u64) {
-        let command =
-            Command { op: Op::Write, extent: Extent::new(page * 4096, 4096), hint: Hint::default() };
+        let command = Command::new(Op::Write, Extent::new(page * 4096, 4096), Hint::default());
         self.subsystem.submit(namespace, command, Payload::None, self.now).unwrap();
         self.now += 1_000_000;
     }
@@ -422,7 +423,7 @@ impl Host {
     }
 
     fn gc(&self, set: u16) -> OpCounts {
-        self.subsystem.device(set).counters().get(Cause::Gc)
+        self.subsystem.inspect().device(set).counters().get(Cause::Gc)
     }
 
     fn enter(&mut self, set: u16, config: PlmConfig) {
@@ -516,9 +517,10 @@ fn layers_that_cannot_wait_refuse_the_mode_and_windows_need_it() {
 fn endurance_groups_report_their_own_writes() {
     let host = Host::new(FACTS);
     let log = host.subsystem.endurance_log(0).unwrap();
-    let bytes: u64 = (0..2).map(|namespace| host.subsystem.host_counts(namespace).write_bytes).sum();
+    let bytes: u64 =
+        (0..2).map(|namespace| host.subsystem.inspect().host_counts(namespace).write_bytes).sum();
     assert_eq!(log.written_bytes, u128::from(bytes), "both sets are in group 0");
-    let programs: u64 = (0..2).map(|set| host.subsystem.device(set).medium_totals().programs).sum();
+    let programs: u64 = (0..2).map(|set| host.subsystem.inspect().device(set).medium_totals().programs).sum();
     assert_eq!(log.media_bytes, u128::from(programs * 4096));
     assert!(log.waf().unwrap() > 1.0);
     assert_eq!((log.spare_percent, log.unallocated_bytes), (100, 0));

@@ -1,10 +1,10 @@
 //! Namespaces over NVM sets against plain arrays of bytes, on a device that stores data.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockId, Cause, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint, Issue, Lpn, Oob, Op,
-    OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
+    BlockId, Cause, Clocked, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint, Issue, Lpn, Oob,
+    Op, OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
@@ -85,7 +85,7 @@ impl Model {
         let range = extent.offset as usize..extent.end() as usize;
         let op = [Op::Read, Op::Write, Op::Write, Op::Write, Op::Trim, Op::WriteZeroes, Op::Flush]
             [below(&mut self.rng, 7) as usize];
-        let command = Command { op, extent, hint: Hint::default() };
+        let command = Command::new(op, extent, Hint::default());
         let model = &mut self.bytes[namespace as usize];
         match op {
             Op::Read => {
@@ -118,7 +118,7 @@ impl Model {
         for namespace in 0..self.bytes.len() {
             let extent = Extent::new(0, self.bytes[namespace].len() as u64);
             let mut data = vec![0xA5; extent.len as usize];
-            let command = Command { op: Op::Read, extent, hint: Hint::default() };
+            let command = Command::new(Op::Read, extent, Hint::default());
             let payload = Payload::Read(&mut data);
             self.subsystem.submit(namespace as u32, command, payload, self.now).unwrap();
             assert!(data == self.bytes[namespace], "namespace {namespace} differs");
@@ -141,8 +141,8 @@ fn no_namespace_sees_anothers_bytes<S: Scheduler + Send + 'static>(layout: &str,
             model.step();
         }
         model.check();
-        for set in 0..model.subsystem.sets() {
-            let causes = model.subsystem.device(set).counters();
+        for set in 0..model.subsystem.inspect().sets() {
+            let causes = model.subsystem.inspect().device(set).counters();
             assert!(causes.total().erases > 0, "set {set} never collected: {causes:?}");
         }
     }
@@ -189,12 +189,12 @@ fn what_the_sets_count_is_what_the_device_counts() {
     }
     model.subsystem.check_invariants();
     let programs: Vec<u64> =
-        (0..2).map(|set| model.subsystem.device(set).counters().total().programs).collect();
+        (0..2).map(|set| model.subsystem.inspect().device(set).counters().total().programs).collect();
     assert!(programs.iter().all(|n| *n > 0), "{programs:?}");
     model.subsystem.reset_counters(model.now);
     model.subsystem.check_invariants();
-    assert_eq!(model.subsystem.device(1).medium_totals(), OpCounts::default());
-    assert_eq!(model.subsystem.host_counts(0).writes, 0);
+    assert_eq!(model.subsystem.inspect().device(1).medium_totals(), OpCounts::default());
+    assert_eq!(model.subsystem.inspect().host_counts(0).writes, 0);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! A namespace as a store, against a plain array of bytes and against the namespace itself.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Command, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Single, Store,
+    Clocked, Command, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Store,
     StoreError, Subsystem, Token,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
-use nandscape_namespace::{BlockNamespace, NamespaceStore};
+use nandscape_namespace::{NamespaceStore, NvmSubsystem};
 use nandscape_testkit::conformance::{Device, Shape, device, shapes};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn layer<D: FlashDevice + Send + 'static>(device: D) -> Box<dyn Ftl + Send> {
 }
 
 fn over<D: FlashDevice + Send + 'static>(device: D) -> Box<dyn Subsystem + Send> {
-    Box::new(Single::new("ns1", Box::new(BlockNamespace::new(layer(device)))))
+    Box::new(NvmSubsystem::plain(layer(device)))
 }
 
 fn shape() -> Shape {
@@ -44,12 +44,12 @@ fn without_bytes<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem + Send> {
 }
 
 fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+    Command::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn programs(store: &dyn Store) -> u64 {
     let flash = store.flash().expect("it is flash");
-    let totals: OpCounts = flash.device(0).medium_totals();
+    let totals: OpCounts = flash.inspect().device(0).medium_totals();
     totals.programs
 }
 

@@ -239,9 +239,13 @@ fn a_flush_on_one_connection_covers_what_was_answered_on_another() {
     one.write(0, &[1; 4096]);
     assert_eq!(other.ask(command::FLUSH, 0, 0, 0, &[]).errno, 0);
     assert_eq!(other.read(0, 4096), [1; 4096]);
-    assert_eq!(served.engine.with(|subsystem, _| subsystem.host_counts(0).flushes), 1);
+    assert_eq!(served.engine.with(|subsystem, _| subsystem.inspect().host_counts(0).flushes), 1);
     assert_eq!(one.ask(command::WRITE, command_flag::FUA, 0, 4096, &[2; 4096]).errno, 0);
-    assert_eq!(served.engine.with(|subsystem, _| subsystem.host_counts(0).flushes), 2, "FUA is made durable");
+    assert_eq!(
+        served.engine.with(|subsystem, _| subsystem.inspect().host_counts(0).flushes),
+        2,
+        "FUA is made durable"
+    );
 }
 
 #[test]

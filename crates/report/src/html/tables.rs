@@ -281,7 +281,7 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
     let mut charts = 0;
     for block in rows.chunk_by(|a, b| a.id == b.id) {
-        let head = "<tr><th scope=\"col\" class=\"left\">figure</th><th scope=\"col\" class=\"left\">row</th><th scope=\"col\">published</th>\
+        let head = "<tr><th scope=\"col\" class=\"left\">figure</th><th scope=\"col\" class=\"left\">source</th><th scope=\"col\">published</th>\
                     <th scope=\"col\">measured</th><th scope=\"col\" class=\"left\">unit</th><th scope=\"col\">ratio</th>\
                     <th scope=\"col\" class=\"left\">note</th></tr>";
         let mut body = String::new();
@@ -292,7 +292,7 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
                 "<tr><th scope=\"row\" class=\"left wrap\">{}</th><td class=\"left\">{}</td><td class=\"wrap\">{}</td>\
                  <td class=\"wrap\">{}</td><td class=\"left\">{}</td><td{class}>{}</td><td class=\"left note\">{}</td></tr>",
                 text(&row.name),
-                text(&row.row),
+                text(&row.source),
                 text(&figure(&row.published)),
                 text(&figure(&row.measured)),
                 text(&row.unit),
@@ -303,7 +303,7 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
         let _ = writeln!(out, "<h3>{}</h3>", text(&block[0].id));
         out.push_str(&frame(
             "Published and measured figures",
-            "Ratio is measured over published; outside 0.8 to 1.25 a note says why.",
+            "Ratio is measured over published; outside 0.8 to 1.25 a note says why. docs/sources.md of nandscape lists the sources.",
             head,
             &body,
         ));

@@ -75,7 +75,7 @@ fn json_of_a_comparison_is_an_array_of_documents() {
 fn text_of_a_reproduction() {
     let row = |name: &str, published: Value, measured: Value, ratio, note: &str| ReproductionRow {
         id: "thesis-table-4.2".into(),
-        row: "S4-40".into(),
+        source: "[thesis table 4.2]".into(),
         name: name.into(),
         unit: "MB/s".into(),
         published,

@@ -32,7 +32,7 @@ fn evil_runs() -> Vec<Run> {
 fn evil_context() -> ReportContext {
     let row = ReproductionRow {
         id: EVIL.into(),
-        row: EVIL.into(),
+        source: EVIL.into(),
         name: EVIL.into(),
         unit: EVIL.into(),
         published: EVIL.into(),

@@ -106,17 +106,18 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
     let host = sums::hosts(subsystem, None);
     let (stats, cost) = sums::layers(subsystem);
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let totals: OpCounts = (0..subsystem.sets()).fold(OpCounts::default(), |mut sum, set| {
-        sum.add(subsystem.device(set).medium_totals());
+    let totals: OpCounts = (0..subsystem.inspect().sets()).fold(OpCounts::default(), |mut sum, set| {
+        sum.add(subsystem.inspect().device(set).medium_totals());
         sum
     });
-    let has_flash = subsystem.sets() > 0;
+    let has_flash = subsystem.inspect().sets() > 0;
     let is_paged = has_flash
         && subsystem
             .namespaces()
             .iter()
-            .all(|info| info.page_bytes == subsystem.device(0).geometry().page_bytes);
-    let page_bytes = if has_flash { u64::from(subsystem.device(0).geometry().page_bytes) } else { 0 };
+            .all(|info| info.page_bytes == subsystem.inspect().device(0).geometry().page_bytes);
+    let page_bytes =
+        if has_flash { u64::from(subsystem.inspect().device(0).geometry().page_bytes) } else { 0 };
     RunResult {
         schema: SCHEMA,
         version: String::new(),
@@ -134,7 +135,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         },
         partial,
         error: finished.error.clone(),
-        cache: subsystem.cache().map(|report| {
+        cache: subsystem.inspect().cache().map(|report| {
             CacheResult::new(report, host.write_bytes, has_flash.then_some(totals.programs * page_bytes))
         }),
         policy: None,
@@ -153,9 +154,13 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         jobs,
         sets,
         job_defaults: finished.file.global.iter().cloned().collect(),
-        placement: subsystem.placement().or_else(|| {
-            let of = |set| (0..subsystem.logs(set)).map(|log| subsystem.log_status(set, log)).collect();
-            placement_of_logs((0..subsystem.sets()).map(|set| (set, of(set))))
+        placement: subsystem.inspect().placement().or_else(|| {
+            let of = |set| {
+                (0..subsystem.inspect().logs(set))
+                    .map(|log| subsystem.inspect().layer(set).log_status(log))
+                    .collect()
+            };
+            placement_of_logs((0..subsystem.inspect().sets()).map(|set| (set, of(set))))
         }),
         notes,
         host,
@@ -251,7 +256,7 @@ fn levels(measure: &Measure) -> Vec<LatencyLevel> {
 
 /// Erases of the good blocks of a set since the counted part began, and of all its blocks.
 fn set_wear(subsystem: &dyn Subsystem, set: u16, before: &[u32], now: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let device = subsystem.device(set);
+    let device = subsystem.inspect().device(set);
     let all: Vec<u32> = now.iter().zip(before).map(|(now, before)| now - before).collect();
     let good =
         all.iter().enumerate().filter(|(b, _)| !device.is_bad(BlockId(*b as u32))).map(|(_, n)| *n).collect();
@@ -275,7 +280,7 @@ fn wear(subsystem: &dyn Subsystem, finished: &Finished<'_>) -> WearResult {
 
 fn set_results(subsystem: &dyn Subsystem, wear_before: &[Vec<u32>]) -> Vec<SetResult> {
     let now = erase_counts(subsystem);
-    (0..subsystem.sets())
+    (0..subsystem.inspect().sets())
         .map(|set| {
             let (good, _) = set_wear(subsystem, set, &wear_before[usize::from(set)], &now[usize::from(set)]);
             sums::set(subsystem, set, WearResult::new(good.into_iter()))

@@ -10,7 +10,7 @@ use super::plan::{JobPlan, Region};
 use super::timeline::Timeline;
 use crate::in_flight::InFlight;
 use crate::replay::Progress;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
 use nandscape_jobs::job::SyncWrites;
@@ -222,7 +222,7 @@ impl<'a> Engine<'a> {
         while self.in_flight.count() >= depth {
             self.step()?;
         }
-        let command = Command { op: Op::Write, extent, hint: Hint(0) };
+        let command = Command::new(Op::Write, extent, Hint(0));
         let pending = Pending { job: 0, kind: Kind::Layout, bytes: extent.len, issued: self.now };
         self.submit(namespace, command, pending).map_err(|error| Failure::Request {
             number: 0,
@@ -452,7 +452,7 @@ impl<'a> Engine<'a> {
             Direction::Write => Op::Write,
             Direction::Trim => Op::Trim,
         };
-        let command = Command { op, extent: request.extent, hint: Hint(request.hint) };
+        let command = Command::new(op, request.extent, Hint(request.hint));
         let pending =
             Pending { job, kind: Kind::Io(request.direction), bytes: request.extent.len, issued: self.now };
         self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
@@ -476,7 +476,7 @@ impl<'a> Engine<'a> {
     }
 
     fn flush_for(&mut self, job: u32, namespace: u32, pending: Pending) -> Result<(), Failure> {
-        let command = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint(0) };
+        let command = Command::FLUSH;
         self.submit(namespace, command, pending).map_err(|error| Failure::Request {
             number: self.issued,
             message: format!("flush of job '{}': {error}", self.jobs[job as usize].name),

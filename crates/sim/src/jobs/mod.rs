@@ -154,9 +154,9 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
 
 /// Erases of every block of every set.
 fn erase_counts(subsystem: &dyn Subsystem) -> Vec<Vec<u32>> {
-    (0..subsystem.sets())
+    (0..subsystem.inspect().sets())
         .map(|set| {
-            let device = subsystem.device(set);
+            let device = subsystem.inspect().device(set);
             (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
         })
         .collect()

@@ -4,13 +4,12 @@
 use super::{JobOptions, JobsError, JobsOutcome, run_jobs};
 use crate::precondition::Precondition;
 use crate::result::RunResult;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Command, Completion, Cost, FlashDevice, FtlStats, Geometry, NamespaceError, NamespaceInfo, Op, SimTime,
-    Subsystem, Token,
+    Allocation, Clocked, Command, Completion, Control, Extent, HostReports, Inspect, NamespaceError,
+    NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 use nandscape_jobs::JobFile;
-use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 use std::collections::BTreeMap;
 
 const K: u64 = 1024;
@@ -33,27 +32,7 @@ struct Fake {
     seen: Vec<Seen>,
     events: BTreeMap<(u64, u64), Option<u64>>,
     counts: Vec<HostCounts>,
-    device: Timed<Nand, Serial>,
     now: u64,
-}
-
-fn device() -> Timed<Nand, Serial> {
-    let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes_per_die: 1,
-        blocks_per_plane: 2,
-        pages_per_block: 2,
-        page_bytes: 4096,
-        sector_bytes: 4096,
-        oob_bytes: 64,
-    }
-    .checked()
-    .unwrap();
-    let nand = Nand::new(geometry, &NandOptions::default()).unwrap();
-    let timing =
-        Timing { read_ns: 1, program_ns: 1, erase_ns: 1, channel_bytes_per_s: 1_000_000_000, command_ns: 0 };
-    Timed::new(nand, Serial::new(&geometry, &timing))
 }
 
 impl Fake {
@@ -72,7 +51,6 @@ impl Fake {
             seen: Vec::new(),
             events: BTreeMap::new(),
             counts: vec![HostCounts::default(); capacities.len()],
-            device: device(),
             now: 0,
         }
     }
@@ -82,9 +60,7 @@ impl Subsystem for Fake {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos
     }
-    fn sets(&self) -> u16 {
-        1
-    }
+    fn prepare(&self, _: u32, _: Op, _: Extent) {}
     fn submit(
         &mut self,
         namespace: u32,
@@ -125,48 +101,22 @@ impl Subsystem for Fake {
     fn shutdown(&mut self, _: SimTime) -> Result<Token, NamespaceError> {
         Ok(Token::NONE)
     }
-    fn read_only(&self, _: u16) -> Option<&'static str> {
-        None
-    }
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.knows.then_some(SimTime(token.0))
-    }
     fn join(&mut self, a: Token, b: Token) -> Token {
         assert!(self.knows, "tokens of this device are completion times only where it knows them");
         Token(a.0.max(b.0))
-    }
-    fn watch(&mut self, token: Token, tag: u64) {
-        let key = (token.0 >> 24, token.0 & 0xff_ffff);
-        *self.events.get_mut(&key).expect("a token that was given out") = Some(tag);
-    }
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= until.0) {
-            let ((at, _), tag) = entry.remove_entry();
-            out.extend(tag.map(|tag| Completion { tag, at: SimTime(at) }));
-        }
-        self.now = self.now.max(until.0);
-    }
-    fn next_event(&self) -> Option<SimTime> {
-        self.events.first_key_value().map(|((at, _), _)| SimTime(*at))
-    }
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.now)
     }
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         assert!(at.0 >= self.now && until > at);
         Ok(())
     }
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        self.counts[namespace as usize]
+    fn allocation(&self, _: u32, extent: Extent) -> Allocation {
+        Allocation { is_mapped: true, bytes: extent.len }
     }
-    fn ftl_stats(&self, _: u16) -> FtlStats {
-        FtlStats::default()
+    fn inspect(&self) -> Inspect<'_> {
+        Inspect { hosts: Some(self), ..Inspect::default() }
     }
-    fn cost(&self, _: u16) -> Cost {
-        Cost::default()
-    }
-    fn device(&self, _: u16) -> &dyn FlashDevice {
-        &self.device
+    fn control(&mut self) -> Control<'_> {
+        Control::default()
     }
     fn reset_counters(&mut self, _: SimTime) {
         assert!(self.events.is_empty());
@@ -175,6 +125,39 @@ impl Subsystem for Fake {
         self.now = 0;
     }
     fn check_invariants(&self) {}
+}
+
+impl HostReports for Fake {
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.counts[namespace as usize]
+    }
+}
+
+impl Clocked for Fake {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.knows.then_some(SimTime(token.0))
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        let key = (token.0 >> 24, token.0 & 0xff_ffff);
+        *self.events.get_mut(&key).expect("a token that was given out") = Some(tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= until.0) {
+            let ((at, _), tag) = entry.remove_entry();
+            out.extend(tag.map(|tag| Completion { tag, at: SimTime(at) }));
+        }
+        self.now = self.now.max(until.0);
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.events.first_key_value().map(|((at, _), _)| SimTime(*at))
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.now)
+    }
 }
 
 fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {

@@ -191,7 +191,7 @@ impl Timeline {
 
     fn push(&mut self, end: u64, subsystem: &dyn Subsystem) {
         let rows = self.open.iter_mut().map(|row| [row[0].close(), row[1].close()]).collect();
-        let cache = subsystem.cache().as_ref().map(CachePoint::of);
+        let cache = subsystem.inspect().cache().as_ref().map(CachePoint::of);
         self.series.windows.push(Window { end_ns: end, rows, sets: set_points(subsystem), cache });
         if self.series.windows.len() >= self.max_windows {
             self.double();
@@ -233,13 +233,13 @@ impl Timeline {
 }
 
 fn set_points(subsystem: &dyn Subsystem) -> Vec<SetPoint> {
-    let mut points = vec![SetPoint::default(); usize::from(subsystem.sets())];
+    let mut points = vec![SetPoint::default(); usize::from(subsystem.inspect().sets())];
     for (index, info) in subsystem.namespaces().iter().enumerate() {
         let Some(point) = points.get_mut(usize::from(info.set)) else { continue };
-        point.host_pages += subsystem.host_counts(index as u32).write_pages;
+        point.host_pages += subsystem.inspect().host_counts(index as u32).write_pages;
     }
     for (set, point) in points.iter_mut().enumerate() {
-        let counters = subsystem.device(set as u16).counters();
+        let counters = subsystem.inspect().device(set as u16).counters();
         let total = counters.total();
         point.programs = total.programs;
         point.erases = total.erases;

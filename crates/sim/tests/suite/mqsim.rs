@@ -8,7 +8,7 @@
 use nandscape_core::{Capabilities, Geometry, Params};
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
-use nandscape_namespace::BlockNamespace;
+use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
 use nandscape_trace::{OpenOptions, Target, open};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn run<S: Scheduler + Send + 'static>(workload: &str) -> RunResult {
         .map(|(key, value)| (key.to_owned(), value.to_owned()));
     let params = Params::check(entry.info, "ftl", &BTreeMap::from(typed)).unwrap();
     let device = Timed::new(nand, S::new(&geometry, &TIMING));
-    let mut namespace = BlockNamespace::new((entry.build)(Box::new(device), &params).unwrap());
+    let mut namespace = NvmSubsystem::plain((entry.build)(Box::new(device), &params).unwrap());
     let mut reader = open(workload, &OpenOptions::default(), Target::NONE).unwrap();
     let options = ReplayOptions {
         pacing: Pacing::Open,

@@ -2,11 +2,11 @@
 //! whatever the scheduler.
 
 use nandscape_core::{
-    Capabilities, Geometry, IoRecord, Namespace, Op, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Capabilities, Geometry, IoRecord, Op, Params, SimTime, Subsystem, TraceError, TraceReader, WorkloadInfo,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
-use nandscape_namespace::BlockNamespace;
+use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +20,7 @@ const TIMING: Timing = Timing {
 };
 
 /// 2 channels x 2 dies x 8 blocks x 4 pages.
-fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Namespace> {
+fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
     let geometry = Geometry {
         channels: 2,
         dies_per_channel: 2,
@@ -37,7 +37,7 @@ fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Namespace> {
     let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
     let entry = boxed_ftls().into_iter().find(|e| e.info.name == "pm-gcl").unwrap();
     let device = Timed::new(nand, S::new(&geometry, &TIMING));
-    Box::new(BlockNamespace::new((entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()))
+    Box::new(NvmSubsystem::plain((entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()))
 }
 
 struct List(std::vec::IntoIter<IoRecord>);

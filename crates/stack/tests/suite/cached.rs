@@ -255,7 +255,7 @@ fn a_flash_stack_may_be_behind_the_cache_too() {
 fn what_keeps_no_bytes_and_what_keeps_bytes_are_both_built() {
     let config = small(&["cache.preset=nandscape", "cache.device=ram", "cache.size=8MiB"]);
     let subsystem = nandscape_stack::build_storing(&config).unwrap();
-    assert_eq!((subsystem.sets(), subsystem.namespaces().len()), (0, 1));
+    assert_eq!((subsystem.inspect().sets(), subsystem.namespaces().len()), (0, 1));
     let over_flash = nandscape_stack::build_storing(&small(&["cache.preset=nandscape"])).unwrap();
-    assert_eq!(over_flash.sets(), 1);
+    assert_eq!(over_flash.inspect().sets(), 1);
 }

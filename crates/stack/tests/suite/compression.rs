@@ -1,4 +1,4 @@
-//! A device that compresses can write less than the host does (row S0-05).
+//! A device that compresses can write less than the host does [streams-article 1.1].
 
 use nandscape_stack::config::{ConfigError, Typed};
 use nandscape_stack::{RunOptions, replay};

@@ -45,6 +45,23 @@ fn another_kind_of_layer_starts_from_its_own_defaults() {
 }
 
 #[test]
+fn a_preset_that_is_set_after_a_key_does_not_take_the_key_away() {
+    let hash = |sets: &[&str]| check(&[], sets).unwrap().hash();
+    let sets = ["device.preset=thesis", "device.blocks_per_plane=32", "device.channels=4", "ftl.op=0.5"];
+    let [preset, blocks, channels, op] = sets;
+    let config = check(&[], &[blocks, op, preset, channels]).unwrap();
+    assert_eq!((config.geometry.blocks_per_plane, config.geometry.channels), (32, 4));
+    assert_eq!(config.hash(), hash(&sets));
+    assert_eq!(hash(&[channels, op, blocks, preset]), hash(&sets));
+    // Of the same key the later one counts, presets too.
+    assert_eq!(hash(&["device.preset=generic-tlc", preset, blocks, channels, op]), hash(&sets));
+    assert_eq!(hash(&["device.channels=2", preset, channels, blocks, op]), hash(&sets));
+    // Keys of a file are below a preset that is set.
+    let over = check(&["[device]\nblocks_per_plane = 8\n"], &[preset]).unwrap();
+    assert_eq!(over.geometry.blocks_per_plane, check(&[], &[preset]).unwrap().geometry.blocks_per_plane);
+}
+
+#[test]
 fn a_file_may_name_a_preset_and_override_it() {
     let config = check(&["[device]\npreset = \"thesis\"\nblocks_per_plane = 32\n"], &[]).unwrap();
     assert_eq!((config.geometry.channels, config.geometry.blocks_per_plane), (8, 32));
@@ -106,6 +123,6 @@ fn every_preset_builds_with_its_layer() {
         let config = typed.check().unwrap();
         let namespace =
             nandscape_stack::build(&config, nandscape_stack::build::BuildOptions::default()).unwrap();
-        assert!(namespace.capacity_bytes() > 0, "{}", preset.info.name);
+        assert!(namespace.namespaces()[0].capacity_bytes > 0, "{}", preset.info.name);
     }
 }

@@ -75,12 +75,13 @@ fn figures(result: &RunResult) -> serde_json::Value {
 fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     let (with, without) = (trace("hints", true), trace("plain", false));
     let none = &["directives.kind=none", "ftl.streams=4"];
-    // S0-47: on a device without directives the difference is not below 0.5 % but none at all.
+    // [streams-article 3.3]: on a device without directives the difference is not below 0.5 % but none at
+    // all.
     let forced = run(&with, none);
     assert_eq!(figures(&forced), figures(&run(&without, none)));
     assert!(forced.placement.is_none() && forced.waf.unwrap() > 1.1, "WAF {:?}", forced.waf);
 
-    // S0-50: with streams the same load amplifies nothing, and is faster.
+    // With streams the same load amplifies nothing, and is faster.
     let streams = run(&with, &["directives.kind=streams", "ftl.streams=4"]);
     assert!(streams.waf.unwrap() < 1.05, "WAF {:?}", streams.waf);
     assert!(streams.throughput.write_bytes_per_s > 1.1 * forced.throughput.write_bytes_per_s);
@@ -89,7 +90,7 @@ fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     assert_eq!(placement.streams.iter().map(|s| s.id).max(), Some(4));
     assert_eq!(placement.streams.iter().map(|s| s.host_bytes).sum::<u64>(), streams.host.write_bytes);
 
-    // its successor with the same load.
+    // Data placement, the successor of streams, with the same load.
     let fdp = run(&with, &["directives.kind=fdp", "ftl.streams=4"]);
     let placement = fdp.placement.as_ref().unwrap();
     let counts = placement.fdp.as_ref().unwrap();
@@ -205,11 +206,11 @@ fn namespaces_of_several_sets_have_streams_of_their_own() {
     let config = typed(sets).check().unwrap();
     let subsystem = nandscape_stack::build_subsystem(&config).unwrap();
     assert_eq!(subsystem.namespaces().len(), 2);
-    let placement = subsystem.placement().unwrap();
+    let placement = subsystem.inspect().placement().unwrap();
     assert!(placement.streams.is_empty() && placement.opened == 0);
     let fdp = &["directives.kind=fdp", "ftl.streams=2", "sets.layout=horizontal", "sets.count=2"];
     let config = typed(fdp).check().unwrap();
-    assert!(nandscape_stack::build_subsystem(&config).unwrap().placement().unwrap().fdp.is_some());
+    assert!(nandscape_stack::build_subsystem(&config).unwrap().inspect().placement().unwrap().fdp.is_some());
     // A group of two sets would need reclaim groups.
     let config = typed(&[&fdp[..], &["sets.endurance_groups=0,1"]].concat()).check().unwrap();
     let error = nandscape_stack::build_subsystem(&config).err().unwrap().to_string();

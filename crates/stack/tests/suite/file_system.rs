@@ -1,8 +1,8 @@
 //! A served device that follows the ext4 structures in its writes: an image copied onto it lands in the
 //! streams of its kinds.
 
-use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Hint, KindReport, Op, SimTime, Subsystem};
+use nandscape_core::command::Payload;
+use nandscape_core::{Allocation, Command, Extent, Hint, KindReport, Op, SimTime, Subsystem};
 use nandscape_stack::{StorageError, Typed, build_storing};
 use std::process::Command as Process;
 
@@ -27,7 +27,7 @@ fn build(more: &[(&str, &str)]) -> Result<Box<dyn Subsystem + Send>, StorageErro
 }
 
 fn submit(device: &mut dyn Subsystem, op: Op, at: u64, payload: Payload<'_>, len: u64) {
-    let command = Command { op, extent: Extent::new(at, len), hint: Hint(0) };
+    let command = Command::new(op, Extent::new(at, len), Hint(0));
     device.submit(0, command, payload, SimTime::ZERO).unwrap_or_else(|e| panic!("{op:?} at {at}: {e}"));
 }
 
@@ -79,10 +79,10 @@ fn an_image_lands_in_the_streams_of_its_kinds_and_reads_back() {
                 chunk.len() as u64,
             );
         }
-        let report = device.kinds(0).unwrap();
+        let report = device.inspect().kinds(0).unwrap();
         let total: u64 = report.kinds.iter().map(|count| count.bytes).sum();
         assert_eq!(total, image.len() as u64, "every byte has a kind");
-        let host = device.host_counts(0);
+        let host = device.inspect().host_counts(0);
         assert_eq!(host.writes, image.len().div_ceil(3 << 16) as u64, "pieces are no requests");
         assert_eq!((host.reads, host.read_bytes), (0, 0), "what the classifier reads no host asked for");
         assert!(
@@ -98,13 +98,14 @@ fn an_image_lands_in_the_streams_of_its_kinds_and_reads_back() {
     }
     // A page has one stream, that of most of its bytes: journal and tables are longer than pages, directories
     // are not.
-    let report = device.kinds(0).unwrap();
+    let report = device.inspect().kinds(0).unwrap();
     for (log, kind, most) in [(1, "journal", 1.1), (2, "inode-table", 1.1), (4, "directory", 4.0)] {
-        let share = device.log_status(0, log).host_bytes as f64 / bytes_of(&report, kind) as f64;
+        let share =
+            device.inspect().layer(0).log_status(log).host_bytes as f64 / bytes_of(&report, kind) as f64;
         assert!(share > 0.9 && share < most, "stream {log} has {share} of the bytes of kind {kind}");
     }
     // No page was programmed twice for being split.
-    let pages: u64 = (0..5).map(|log| device.log_status(0, log).host_bytes).sum();
+    let pages: u64 = (0..5).map(|log| device.inspect().layer(0).log_status(log).host_bytes).sum();
     assert_eq!(pages, image.len() as u64);
     let mut back = vec![0; image.len()];
     let len = back.len() as u64;
@@ -121,7 +122,7 @@ fn an_image_lands_in_the_streams_of_its_kinds_and_reads_back() {
     assert!(journal >= 4 << 20, "the recording has the journal: {journal} B");
     // Discarded, it is forgotten.
     submit(&mut *device, Op::Trim, 0, Payload::None, 64 << 20);
-    assert_eq!(device.kinds(0).unwrap().file_system, None);
+    assert_eq!(device.inspect().kinds(0).unwrap().file_system, None);
 }
 
 #[test]
@@ -141,4 +142,39 @@ fn wrong_keys_are_named_with_what_was_expected() {
     let error = build(&[("ftl.streams", "0")]).err().unwrap().to_string();
     assert!(error.contains("fs.streams") && error.contains("streams up to 0"), "{error}");
     assert!(build(&[("ftl.streams", "0"), ("fs.streams", "none")]).is_ok());
+}
+
+#[test]
+fn what_was_never_written_is_not_allocated_behind_a_classifier() {
+    let mut device = build(&[]).unwrap();
+    let all = Extent::new(0, 64 << 20);
+    let empty = Allocation { is_mapped: false, bytes: 64 << 20 };
+    assert_eq!(device.allocation(0, all), empty);
+    submit(&mut *device, Op::Write, 0, Payload::Write(&vec![1; 65536]), 65536);
+    assert_eq!(device.allocation(0, all), Allocation { is_mapped: true, bytes: 65536 });
+    submit(&mut *device, Op::Trim, 0, Payload::None, 65536);
+    assert_eq!(device.allocation(0, all), empty);
+}
+
+/// A write that is split is one command to the host, and what is asked for durably is durable in all pieces.
+#[test]
+fn a_durable_write_that_is_split_counts_as_one_write_with_one_flush() {
+    let Some(image) = image() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.csv");
+    let mut device = build(&[("fs.record", trace.to_str().unwrap())]).unwrap();
+    for (number, chunk) in image.chunks(1 << 20).enumerate() {
+        submit(&mut *device, Op::Write, (number << 20) as u64, Payload::Write(chunk), chunk.len() as u64);
+    }
+    let before = device.inspect().host_counts(0);
+    // All kinds are known now.
+    let whole = Extent::new(0, image.len() as u64);
+    let command = Command { is_durable: true, ..Command::new(Op::Write, whole, Hint(0)) };
+    device.submit(0, command, Payload::Write(&image), SimTime::ZERO).unwrap();
+    let counts = device.inspect().host_counts(0).since(&before);
+    assert_eq!((counts.writes, counts.flushes, counts.write_bytes), (1, 1, whole.len));
+    device.shutdown(SimTime::ZERO).unwrap();
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let flushes = text.lines().filter(|line| line.split(',').any(|field| field == "F")).count();
+    assert_eq!(flushes, 1, "the recording has the flush");
 }

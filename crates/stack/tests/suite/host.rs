@@ -101,6 +101,33 @@ fn a_device_without_streams_runs_as_ever_and_says_so() {
 }
 
 #[test]
+fn the_policy_none_ignores_streams_that_the_workload_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hints.csv");
+    let mut trace = std::fs::File::create(&path).unwrap();
+    writeln!(trace, "ts_us,op,offset,len,hint").unwrap();
+    for at in 0..6000u64 {
+        // Few pages that are rewritten often, and many that are not, on a device that they fill.
+        let page = if at % 2 == 0 { at / 2 % 16 } else { 16 + at / 2 * 7919 % 380 };
+        writeln!(trace, "{at},W,{},4096,{}", page * 4096, at % 2 + 1).unwrap();
+    }
+    let run =
+        |keys: &[&str]| replay(&config(keys), path.to_str().unwrap(), &RunOptions::default()).unwrap().result;
+    let without = run(&["ftl.streams=0"]);
+    let named = run(&["ftl.streams=2"]);
+    assert_ne!(named.flash.programs, without.flash.programs);
+    let explicit = run(&["ftl.streams=2", "host.policy=explicit"]);
+    assert_eq!(explicit.flash.programs, named.flash.programs);
+    let none = run(&["ftl.streams=2", "host.policy=none"]);
+    assert_eq!(none.flash.programs, without.flash.programs);
+    let counts = none.policy.unwrap();
+    assert_eq!(counts.streams.iter().map(|s| (s.stream, s.writes)).collect::<Vec<_>>(), [(0, 6000)]);
+    // Merging alone changes nothing about who chooses.
+    let merging = run(&["ftl.streams=2", "host.plug=1"]);
+    assert_eq!(merging.flash.programs, named.flash.programs);
+}
+
+#[test]
 fn the_oracle_is_shown_the_whole_workload_with_its_repetitions() {
     let result = run(&[
         "workload.format=ops:journal=none",
@@ -127,7 +154,7 @@ fn wrong_keys_name_what_there_is() {
     assert!(error.contains("host.policy 'autostream'") && error.contains("autostream-sfr"), "{error}");
     let error = refused(&["host.chunk=1MiB"]);
     assert!(
-        error.contains("host.chunk") && error.contains("policy none") && error.contains("plug"),
+        error.contains("host.chunk") && error.contains("policy explicit") && error.contains("plug"),
         "{error}"
     );
     let error = refused(&["host.policy=autostream-mq", "host.base=1"]);

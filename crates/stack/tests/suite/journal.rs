@@ -1,6 +1,6 @@
 //! A device in a file that is opened again, after a shutdown and without one.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, RecoveryReport, SimTime, Subsystem};
 use nandscape_stack::{Storage, Typed, build_stored};
 
@@ -29,11 +29,11 @@ fn open(path: &std::path::Path, keys: &[(&str, &str)]) -> Result<Box<dyn Subsyst
 
 fn submit(device: &mut (dyn Subsystem + Send), op: Op, page: u64, count: u64, payload: Payload<'_>) {
     let extent = Extent::new(page * PAGE, count * PAGE);
-    device.submit(0, Command { op, extent, hint: Hint(0) }, payload, SimTime::ZERO).unwrap();
+    device.submit(0, Command::new(op, extent, Hint(0)), payload, SimTime::ZERO).unwrap();
 }
 
 fn report(device: &(dyn Subsystem + Send)) -> RecoveryReport {
-    device.device(0).recovery().cloned().unwrap()
+    device.inspect().device(0).recovery().cloned().unwrap()
 }
 
 #[test]

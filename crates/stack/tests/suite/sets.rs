@@ -1,8 +1,8 @@
 //! `[sets]` and `[namespaces]`: what is typed becomes sets over dies and ranges of them; mistakes are refused
 //! by key.
 
-use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::command::Payload;
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::build::BuildOptions;
 use nandscape_stack::{ConfigError, StackConfig, Typed, build, build_subsystem};
 
@@ -28,10 +28,10 @@ fn namespaces(text: &str) -> Vec<(u16, u64)> {
 fn a_device_that_is_not_divided_is_one_namespace() {
     let subsystem = subsystem("").unwrap();
     let whole = build(&config("").unwrap(), BuildOptions::default()).unwrap();
-    assert_eq!(subsystem.sets(), 1);
+    assert_eq!(subsystem.inspect().sets(), 1);
     assert_eq!(subsystem.namespaces().len(), 1);
     assert_eq!(subsystem.namespaces()[0].name, "ns1");
-    assert_eq!(subsystem.namespaces()[0].capacity_bytes, whole.capacity_bytes());
+    assert_eq!(subsystem.namespaces()[0].capacity_bytes, whole.namespaces()[0].capacity_bytes);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn sets_have_the_shape_of_their_dies() {
         ("'list'\ndies = '0-3;4-7;8-11;12,13'", [(4, 1), (4, 1), (4, 1), (2, 1)]),
     ] {
         let subsystem = subsystem(&format!("[sets]\nlayout = {layout}")).unwrap();
-        assert_eq!((subsystem.sets(), subsystem.namespaces().len()), (4, 4));
+        assert_eq!((subsystem.inspect().sets(), subsystem.namespaces().len()), (4, 4));
         for (set, (channels, dies)) in shape.into_iter().enumerate() {
-            let geometry = *subsystem.device(set as u16).geometry();
+            let geometry = *subsystem.inspect().device(set as u16).geometry();
             assert_eq!((geometry.channels, geometry.dies_per_channel), (channels, dies), "{layout}");
         }
     }
@@ -157,9 +157,9 @@ fn a_trace_runs_on_one_namespace_in_some_dies_and_not_on_two() {
     assert!(error.map(|_| ()).unwrap_err().to_string().contains("expected one"));
     let part = config("[sets]\nlayout = 'list'\ndies = '0-3'").unwrap();
     let mut namespace = build(&part, BuildOptions::default()).unwrap();
-    assert_eq!(namespace.device().unwrap().geometry().units(), 4);
-    let command = Command { op: Op::Write, extent: Extent::new(0, 65536), hint: Hint::default() };
-    namespace.submit(command, Payload::None, SimTime::ZERO).unwrap();
-    assert_eq!(namespace.device().unwrap().counters().total().programs, 4);
+    assert_eq!(namespace.inspect().device(0).geometry().units(), 4);
+    let command = Command::new(Op::Write, Extent::new(0, 65536), Hint::default());
+    namespace.submit(0, command, Payload::None, SimTime::ZERO).unwrap();
+    assert_eq!(namespace.inspect().device(0).counters().total().programs, 4);
     namespace.check_invariants();
 }

@@ -1,7 +1,7 @@
 //! Stacks over image files: what was written is there after a restart, keys of the image win, checks name
 //! what is wrong, snapshots start.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::storing::{self, Storage};
 use nandscape_stack::{Typed, build_stored};
@@ -36,7 +36,7 @@ fn bytes(page: u64, round: u64) -> Vec<u8> {
 
 fn submit(stack: &mut dyn Subsystem, op: Op, page: u64, payload: Payload<'_>) {
     let extent = if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(page * 4096, 4096) };
-    stack.submit(0, Command { op, extent, hint: Hint::default() }, payload, SimTime::ZERO).unwrap();
+    stack.submit(0, Command::new(op, extent, Hint::default()), payload, SimTime::ZERO).unwrap();
 }
 
 fn write_all(stack: &mut dyn Subsystem, pages: u64, round: u64) {
@@ -81,7 +81,7 @@ fn every_layer_starts_from_its_image_and_from_a_snapshot_of_it() {
         snapshot.finish().unwrap();
         let mut copy = build_stored(&config, &Storage::Image(target)).unwrap();
         assert_all(&mut *copy.subsystem, pages, 3, info.name);
-        let report = copy.subsystem.device(0).recovery().unwrap();
+        let report = copy.subsystem.inspect().device(0).recovery().unwrap();
         assert!(report.was_clean, "{}: {report:?}", info.name);
         assert_all(&mut *stored.subsystem, pages, 9, info.name);
         drop(stored);
@@ -151,12 +151,12 @@ fn assert_read_fails(config: &nandscape_stack::StackConfig, path: &Path) {
     let mut stored = build_stored(config, &Storage::Image(path.to_owned())).unwrap();
     let mut data = vec![0; 4096];
     for page in 0..50 {
-        let command = Command { op: Op::Read, extent: Extent::new(page * 4096, 4096), hint: Hint::default() };
+        let command = Command::new(Op::Read, Extent::new(page * 4096, 4096), Hint::default());
         let read = stored.subsystem.submit(0, command, Payload::Read(&mut data), SimTime::ZERO);
         assert_eq!(read.is_err(), page == 7, "page {page}: {read:?}");
         assert!(read.is_err() || data == bytes(page, 1), "page {page}");
     }
-    assert_eq!(stored.subsystem.device(0).health().checksum_errors, 1);
+    assert_eq!(stored.subsystem.inspect().device(0).health().checksum_errors, 1);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `[device.timing]` and the presets that use it, through the whole stack.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Cause, Command, Extent, Hint, Namespace, Op, SimTime};
+use nandscape_core::{Cause, Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::build::{BuildOptions, build};
 use nandscape_stack::{StackConfig, Typed};
 
@@ -92,9 +92,9 @@ fn the_name_of_the_preset_does_not_change_the_hash() {
     assert_eq!(preset.to_json()["device"]["preset"], "generic-tlc");
 }
 
-fn run_one(namespace: &mut dyn Namespace, op: Op, offset: u64, len: u64, at: u64) -> u64 {
-    let command = Command { op, extent: Extent::new(offset, len), hint: Hint::default() };
-    let token = namespace.submit(command, Payload::None, SimTime(at)).unwrap();
+fn run_one(namespace: &mut dyn Subsystem, op: Op, offset: u64, len: u64, at: u64) -> u64 {
+    let command = Command::new(op, Extent::new(offset, len), Hint::default());
+    let token = namespace.submit(0, command, Payload::None, SimTime(at)).unwrap();
     let mut out = Vec::new();
     if let Some(done) = namespace.completion(token) {
         return done.0 - at;
@@ -107,7 +107,7 @@ fn run_one(namespace: &mut dyn Namespace, op: Op, offset: u64, len: u64, at: u64
     out[0].at.0 - at
 }
 
-fn namespace(config: &StackConfig) -> Box<dyn Namespace + Send> {
+fn namespace(config: &StackConfig) -> Box<dyn Subsystem + Send> {
     build(config, BuildOptions::default()).unwrap()
 }
 
@@ -135,13 +135,7 @@ fn a_flush_waits_for_a_volatile_buffer_only() {
         let config = typed("pblaze5-916", &["device.scale=1/64", &pair]).check().unwrap();
         let mut ssd = namespace(&config);
         run_one(&mut *ssd, Op::Write, 0, 16 << 10, 0);
-        let token = ssd
-            .submit(
-                Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() },
-                Payload::None,
-                SimTime(100_000),
-            )
-            .unwrap();
+        let token = ssd.submit(0, Command::FLUSH, Payload::None, SimTime(100_000)).unwrap();
         if least == 0 {
             assert_eq!(token, nandscape_core::Token::NONE, "{kind}");
             continue;
@@ -174,9 +168,9 @@ struct Load {
 
 /// Random 16 KiB requests, `reads` in ten of them reads. With `gap_ns` above 0 they come so far apart, else
 /// `depth` are outstanding.
-fn load(namespace: &mut dyn Namespace, count: u64, reads: u64, depth: usize, gap_ns: u64) -> Load {
+fn load(namespace: &mut dyn Subsystem, count: u64, reads: u64, depth: usize, gap_ns: u64) -> Load {
     let mut rng = seeded(3);
-    let pages = namespace.capacity_bytes() >> 14;
+    let pages = namespace.namespaces()[0].capacity_bytes >> 14;
     let start = namespace.idle_from().0;
     let (mut now, mut outstanding, mut out) = (start, 0, Vec::new());
     let mut issued: Vec<(bool, u64)> = Vec::new();
@@ -191,8 +185,8 @@ fn load(namespace: &mut dyn Namespace, count: u64, reads: u64, depth: usize, gap
             let is_read = below(&mut rng, 10) < reads;
             let op = if is_read { Op::Read } else { Op::Write };
             let extent = Extent::new(below(&mut rng, pages) << 14, 16 << 10);
-            let command = Command { op, extent, hint: Hint::default() };
-            let token = namespace.submit(command, Payload::None, SimTime(now)).unwrap();
+            let command = Command::new(op, extent, Hint::default());
+            let token = namespace.submit(0, command, Payload::None, SimTime(now)).unwrap();
             namespace.watch(token, issued.len() as u64);
             issued.push((is_read, now));
             outstanding += 1;
@@ -237,7 +231,7 @@ fn under_collection_every_combination_answers_every_request() {
                 let all: Vec<&str> = SMALL.into_iter().chain(pairs.iter().map(String::as_str)).collect();
                 let mut ssd = namespace(&typed("pblaze5-916", &all).check().unwrap());
                 load(&mut *ssd, 6000, 3, 16, 0);
-                let device = ssd.device().unwrap();
+                let device = ssd.inspect().device(0);
                 assert!(device.counters().get(Cause::Gc).erases > 0, "{pairs:?}");
                 assert_eq!(device.counters().total(), device.medium_totals(), "{pairs:?}");
             }
@@ -247,7 +241,7 @@ fn under_collection_every_combination_answers_every_request() {
 
 #[test]
 fn collection_costs_nothing_visible_under_light_load_and_much_under_heavy_load() {
-    // Row S0-07, with two load levels.
+    // [streams-article 1.1], with two load levels.
     let pairs: Vec<&str> = SMALL.into_iter().chain(["device.timing.write_buffer=192KiB"]).collect();
     let ssd = || namespace(&typed("pblaze5-916", &pairs).check().unwrap());
     let mut fresh = ssd();

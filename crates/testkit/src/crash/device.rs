@@ -7,8 +7,8 @@
 use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Completion, FlashDevice, FlashError, Geometry, Issue, MediumHealth,
-    Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    BlockId, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError, Geometry, Issue,
+    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, Nand};
@@ -324,23 +324,6 @@ impl FlashDevice for CrashDevice {
         self.core().medium.is_bad(block)
     }
 
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        let core = self.core();
-        Some(SimTime(core.recorder.as_ref().map_or(token.0, |recorder| recorder.time(token))))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.core().free)
-    }
-
     fn health(&self) -> MediumHealth {
         self.core().medium.health()
     }
@@ -360,5 +343,24 @@ impl FlashDevice for CrashDevice {
 
     fn reset_time(&mut self, at: SimTime) {
         self.core().free = at.0;
+    }
+}
+
+impl Clocked for CrashDevice {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        let core = self.core();
+        Some(SimTime(core.recorder.as_ref().map_or(token.0, |recorder| recorder.time(token))))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.core().free)
     }
 }

@@ -1,5 +1,5 @@
-//! A load with the published properties of the LAMMPS trace of the open-channel thesis (rows S4-12 and
-//! S4-15), whose recording is not public.
+//! A load with the published properties of the LAMMPS trace of the thesis [thesis 2.2.1], whose
+//! recording is not public.
 //!
 //! The node writes the same set of dump files again and again: 26 passes of 76 requests over 34 extents, in
 //! an order that is drawn once and kept. All borders lie on 32 KiB pages and, but for one file that grows, on
@@ -18,7 +18,7 @@ pub const ENTRY: Generator = Generator {
     info: Info {
         name: "lammps",
         summary: "the thesis' LAMMPS load: 1976 writes, 7075 MiB over 272 MiB live in 34 extents below 358 MiB",
-        source: "open-channel thesis, section 2.2 (rows S4-12, S4-15)",
+        source: "[thesis 2.2.1]",
         params: &[GAP, SEED],
     },
     build: |params, context| Ok(Box::new(Listed::new("lammps", requests(params, context)?, gap(params)))),

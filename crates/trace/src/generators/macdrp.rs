@@ -1,5 +1,5 @@
-//! A load with the published properties of the MACDRP trace of the open-channel thesis (rows S4-13 and
-//! S4-15), whose recording is not public.
+//! A load with the published properties of the MACDRP trace of the thesis [thesis 2.2.2], whose
+//! recording is not public.
 //!
 //! 16509 requests, nearly all of half a block (512 KiB), into 87.6 MiB live below 93 MiB. The blocks are
 //! worked on in groups of 8: each sweep over the device goes through every group 1 to 7 times before the
@@ -20,7 +20,7 @@ pub const ENTRY: Generator = Generator {
     info: Info {
         name: "macdrp",
         summary: "the thesis' MACDRP load: 16509 writes of 512 KiB, 8256 MiB over 87.6 MiB live below 93 MiB",
-        source: "open-channel thesis, section 2.2 (rows S4-13, S4-15)",
+        source: "[thesis 2.2.2]",
         params: &[GAP, SEED],
     },
     build: |params, context| {

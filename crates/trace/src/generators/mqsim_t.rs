@@ -15,7 +15,7 @@ pub const ENTRY: Generator = Generator {
     info: Info {
         name: "mqsim-t",
         summary: "fixed random traces for comparisons with MQSim (xorshift addresses, constant gap)",
-        source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; side-by-side protocol, traces T1 to T3",
+        source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; docs/reproductions/mqsim.md",
         params: &[
             Param {
                 name: "preset",

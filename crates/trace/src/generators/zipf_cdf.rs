@@ -18,7 +18,7 @@ pub const ENTRY: Generator = Generator {
     info: Info {
         name: "zipf-cdf",
         summary: "block of rank r with probability proportional to 1 / (r + 1)^alpha, block 0 the most popular; reproducible in any language",
-        source: "row S3-01; caches are compared on it",
+        source: "nandscape; caches are compared on it",
         params: &[
             Param { name: "ranks", summary: "blocks, a count", kind: ParamKind::Count, default: "1M" },
             Param {

@@ -20,6 +20,9 @@ impl CachedFiles {
         if new.mode.makes_dirty() && self.fast.is_none() {
             return Err(CacheFileError::Volatile { mode: new.mode.name() });
         }
+        if new.mode.makes_dirty() && !old.mode.makes_dirty() && new.metadata == "at-removal" {
+            return Err(CacheFileError::Untraced { mode: new.mode.name() });
+        }
         let admission = new.admission(self.cache.slots())?;
         let cleanings = new.cleanings(self.cache.slots(), self.cache.ways())?;
         let is_other = |part: &dyn Fn(&Design) -> Vec<(String, String)>| part(&old) != part(&new);

@@ -2,7 +2,8 @@
 
 use nandscape_cache::status::Health;
 use nandscape_cache::{Counters, Gauges};
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::{LostRange, Settings};
@@ -46,11 +47,23 @@ pub(super) struct State {
 
 /// The same for both.
 #[derive(Debug, Default)]
-pub(super) struct Live(Mutex<State>);
+pub(super) struct Live {
+    state: Mutex<State>,
+    /// Whoever runs the commands waits for the completion of a batch before it answers.
+    waits: AtomicBool,
+}
 
 impl Live {
     pub(super) fn get(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panicked with it in hand")
+        self.state.lock().expect("nobody panicked with it in hand")
+    }
+
+    pub(super) fn set_waits(&self) {
+        self.waits.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_closing(&self) -> bool {

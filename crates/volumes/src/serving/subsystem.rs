@@ -8,12 +8,17 @@ use nandscape_cache::engine::{Cache, CacheError};
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::status::Health;
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CacheControl, CacheReport, Command, Cost, Extent, FlashDevice, FtlStats, Hint,
-    NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
+    Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
+    Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
 };
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Real time that cleaning may take before a request, and while there is none.
+const BEFORE_REQUEST: Duration = Duration::from_millis(5);
+const WHILE_IDLE: Duration = Duration::from_millis(50);
 
 /// The namespaces. Requests for parts of sectors are done with whole ones.
 pub struct CachedFiles {
@@ -24,16 +29,12 @@ pub struct CachedFiles {
     pub(super) watching: Watching,
     pub(super) unit: u64,
     pub(super) bounce: Vec<u8>,
-    /// What is being written survives a loss of power before it is answered.
-    pub(super) is_durable: bool,
+    /// Volumes of writes that wait for the commit of their group, which is a part of their time.
+    pub(super) grouped: Vec<u16>,
     pub(super) live: Arc<Live>,
     pub(super) settings: Settings,
     /// Why nothing may be changed.
     pub(super) read_only: Option<String>,
-}
-
-const fn command(op: Op, extent: Extent) -> Command {
-    Command { op, extent, hint: Hint(0) }
 }
 
 impl CachedFiles {
@@ -97,6 +98,7 @@ impl CachedFiles {
             let end = extent.end() / self.unit * self.unit;
             Extent::new(start, end.saturating_sub(start))
         };
+        let command = |op, extent| Command { op, extent, ..given };
         let mut bounce = std::mem::take(&mut self.bounce);
         let result = match (given.op, payload) {
             (Op::Read, Payload::Read(data)) => {
@@ -106,17 +108,17 @@ impl CachedFiles {
                 data.copy_from_slice(&bounce[from..from + data.len()]);
                 done
             }
-            (Op::Write, Payload::Write(data)) => self.patch(id, extent, Some(data), &mut bounce, at),
+            (Op::Write, Payload::Write(data)) => self.patch(id, given, Some(data), &mut bounce, at),
             (Op::Trim, _) if inner.len == 0 => Ok(Token::NONE),
             (Op::Trim, _) => self.cache_submit(id, command(Op::Trim, inner), Payload::None, at),
-            (Op::WriteZeroes, _) if inner.len == 0 => self.patch(id, extent, None, &mut bounce, at),
+            (Op::WriteZeroes, _) if inner.len == 0 => self.patch(id, given, None, &mut bounce, at),
             (Op::WriteZeroes, _) => {
                 let head = Extent::new(extent.offset, inner.offset - extent.offset);
                 let tail = Extent::new(inner.end(), extent.end() - inner.end());
                 let mut done = self.cache_submit(id, command(Op::WriteZeroes, inner), Payload::None, at);
                 for part in [head, tail].into_iter().filter(|part| part.len != 0) {
                     done = done.and_then(|before| {
-                        let token = self.patch(id, part, None, &mut bounce, at)?;
+                        let token = self.patch(id, command(Op::WriteZeroes, part), None, &mut bounce, at)?;
                         Ok(self.join(before, token))
                     });
                 }
@@ -132,21 +134,22 @@ impl CachedFiles {
     fn patch(
         &mut self,
         id: u32,
-        extent: Extent,
+        given: Command,
         data: Option<&[u8]>,
         bounce: &mut Vec<u8>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
-        let wide = self.wide(extent);
+        let (extent, wide) = (given.extent, self.wide(given.extent));
+        let command = |op| Command { op, extent: wide, ..given };
         bounce.resize(wide.len as usize, 0);
-        self.cache_submit(id, command(Op::Read, wide), Payload::Read(bounce), at)?;
+        self.cache_submit(id, command(Op::Read), Payload::Read(bounce), at)?;
         let from = (extent.offset - wide.offset) as usize;
         let part = &mut bounce[from..from + extent.len as usize];
         match data {
             Some(data) => part.copy_from_slice(data),
             None => part.fill(0),
         }
-        self.cache_submit(id, command(Op::Write, wide), Payload::Write(bounce), at)
+        self.cache_submit(id, command(Op::Write), Payload::Write(bounce), at)
     }
 
     fn cache_submit(
@@ -156,16 +159,53 @@ impl CachedFiles {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
-        let is_durable = self.is_durable && command.op != Op::Read;
-        let done = if is_durable {
-            self.cache.submit_durable(id as u16, command, payload, at)
-        } else {
-            self.cache.submit(id as u16, command, payload, at)
-        };
+        let is_durable = command.is_durable && command.op != Op::Read;
+        if self.live.waits() {
+            self.cache.group_commits();
+        }
+        let begin = Instant::now();
+        self.catch_up(at, BEFORE_REQUEST).map_err(|error| self.refusal(command.extent, error))?;
+        let done = self.cache.submit(id as u16, command, payload, at);
+        if matches!(command.op, Op::Read | Op::Write) {
+            let ns = begin.elapsed().as_nanos() as u64;
+            self.cache.count_real_time(id as u16, command.op == Op::Write, ns);
+            if done.as_ref().is_ok_and(|token| self.cache.completion(*token).is_none()) {
+                self.grouped.push(id as u16);
+            }
+        }
         if (is_durable || command.op == Op::Flush) && done.is_ok() {
             self.watching.renew(&mut self.served, at);
         }
         done.map_err(|error| self.refusal(command.extent, error))
+    }
+
+    /// Cleans what became due before `at`, for no longer than `most`. Files take no time in the model, so
+    /// that all of it could be due at once, however long it takes.
+    fn catch_up(&mut self, at: SimTime, most: Duration) -> Result<(), CacheError> {
+        let mut due = self.cache.cleaning_due();
+        if due >= at {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        while due < at {
+            self.cache.catch_up(due)?;
+            if begin.elapsed() >= most {
+                self.cache.postpone_cleaning(at);
+                break;
+            }
+            due = self.cache.cleaning_due();
+        }
+        Ok(())
+    }
+
+    /// Makes the commit that answers wait for.
+    fn end_group(&mut self) {
+        let begin = Instant::now();
+        self.cache.end_group();
+        let ns = begin.elapsed().as_nanos() as u64;
+        for volume in self.grouped.drain(..) {
+            self.cache.count_real_time(volume, true, ns);
+        }
     }
 
     /// Gives the cache up if its file was deleted or cut short.
@@ -270,9 +310,7 @@ impl Subsystem for CachedFiles {
         &self.infos
     }
 
-    fn sets(&self) -> u16 {
-        0
-    }
+    fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
     fn submit(
         &mut self,
@@ -299,26 +337,18 @@ impl Subsystem for CachedFiles {
         self.cache_submit(id, command, payload, at)
     }
 
-    fn submit_durable(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, NamespaceError> {
-        self.is_durable = true;
-        let done = self.submit(namespace, command, payload, at);
-        self.is_durable = false;
-        done
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.cache.join(a, b)
     }
-
-    nandscape_core::pass_on_time!(cache);
 
     /// Whether anything is cleaned meanwhile is for the policies of the design.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
         let checked = self.check_fast(false, at);
         checked.map_err(|error| self.refusal(Extent::new(0, 0), error))?;
-        self.cache.idle(at, until)?;
+        let outcome = self.cache.catch_up(at).and_then(|()| self.catch_up(until, WHILE_IDLE));
+        outcome.map_err(|error| self.refusal(Extent::new(0, 0), error))?;
+        self.cache.idle(until, until)?;
+        self.end_group();
         self.watching.settle(&mut self.served, until);
         Ok(())
     }
@@ -331,15 +361,10 @@ impl Subsystem for CachedFiles {
         }
         let mut all = Token::NONE;
         for index in 0..self.served.len() {
-            let flush = command(Op::Flush, Extent::new(0, 0));
-            let token = self.cache_submit(self.id(index as u32), flush, Payload::None, at)?;
+            let token = self.cache_submit(self.id(index as u32), Command::FLUSH, Payload::None, at)?;
             all = self.join(all, token);
         }
         Ok(all)
-    }
-
-    fn read_only(&self, _: u16) -> Option<&'static str> {
-        None
     }
 
     /// What is not cached is as the disk has it.
@@ -347,21 +372,12 @@ impl Subsystem for CachedFiles {
         self.cache.allocation(self.id(namespace), extent)
     }
 
-    fn host_counts(&self, namespace: u32) -> HostCounts {
-        self.cache.host_counts(self.served[namespace as usize].id)
+    fn inspect(&self) -> Inspect<'_> {
+        Inspect { hosts: Some(self), cache: Some(self), ..Inspect::default() }
     }
 
-    fn ftl_stats(&self, _: u16) -> FtlStats {
-        FtlStats::default()
-    }
-
-    fn cost(&self, _: u16) -> Cost {
-        Cost::default()
-    }
-
-    /// Panics: there are no sets.
-    fn device(&self, set: u16) -> &dyn FlashDevice {
-        panic!("no set {set}: there is no flash below")
+    fn control(&mut self) -> Control<'_> {
+        Control { cache: Some(self), logs: None }
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -371,18 +387,46 @@ impl Subsystem for CachedFiles {
     fn check_invariants(&self) {
         self.cache.check_invariants();
     }
+}
 
+impl HostReports for CachedFiles {
+    fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.cache.host_counts(self.served[namespace as usize].id)
+    }
+}
+
+impl CacheReports for CachedFiles {
     /// [`super::Handle::stat`] then knows how the cache stands.
-    fn cache(&self) -> Option<CacheReport> {
+    fn cache(&self) -> CacheReport {
         let seen = self.look();
         // Of the disks those that are there.
         let disks = seen.volumes.iter().map(|volume| volume.disk).collect();
         let report = CacheReport { disks, ..self.cache.report_of(&seen.gauges, &seen.counters) };
         self.live.get().seen = Some(seen);
-        Some(report)
+        report
+    }
+}
+
+impl Clocked for CachedFiles {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        self.cache.completion(token)
     }
 
-    fn cache_control(&mut self) -> Option<&mut dyn CacheControl> {
-        Some(self)
+    fn watch(&mut self, token: Token, tag: u64) {
+        self.cache.watch(token, tag);
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        self.end_group();
+        self.cache.advance(until, out);
+    }
+
+    /// Not of cleaning, which is done before a request and in idle time, each for a bounded real time.
+    fn next_event(&self) -> Option<SimTime> {
+        if self.cache.has_group() { Some(self.cache.now()) } else { self.cache.next_step() }
+    }
+
+    fn idle_from(&self) -> SimTime {
+        self.cache.idle_from()
     }
 }

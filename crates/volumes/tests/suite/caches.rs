@@ -3,7 +3,7 @@
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::manage::{Change, Verdict};
 use nandscape_cache::status::Value;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};
 use nandscape_volumes::{CacheFile, CacheFileError, Making, Serving, mark_of, open_cache};
 use std::fs::{self, File};
@@ -165,15 +165,10 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     assert!(wrong.contains("the cache itself"), "{wrong}");
     let mut serving = open_cache(&place.fast(), &[], false).unwrap();
     let write = |serving: &mut Serving, volume: u32, block: u64, is_durable: bool| {
-        let command =
-            Command { op: Op::Write, extent: Extent::new(block * 4096, 4096), hint: Hint::default() };
+        let command = Command::new(Op::Write, Extent::new(block * 4096, 4096), Hint::default());
         let at = SimTime(block * 1_000_000);
         let payload = Payload::Write(&[7; 4096]);
-        if is_durable {
-            serving.subsystem.submit_durable(volume, command, payload, at).unwrap();
-        } else {
-            serving.subsystem.submit(volume, command, payload, at).unwrap();
-        }
+        serving.subsystem.submit(volume, Command { is_durable, ..command }, payload, at).unwrap();
     };
     for block in 0..30 {
         // Not in sequence: every other one.
@@ -183,7 +178,7 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     for block in [200, 202, 204] {
         write(&mut serving, 1, block, true);
     }
-    let stat = |serving: &Serving| serving.handle.stat(&serving.subsystem.cache().unwrap());
+    let stat = |serving: &Serving| serving.handle.stat(&serving.subsystem.inspect().cache().unwrap());
     let now = stat(&serving);
     let own = |at: usize| now.volumes[at].counters.as_ref().unwrap();
     assert_eq!((own(0).writes, own(1).writes, now.counters.writes), (60, 3, 63));
@@ -208,7 +203,7 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
 
     // In force at once, and kept.
     let typed = |key: &str, value: &str| Typed::from([(key.to_owned(), value.to_owned())]);
-    let control = serving.subsystem.cache_control().unwrap();
+    let control = serving.subsystem.control().cache.unwrap();
     control.set(&typed("quota.data", "none")).unwrap();
     control.set(&typed("limit", "20b")).unwrap();
     control.set(&typed("flushing", "cache-device")).unwrap();
@@ -227,6 +222,158 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     assert_eq!(kept.settings.iter().find(|(key, _)| key == "flushing").unwrap().1, "cache-device");
 }
 
+/// A `dm-cache-fiu` with two volumes of which a server wrote and flushed a block each; it ended in good order
+/// or was killed.
+fn fiu(mode: &str, is_closed: bool) -> Place {
+    let place = Place::new();
+    let design = design(&[("preset", "dm-cache-fiu"), ("mode", mode)]);
+    let making = Making { replace: true, ..Making::default() };
+    CacheFile::create(&place.fast(), None, &design, making).unwrap();
+    place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
+    place.cache().attach(&place.disk("b"), "more", None, false).unwrap();
+    let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+    for volume in 0..2 {
+        let command = |op, len| Command::new(op, Extent::new(0, len), Hint::default());
+        let write = Payload::Write(&[7; 4096]);
+        serving.subsystem.submit(volume, command(Op::Write, 4096), write, SimTime::ZERO).unwrap();
+        serving.subsystem.submit(volume, command(Op::Flush, 0), Payload::None, SimTime::ZERO).unwrap();
+    }
+    if is_closed {
+        serving.handle.close_next();
+        serving.subsystem.shutdown(SimTime(1)).unwrap();
+    } else if mode == "write-through" {
+        let set = |serving: &mut Serving, mode: &str| {
+            let settings = Typed::from([("mode".to_owned(), mode.to_owned())]);
+            serving.subsystem.control().cache.unwrap().set(&settings)
+        };
+        let error = set(&mut serving, "write-back").unwrap_err();
+        assert!(error.starts_with("mode write-back of a cache that is served"), "{error}");
+        set(&mut serving, "write-through").unwrap();
+    }
+    drop(serving);
+    place
+}
+
+#[test]
+fn flushed_writes_that_metadata_at_removal_lost_in_a_kill_are_not_called_complete() {
+    let place = fiu("write-back", false);
+    let stat = place.cache().stat().unwrap();
+    assert_eq!((stat.health.as_str(), stat.volumes[0].dirty_blocks), ("failed", 0));
+    assert!(stat.recovery.unwrap().contains("blocks that were dirty at this end are lost, flushed ones too"));
+    let refused = |done: Result<(), CacheFileError>| {
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("data: flushed writes to volume 0 may be lost"), "{error}");
+        assert!(error.contains("'--discard-lost' goes on without them"), "{error}");
+    };
+    refused(open_cache(&place.fast(), &[], false).map(drop));
+    refused(open_cache(&place.fast(), &[], true).map(drop));
+    refused(place.cache().detach("data", None, &mut |_, _| {}).map(drop));
+    refused(place.cache().clean(None, &[], &mut |_, _| {}));
+    refused(place.cache().resize("data", None).map(drop));
+    place.cache().set(&Typed::from([("mode".to_owned(), "write-through".to_owned())])).unwrap();
+    refused(place.cache().detach("data", None, &mut |_, _| {}).map(drop));
+    // A volume that comes later has lost nothing, and the others are not forgotten.
+    fs::write(place.disk("c"), vec![3; 1 << 20]).unwrap();
+    place.cache().attach(&place.disk("c"), "late", None, false).unwrap();
+    place.cache().detach("late", None, &mut |_, _| {}).unwrap();
+    assert_eq!(place.cache().discard_lost(Some("data")).unwrap(), ["data"]);
+    place.cache().detach("data", None, &mut |_, _| {}).unwrap();
+    let error = open_cache(&place.fast(), &[], false).map(drop).unwrap_err().to_string();
+    assert!(error.contains("more: metadata of the cache is damaged"), "{error}");
+    assert_eq!(place.cache().discard_lost(None).unwrap(), ["more"]);
+    drop(open_cache(&place.fast(), &[], false).unwrap());
+}
+
+#[test]
+fn nothing_is_called_lost_of_metadata_at_removal_that_had_nothing_dirty() {
+    for (mode, is_closed) in [("write-back", true), ("write-through", false), ("write-through", true)] {
+        let place = fiu(mode, is_closed);
+        assert_eq!(place.cache().stat().unwrap().health, "normal", "{mode}");
+        assert!(place.cache().discard_lost(None).unwrap().is_empty(), "{mode}");
+        place.cache().clean(None, &[], &mut |_, _| {}).unwrap();
+        place.cache().detach("data", None, &mut |_, _| {}).unwrap();
+        assert!(fs::read(place.disk("a")).unwrap()[..4096] == [7; 4096], "{mode}");
+    }
+}
+
+#[test]
+fn pages_of_a_served_cache_have_real_times_the_blocks_of_all_volumes_and_no_news_of_before() {
+    let place = Place::new();
+    let making = Making { replace: true, ..Making::default() };
+    CacheFile::create(&place.fast(), None, &design(&[("cleaning", "none")]), making).unwrap();
+    place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
+    place.cache().attach(&place.disk("b"), "more", None, false).unwrap();
+    let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+    let stat = |serving: &Serving| serving.handle.stat(&serving.subsystem.inspect().cache().unwrap());
+    assert!(stat(&serving).recovery.unwrap().ends_with("new: nothing has been cached yet"));
+    for (volume, blocks) in [(0, 0..40), (1, 0..10)] {
+        for block in blocks {
+            let extent = Extent::new(block * 4096, 4096);
+            let command = |op| Command::new(op, extent, Hint::default());
+            let mut read = [0; 4096];
+            let (write, read) = (Payload::Write(&[7; 4096]), Payload::Read(&mut read));
+            serving.subsystem.submit(volume, command(Op::Write), write, SimTime(1)).unwrap();
+            serving.subsystem.submit(volume, command(Op::Read), read, SimTime(1)).unwrap();
+        }
+    }
+    let now = stat(&serving);
+    assert_eq!(now.recovery.as_deref(), Some("new when its server started"));
+    let of = |at: usize| now.volumes[at].counters.as_ref().unwrap();
+    for at in 0..2 {
+        assert!(of(at).read_ns > 0 && of(at).write_ns > 0, "files take time: {:?}", of(at));
+    }
+    assert_eq!(now.counters.read_ns, of(0).read_ns + of(1).read_ns);
+    let bcache = nandscape_cache::status::find("bcache").unwrap();
+    let available = |at| {
+        let page = now.page(bcache, Some(at), false);
+        page.field("cache_available_percent").unwrap().truth.clone().unwrap().value
+    };
+    let free = 100.0 * (now.gauges.slots - 50) as f64 / now.gauges.slots as f64;
+    assert_eq!((available(0), available(1)), (format!("{free:.2} %"), format!("{free:.2} %")));
+}
+
+#[test]
+fn requests_in_flight_share_the_commit_of_their_metadata() {
+    let flushes = |waits: bool| {
+        let place = Place::new();
+        let making = Making { replace: true, ..Making::default() };
+        let design = design(&[("preset", "flashcache"), ("cleaning", "none")]);
+        CacheFile::create(&place.fast(), None, &design, making).unwrap();
+        place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
+        let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+        if waits {
+            serving.handle.wait_for_completions();
+        }
+        let stat = |serving: &Serving| serving.handle.stat(&serving.subsystem.inspect().cache().unwrap());
+        let before = stat(&serving).counters.fast_flushes;
+        let at = SimTime(1_000_000);
+        let mut tokens = Vec::new();
+        for block in 0..32 {
+            let extent = Extent::new(block * 3 % 256 * 4096, 4096);
+            let command = Command::new(Op::Write, extent, Hint::default());
+            tokens.push(serving.subsystem.submit(0, command, Payload::Write(&[7; 4096]), at).unwrap());
+        }
+        let mut done = Vec::new();
+        for (tag, token) in (0..).zip(tokens) {
+            assert_eq!(serving.subsystem.completion(token).is_some(), !waits);
+            serving.subsystem.watch(token, tag);
+        }
+        while waits && done.len() < 32 {
+            let next = serving.subsystem.next_event().expect("an answer waits");
+            serving.subsystem.advance(next, &mut done);
+        }
+        let flushes = stat(&serving).counters.fast_flushes - before;
+        drop(serving);
+        assert_eq!(
+            place.cache().stat().unwrap().gauges.dirty,
+            32,
+            "each entry was written before its answer"
+        );
+        flushes
+    };
+    assert_eq!((flushes(false), flushes(true)), (64, 2));
+}
+
 #[test]
 fn what_is_told_of_a_cache_at_rest_is_what_a_server_makes_of_it() {
     for (keys, cutoff) in [
@@ -242,7 +389,7 @@ fn what_is_told_of_a_cache_at_rest_is_what_a_server_makes_of_it() {
         place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
         let at_rest = place.cache().stat().unwrap();
         let serving = open_cache(&place.fast(), &[], false).unwrap();
-        let served = serving.handle.stat(&serving.subsystem.cache().unwrap());
+        let served = serving.handle.stat(&serving.subsystem.inspect().cache().unwrap());
         assert_eq!(at_rest.gauges.slots, served.gauges.slots, "{keys:?}: slots that fill no set");
         for stat in [&at_rest, &served] {
             assert_eq!(stat.skip_sequential_bytes, cutoff, "{keys:?}");

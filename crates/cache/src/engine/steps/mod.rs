@@ -300,7 +300,7 @@ impl Steps {
         bytes: Bytes<'_>,
         after: Moment,
     ) -> Result<Moment, StoreError> {
-        let command = Command { op, extent, hint: Hint::default() };
+        let command = Command::new(op, extent, Hint::default());
         if !self.is_past(after) {
             let id = self.put_aside(side, command, bytes, after)?;
             if op != Op::Read {
@@ -333,7 +333,7 @@ impl Steps {
             self.submit(FAST, Op::Write, extent, bytes, after)?;
             return Ok(true);
         }
-        let command = Command { op: Op::Write, extent, hint: Hint::default() };
+        let command = Command::new(Op::Write, extent, Hint::default());
         let id = self.put_aside(FAST, command, bytes, after)?;
         self.slab.get_mut(Slab::index(id)).fills = Some(slot);
         Ok(false)

@@ -2,7 +2,7 @@
 //! way as ever are.
 
 use super::Notice;
-use nandscape_core::{Applied, Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{Applied, Command, SimTime};
 
 const NONE: u32 = u32::MAX;
 /// Bits of the generation of a step: a token keeps one bit for itself.
@@ -114,7 +114,7 @@ impl Slab {
 
     /// Puts in a point at which others have ended.
     pub fn put_join(&mut self, at: SimTime) -> StepId {
-        let nothing = Command { op: Op::Flush, extent: Extent::new(0, 0), hint: Hint::default() };
+        let nothing = Command::FLUSH;
         self.put(None, nothing, Applied::default(), at)
     }
 

@@ -108,7 +108,7 @@ impl Life {
         for id in 0..2 {
             take_up(&mut self.world.fast, &mut self.world.disks[id], id as u16, false)?;
         }
-        let watch = Watch::open(Box::new(self.world.fast.clone())).expect("it has records");
+        let watch = Watch::open(Box::new(self.world.fast.clone())).unwrap().expect("it has records");
         let watch = Arc::new(Mutex::new(watch));
         let mut recorder = Recorder::new(&mut self.world.fast, Some(Arc::clone(&watch)))?;
         let mut members = Vec::new();
@@ -146,13 +146,9 @@ impl Life {
             0..5 => {
                 self.next = self.next % 200 + 1;
                 let bytes = vec![self.next; extent.len as usize];
-                let op = Command { op: Op::Write, extent, hint: Hint::default() };
                 let is_durable = below(rng, 4) == 0;
-                let done = if is_durable {
-                    cache.submit_durable(volume, op, Payload::Write(&bytes), at)
-                } else {
-                    cache.submit(volume, op, Payload::Write(&bytes), at)
-                };
+                let op = Command { is_durable, ..Command::new(Op::Write, extent, Hint::default()) };
+                let done = cache.submit(volume, op, Payload::Write(&bytes), at);
                 for unit in units {
                     let states = &mut model[unit as usize];
                     if done.is_ok() && is_durable {
@@ -163,7 +159,7 @@ impl Life {
             }
             5 => {
                 let mut bytes = vec![0; extent.len as usize];
-                let op = Command { op: Op::Read, extent, hint: Hint::default() };
+                let op = Command::new(Op::Read, extent, Hint::default());
                 match cache.submit(volume, op, Payload::Read(&mut bytes), at) {
                     Ok(_) => {
                         for (unit, bytes) in units.zip(bytes.chunks(UNIT as usize)) {
@@ -272,7 +268,7 @@ impl Life {
         let mut seen = Vec::new();
         for volume in 0..2_u16 {
             let mut bytes = vec![0; DISK as usize];
-            let read = Command { op: Op::Read, extent: Extent::new(0, DISK), hint: Hint::default() };
+            let read = Command::new(Op::Read, Extent::new(0, DISK), Hint::default());
             cache.submit(volume, read, Payload::Read(&mut bytes), SimTime(1 << 42)).unwrap();
             for (unit, data) in bytes.chunks(UNIT as usize).enumerate() {
                 let states = &self.model[usize::from(volume)][unit];

@@ -14,7 +14,7 @@ use crate::eviction::{AnyEviction, EvictionSpec};
 use crate::map::Map;
 use crate::metadata::{Setup as Shape, StoreArea, Superblock, WATCH_BYTES};
 use crate::mode::Mode;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus, below};
 use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::decorate::{Cut, Failing, Fate, Operations, Shared, Tell, Told};
@@ -201,7 +201,7 @@ fn uuid(id: u16) -> [u8; 16] {
 }
 
 fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command { op, extent: Extent::new(offset, len), hint: Hint::default() }
+    Command::new(op, Extent::new(offset, len), Hint::default())
 }
 
 impl World {
@@ -258,7 +258,7 @@ impl World {
             assert_eq!(change, None);
         }
         let setup = Setup { block_bytes: BLOCK, mode: Mode::WriteBack, map: Map::Full, seed: 1 };
-        let mut watch = Watch::open(Box::new(self.fast.clone())).expect("it has records");
+        let mut watch = Watch::open(Box::new(self.fast.clone())).unwrap().expect("it has records");
         (0..2).for_each(|id| watch.add(id, &mut self.disks[usize::from(id)]));
         let watch = Arc::new(Mutex::new(watch));
         let members = (0..2).map(|id| {

@@ -40,7 +40,7 @@ fn what_was_written_and_flushed_counts_again_once_it_is_taken_down() {
     take_up(&mut world.fast, &mut world.disks[0], 0, false).unwrap();
     let all = (DISK / 512) as usize;
     assert_eq!(told(&mut world), all, "a session that has written nothing");
-    let mut watch = Watch::open(Box::new(world.fast.clone())).unwrap();
+    let mut watch = Watch::open(Box::new(world.fast.clone())).unwrap().unwrap();
     watch.add(0, &mut world.disks[0]);
     watch.before_write(0, nandscape_core::Extent::new(4096, 8192));
     world.disks[0].write(4096, &[3; 8192]).unwrap();
@@ -71,7 +71,7 @@ fn what_was_written_and_flushed_counts_again_once_it_is_taken_down() {
 fn a_place_is_struck_off_durably_before_it_is_written_to() {
     let mut world = World::new("journal", true);
     take_up(&mut world.fast, &mut world.disks[0], 0, false).unwrap();
-    let mut watch = Watch::open(Box::new(world.fast.clone())).unwrap();
+    let mut watch = Watch::open(Box::new(world.fast.clone())).unwrap().unwrap();
     watch.add(0, &mut world.disks[0]);
     watch.before_write(0, nandscape_core::Extent::new(0, 512));
     world.fast.at = SimTime(1 << 42);

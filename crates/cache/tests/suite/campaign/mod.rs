@@ -54,6 +54,24 @@ fn a_change_that_failed_on_both_sides_is_no_older_data_after_the_next_start() {
     again(&cases(), &found, COMMAND);
 }
 
+/// The records of the disks' places cannot be read for a moment when a session begins. Going on without them
+/// would make the next start take the disks for changed.
+#[test]
+fn a_session_without_its_records_does_not_begin() {
+    let found = [("nandscape/write-through", 1, "0@56:short-read,power-loss,mended")];
+    again(&cases(), &found, COMMAND);
+}
+
+/// What was flushed had made way in the cache for a write that was under way when the cache device failed.
+#[test]
+fn a_flushed_block_is_not_older_data_when_the_cache_is_given_up_while_it_is_written_again() {
+    let found = [
+        ("nandscape/write-back", 3, "0@271:read-only,power-loss,mended"),
+        ("nandscape/write-back", 3, "4@10:gone,0@271:read-only,power-loss,not-mended"),
+    ];
+    again(&cases(), &found, COMMAND);
+}
+
 /// A slot cannot be read for a moment, and the disk does not take what it has.
 #[test]
 fn a_dirty_block_that_a_failed_slot_lost_is_no_older_data_after_the_next_start() {

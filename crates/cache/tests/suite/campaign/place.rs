@@ -2,8 +2,8 @@
 
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use nandscape_testkit::campaign::{Access, Faults, Medium, Refusal};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,7 +87,7 @@ impl Place {
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
-        let command = Command { op, extent: Extent::new(offset, len), hint: Hint::default() };
+        let command = Command::new(op, Extent::new(offset, len), Hint::default());
         self.apply(command, payload).map(drop)
     }
 
@@ -150,12 +150,6 @@ impl Store for Place {
         Ok(Token::NONE)
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
-    }
-
     fn counts(&self) -> HostCounts {
         self.content().counts
     }
@@ -166,6 +160,14 @@ impl Store for Place {
 
     fn reset_counters(&mut self, _: SimTime) {
         self.content().counts = HostCounts::default();
+    }
+}
+
+impl Clocked for Place {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
     }
 }
 

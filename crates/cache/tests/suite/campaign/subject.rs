@@ -7,8 +7,8 @@ use nandscape_cache::engine::Disk as Member;
 use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, Attach, Disk as _, ManageError, Recorder, Watch};
 use nandscape_cache::metadata::{self, WATCH_BYTES};
-use nandscape_core::namespace::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem as _};
+use nandscape_core::command::Payload;
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem as _};
 use nandscape_disk::decorate::{Tell, Told};
 use nandscape_testkit::campaign::{Access, Allowed, Fault, Faults, Kind, Subject, Version, fill};
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl Kept {
 
 fn command(op: Op, volume: usize, units: &Range<usize>) -> Command {
     let extent = Extent::new(DISK_AT[volume] + units.start as u64 * UNIT, units.len() as u64 * UNIT);
-    Command { op, extent, hint: Hint::default() }
+    Command::new(op, extent, Hint::default())
 }
 
 /// The stores before the first start.
@@ -221,7 +221,7 @@ impl Served {
             let taken = manage::take_up(&mut self.fast, disk, volume.id, is_trusted);
             taken.map_err(text)?;
         }
-        let mut watch = Watch::open(Box::new(self.fast.clone()));
+        let mut watch = Watch::open(Box::new(self.fast.clone())).map_err(text)?;
         if let Some(watch) = &mut watch {
             (0..2).for_each(|id| watch.add(id, &mut self.disks[usize::from(id)]));
         }
@@ -261,11 +261,7 @@ impl Served {
         let (volume, at) = (volume as u16, SimTime(self.at));
         let cache = self.cache.as_mut().expect("it was started");
         cache.advance(at, &mut Vec::new());
-        let done = if is_durable {
-            cache.submit_durable(volume, command, payload, at)
-        } else {
-            cache.submit(volume, command, payload, at)
-        };
+        let done = cache.submit(volume, Command { is_durable, ..command }, payload, at);
         cache.check_invariants();
         let done = done.map(drop).map_err(|error| error.to_string());
         if (is_durable || command.op == Op::Flush) && done.is_ok() {

@@ -9,9 +9,9 @@ use nandscape_cache::eviction::{AnyEviction, EvictionSpec};
 use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
 use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
 use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, Subsystem, Token};
+use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Token};
 
 /// Something that is done wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub struct Case {
     pub cutoff: Option<&'static str>,
     /// Which blocks leave.
     pub victims: Victims,
+    /// Commands whose commits are made together ([`Cache::group_commits`]); 0: each by itself.
+    pub group: u32,
 }
 
 impl Case {
@@ -240,6 +242,9 @@ pub fn start(
         }
     }?;
     started.cache.set_flushing(case.flushing);
+    if case.group > 0 {
+        started.cache.group_commits();
+    }
     started.cache.set_quirks(Quirks { victims: case.victims, ..Quirks::NONE });
     if let Some(share) = case.cutoff {
         let typed = [("cutoff_dirty".to_owned(), share.to_owned())].into();
@@ -317,6 +322,8 @@ struct Run<'a> {
     next_id: u32,
     at: u64,
     mode: Mode,
+    /// Commands since the last group ended.
+    in_group: u32,
 }
 
 impl Run<'_> {
@@ -329,14 +336,19 @@ impl Run<'_> {
         is_durable: bool,
     ) -> Result<(), String> {
         self.at += 1_000_000;
-        let command = Command { op, extent, hint: Hint::default() };
+        let command = Command { is_durable, ..Command::new(op, extent, Hint::default()) };
         let (volume, at) = (volume as u16, SimTime(self.at));
-        let done = if is_durable {
-            self.cache.submit_durable(volume, command, payload, at)
-        } else {
-            self.cache.submit(volume, command, payload, at)
-        };
+        let done = self.cache.submit(volume, command, payload, at);
         let token = done.map_err(|error| format!("{op:?} of {extent:?} of volume {volume}: {error}"))?;
+        if self.cache.has_group() {
+            self.in_group += 1;
+            if self.in_group < self.case.group {
+                // Not answered yet, and nothing is promised of it.
+                return Ok(());
+            }
+            self.in_group = 0;
+            self.cache.end_group();
+        }
         self.wait(token)
     }
 
@@ -512,7 +524,7 @@ pub fn read_volumes(
     for (volume, units) in (0..).zip(&case.units) {
         let mut bytes = vec![0xee; units * UNIT];
         let extent = Extent::new(0, bytes.len() as u64);
-        let command = Command { op: Op::Read, extent, hint: Hint::default() };
+        let command = Command::new(Op::Read, extent, Hint::default());
         cache
             .submit(volume, command, Payload::Read(&mut bytes), SimTime(at))
             .map_err(|error| format!("reading volume {volume}: {error}"))?;
@@ -553,7 +565,8 @@ pub fn live(
         .max()
         .unwrap();
     let next_id = next_id.next_multiple_of(1 << 14);
-    let mut run = Run { case, cache, tape, volumes, marks: Vec::new(), next_id, at, mode: case.modes[0] };
+    let mut run =
+        Run { case, cache, tape, volumes, marks: Vec::new(), next_id, at, mode: case.modes[0], in_group: 0 };
     run.mark("start", 0, 0..0);
     for number in 0..steps {
         run.step(rng).map_err(|error| format!("step {number}: {error}"))?;

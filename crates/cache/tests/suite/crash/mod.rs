@@ -54,6 +54,7 @@ fn case(name: &str, kind: &'static str, modes: &[Mode], after_cut: AfterCut) -> 
         is_prompt: false,
         cutoff: None,
         victims: Victims::Any,
+        group: 0,
     }
 }
 
@@ -129,6 +130,23 @@ fn stores_that_take_their_time_change_nothing() {
     .map(|case| Case { latency: 100_000, ..case });
     for tally in campaign(&cases, EFFORT, points(5000, 10, &cases)) {
         assert!(tally.warm > 0 && tally.again > 0 && tally.lost == 0);
+    }
+}
+
+#[test]
+fn commits_of_commands_in_flight_that_are_made_together_lose_nothing_that_was_flushed() {
+    let slots = |name, modes: &[Mode], group| Case {
+        map: Map::Linear { ways: 4 },
+        group,
+        ..case(name, "slots", modes, AfterCut::DirtyBlocks)
+    };
+    let cases = [
+        slots("slots/groups of 3", &[Mode::WriteBack], 3),
+        slots("slots/groups of 16", &[Mode::WriteBack, Mode::WriteThrough], 16),
+        Case { is_atomic: true, group: 8, ..journal("journal/groups of 8", &[Mode::WriteBack]) },
+    ];
+    for tally in campaign(&cases, EFFORT, points(4000, 5, &cases)) {
+        assert!(tally.again > 0 && tally.lost == 0);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Stores in memory that write down what is asked of them, and what a loss of power leaves of that.
 
-use nandscape_core::namespace::{HostCounts, Payload};
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Applied, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -141,12 +141,6 @@ impl Store for Device {
         Ok(Token(done))
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
-    }
-
     fn counts(&self) -> HostCounts {
         self.counts
     }
@@ -157,6 +151,14 @@ impl Store for Device {
 
     fn reset_counters(&mut self, _: SimTime) {
         self.counts = HostCounts::default();
+    }
+}
+
+impl Clocked for Device {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
     }
 }
 

@@ -4,8 +4,8 @@
 use nandscape_cache::BlockKey;
 use nandscape_cache::eviction::{Build, Eviction};
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
-use nandscape_core::namespace::{HostCounts, Payload};
-use nandscape_core::{Applied, Command, Info, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{Applied, Clocked, Command, Info, Op, Params, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -71,12 +71,6 @@ impl Store for Memory {
         Ok(Token::NONE)
     }
 
-    nandscape_core::tokens_are_times!();
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
-    }
-
     fn counts(&self) -> HostCounts {
         self.state.lock().unwrap().counts
     }
@@ -87,6 +81,14 @@ impl Store for Memory {
 
     fn reset_counters(&mut self, _: SimTime) {
         self.state.lock().unwrap().counts = HostCounts::default();
+    }
+}
+
+impl Clocked for Memory {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
     }
 }
 

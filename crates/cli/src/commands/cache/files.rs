@@ -110,9 +110,22 @@ fn main_memory_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
+/// Goes on without what a session that was cut short has lost, and says so.
+pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Console) -> Result<bool, Failure> {
+    let names = cache.discard_lost(volume)?;
+    for name in &names {
+        console.note(&format!(
+            "{name}: blocks that were dirty when the last session was cut short are lost, flushed ones too"
+        ));
+    }
+    Ok(!names.is_empty())
+}
+
 /// Takes a volume off.
 pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
     let mut cache = CacheFile::open(&args.fast, false)?;
+    let has_lost =
+        (args.discard_lost || args.discard) && discard_lost(&mut cache, Some(&args.volume), console)?;
     if args.discard {
         let lost = cache.discard(&args.volume)?;
         console.note(&format!(
@@ -125,7 +138,8 @@ pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
     let bar = console.progress("detach");
     let disk = cache.detach(&args.volume, args.disk.as_deref(), &mut |done, all| bar.show_bytes(done, all));
     bar.finish();
-    console.note(&format!("{}: taken off; {} is complete by itself", args.volume, disk?.display()));
+    let complete = if has_lost { "has what was not lost" } else { "is complete by itself" };
+    console.note(&format!("{}: taken off; {} {complete}", args.volume, disk?.display()));
     Ok(())
 }
 
@@ -143,6 +157,9 @@ pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
         return Ok(());
     }
     let mut cache = CacheFile::open(&args.fast, false)?;
+    if args.discard_lost {
+        discard_lost(&mut cache, args.volume.as_deref(), console)?;
+    }
     let bar = console.progress("clean");
     let mut cleaned = 0;
     let done = cache.clean(args.volume.as_deref(), &disks, &mut |done, all| {

@@ -5,6 +5,10 @@ use crate::reproduce::{number, statement};
 use nandscape_report::ReproductionRow;
 
 const ID: &str = "nvm-sets";
+const TEST_1: &str = "[sets-article test 1]";
+const TEST_2: &str = "[sets-article test 2]";
+const WRITES: &str = "[sets-article write bandwidth]";
+const OPEN_CHANNEL: &str = "[sets-article open-channel]";
 
 pub(super) fn compare(all: &Measured) -> Vec<ReproductionRow> {
     let mut rows = reads(all);
@@ -15,13 +19,13 @@ pub(super) fn compare(all: &Measured) -> Vec<ReproductionRow> {
 }
 
 fn says(
-    row: &str,
+    source: &str,
     name: impl Into<String>,
     published: &str,
     holds: bool,
     measured: impl AsRef<str>,
 ) -> ReproductionRow {
-    statement(ID, row, name, published, holds, &format!("measured: {}", measured.as_ref()))
+    statement(ID, source, name, published, holds, &format!("measured: {}", measured.as_ref()))
 }
 
 /// The same of all three layouts.
@@ -54,44 +58,44 @@ fn reads(all: &Measured) -> Vec<ReproductionRow> {
     let flat = |pair: &Pair| l(pair).p99_9999 < l(pair).p50 * 4;
     vec![
         says(
-            "S2-09",
+            TEST_1,
             "mean read latency, traditional",
             "200 to 250 us",
             (200.0..=250.0).contains(&t.mean_us()),
             mean_text(t),
         ),
         says(
-            "S2-09",
+            TEST_1,
             "mean read latency, horizontal",
             "near 100 us",
             (90.0..=110.0).contains(&h.mean_us()),
             mean_text(h),
         ),
-        number(ID, "S2-09", "mean read latency, traditional over horizontal", "", 2.25, ratio, ""),
+        number(ID, TEST_1, "mean read latency, traditional over horizontal", "", 2.25, ratio, ""),
         says(
-            "S2-09",
+            TEST_1,
             "read latency over time, mean of each 100 ms",
             "traditional jitters, horizontal is flat",
             high - low > 10.0 * (flat_high - flat_low) && flat_high < 1.03 * flat_low,
             format!("traditional {low:.1} to {high:.1} us, horizontal {flat_low:.1} to {flat_high:.1} us"),
         ),
-        number(ID, "S2-10", "p99.9999 of reads, traditional over horizontal", "", 21.0, tail, &tail_note),
+        number(ID, TEST_1, "p99.9999 of reads, traditional over horizontal", "", 21.0, tail, &tail_note),
         says(
-            "S2-12",
+            TEST_2,
             "mean read latency at depth 8",
             "horizontal below vertical, both below traditional",
             h.mean_us() < v.mean_us() && v.mean_us() < t.mean_us(),
             each(2, |layout| at8(layout).mean_us()) + " us",
         ),
         says(
-            "S2-14",
+            TEST_2,
             "p99.99 of reads",
             "traditional has risen, sets have not",
             l(t).p99_99 > 4 * l(v).p99_99.max(l(h).p99_99),
             percentile(|l| l.p99_99) + " us",
         ),
         says(
-            "S2-14",
+            TEST_2,
             "p99.9999 of reads",
             "sets flat up to here, then still below traditional",
             flat(v) && flat(h) && l(v).max.max(l(h).max) < l(t).p99_9999,
@@ -134,42 +138,42 @@ fn depths(all: &Measured) -> Vec<ReproductionRow> {
         .fold(f64::INFINITY, f64::min);
     vec![
         says(
-            "S2-11",
+            TEST_1,
             "longest read and IOPS, depth 1 to 64",
             "horizontal better than traditional everywhere",
             better_max && gain(h) > 1.0,
             format!("longest read at least {max_gain:.1} times shorter, IOPS at least {:.2} times", gain(h)),
         ),
         says(
-            "S2-12",
+            TEST_2,
             "mean read latency, vertical less horizontal, depth 4 to 64",
             "horizontal better",
             [4, 8, 16, 32, 64].into_iter().all(|depth| gap(depth) > 0.0),
             shown.join(", ") + " us; below depth 4 there is hardly anything to queue behind",
         ),
         says(
-            "S2-13",
+            TEST_2,
             "the same with no contention on the channels",
             "no difference: the channels are the cause",
             FREE_DEPTHS.into_iter().all(|depth| free(depth).abs() < 0.1),
             free_shown.join(", ") + " us; mean of reads of the same places",
         ),
         says(
-            "S2-15",
+            TEST_2,
             "IOPS against depth, of the vertical set",
             "nearly linear",
             least_linear(Layout::Vertical, 16) > 0.85,
             linearity(|depth| linear(Layout::Vertical, depth)),
         ),
         says(
-            "S2-15",
+            TEST_2,
             "IOPS against depth, of the horizontal set",
             "nearly linear",
             least_linear(Layout::Horizontal, 16) > 0.85,
             linearity(|depth| linear(Layout::Horizontal, depth)),
         ),
         says(
-            "S2-15",
+            TEST_2,
             "IOPS of sets over traditional at every depth",
             "above traditional",
             gain(v) > 1.0 && gain(h) > 1.0,
@@ -191,23 +195,23 @@ fn writes(all: &Measured) -> Vec<ReproductionRow> {
     let (v, h) = (at8(Layout::Vertical), at8(Layout::Horizontal));
     vec![
         says(
-            "S2-16",
+            WRITES,
             "write bandwidth without reads, all dies",
             "above 3 GB/s",
             alone(Layout::Traditional) > 3.0,
             format!("{:.2} GB/s", alone(Layout::Traditional)),
         ),
         says(
-            "S2-16",
+            WRITES,
             "write bandwidth beside reads, traditional",
             "above 2 GB/s",
             at8(Layout::Traditional) > 2.0,
             format!("{:.2} GB/s", at8(Layout::Traditional)),
         ),
-        number(ID, "S2-16", "write bandwidth beside reads, vertical", "GB/s", 1.5, v, ""),
-        number(ID, "S2-16", "write bandwidth beside reads, horizontal", "GB/s", 1.5, h, ""),
+        number(ID, WRITES, "write bandwidth beside reads, vertical", "GB/s", 1.5, v, ""),
+        number(ID, WRITES, "write bandwidth beside reads, horizontal", "GB/s", 1.5, h, ""),
         says(
-            "S2-16",
+            WRITES,
             "write bandwidth of the sets",
             "vertical slightly above horizontal",
             v >= h && v < 1.15 * h,
@@ -227,7 +231,7 @@ fn neighbours(all: &Measured) -> Vec<ReproductionRow> {
     let (host, device) = (&all.open_channel.read.latency_ns, &all.device_side.read.latency_ns);
     vec![
         says(
-            "S2-17",
+            OPEN_CHANNEL,
             "writer and reader inside one set",
             "still interfere",
             mixed > 1.5,
@@ -238,14 +242,14 @@ fn neighbours(all: &Measured) -> Vec<ReproductionRow> {
             ),
         ),
         says(
-            "S2-18",
+            TEST_1,
             "mean read beside the writer over alone",
             "sets keep the neighbour out",
             cost(Layout::Traditional) > 1.8 && cost(Layout::Vertical) < 1.1 && cost(Layout::Horizontal) < 1.1,
             each(3, cost) + " times",
         ),
         says(
-            "S2-19",
+            OPEN_CHANNEL,
             "open-channel (translation on the host) against sets, same dies",
             "slightly better isolation than with sets",
             // Within a percent is the same.

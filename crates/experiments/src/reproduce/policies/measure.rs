@@ -7,7 +7,7 @@
 //! device matters.
 
 use super::load::Load;
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, SimTime, TraceReader};
 use nandscape_host::Assigned;
 use nandscape_host::policy::{self, PolicySetup};
@@ -80,8 +80,8 @@ pub(super) fn measure(
     typed: &[(&str, &str)],
 ) -> Result<Cell, RunError> {
     let config = device(load, shape, occupancy, if policy == "none" { 0 } else { STREAMS })?;
-    let mut namespace = build(&config, BuildOptions::default())?;
-    let capacity_bytes = namespace.capacity_bytes();
+    let mut subsystem = build(&config, BuildOptions::default())?;
+    let capacity_bytes = subsystem.namespaces()[0].capacity_bytes;
     let (warm, counted) = passes(load, capacity_bytes / 4096);
     let entry = policy::find(policy).map_err(ConfigError::from)?;
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -96,16 +96,16 @@ pub(super) fn measure(
         chooser.foreseen();
     }
     let mut reader = Assigned::new(load.passes(warm + counted), chooser, STREAMS);
-    run(&mut *namespace, &mut reader, warm * load.requests())?;
-    namespace.reset_counters(SimTime::ZERO);
-    run(&mut *namespace, &mut reader, u64::MAX)?;
-    let programs = namespace.device().expect("flash").medium_totals().programs;
+    run(&mut *subsystem, &mut reader, warm * load.requests())?;
+    subsystem.reset_counters(SimTime::ZERO);
+    run(&mut *subsystem, &mut reader, u64::MAX)?;
+    let programs = subsystem.inspect().device(0).medium_totals().programs;
     let used = reader.counts()[1..].iter().filter(|counts| counts.writes > 0).count();
-    Ok(Cell { waf: programs as f64 / namespace.host_counts().write_pages as f64, used })
+    Ok(Cell { waf: programs as f64 / subsystem.inspect().host_counts(0).write_pages as f64, used })
 }
 
 fn run(
-    namespace: &mut dyn nandscape_core::Namespace,
+    subsystem: &mut dyn nandscape_core::Subsystem,
     reader: &mut dyn TraceReader,
     most: u64,
 ) -> Result<(), RunError> {
@@ -113,8 +113,8 @@ fn run(
         let Some(record) = reader.next() else { break };
         let record = record?;
         let extent = Extent { offset: record.offset, len: record.len };
-        let command = Command { op: record.op, extent, hint: Hint(record.hint) };
-        namespace.submit(command, Payload::None, SimTime::ZERO).map_err(|error| RunError::Failed {
+        let command = Command::new(record.op, extent, Hint(record.hint));
+        subsystem.submit(0, command, Payload::None, SimTime::ZERO).map_err(|error| RunError::Failed {
             label: "stream policies".to_owned(),
             message: error.to_string(),
         })?;

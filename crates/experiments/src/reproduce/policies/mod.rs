@@ -19,7 +19,7 @@ pub(super) const CAPTURED: Reproduction = Reproduction {
     info: Info {
         name: "streams-captured",
         summary: "write amplification of stream policies on recorded loads (folder in NANDSCAPE_TRACES)",
-        source: "S0-22, S0-23, S0-26 to S0-32, S0-68",
+        source: "[AutoStream abstract]; the recordings are ours",
         params: &[],
     },
     run: captured,
@@ -29,7 +29,7 @@ pub(super) const POLICIES: Reproduction = Reproduction {
     info: Info {
         name: "streams-policies",
         summary: "streams for metadata, mails, logs and tables: what the sources claim of hints, names and pools",
-        source: "FStream, FAST 2018; S0-63 to S0-68",
+        source: "[FStream abstract], [AutoStream abstract], [streams-article 4.2]",
         params: &[],
     },
     run: policies,
@@ -73,10 +73,10 @@ const OCCUPANCIES: [f64; 3] = [0.7, 0.9, 1.0];
 const TOLERANCE: f64 = 0.002;
 
 /// A measured figure that no source states.
-fn figure(id: &str, row: &str, name: String, measured: f64, note: &str) -> ReproductionRow {
+fn figure(id: &str, name: String, measured: f64, note: &str) -> ReproductionRow {
     ReproductionRow {
         id: id.to_owned(),
-        row: row.to_owned(),
+        source: String::new(),
         name,
         unit: "WAF".to_owned(),
         published: Value::Null,
@@ -98,7 +98,7 @@ fn captured(context: &Context<'_>) -> Rows {
             Err(why) => {
                 rows.push(ReproductionRow {
                     measured: Value::Null,
-                    ..figure(id, "S0-23", recording.name.to_owned(), 0.0, &why)
+                    ..figure(id, recording.name.to_owned(), 0.0, &why)
                 });
                 continue;
             }
@@ -127,7 +127,15 @@ fn captured(context: &Context<'_>) -> Rows {
     if rows.iter().any(|row| !row.measured.is_null()) {
         let note =
             "the loads of the source are not public; see docs/stream-policies.md for what limits these";
-        rows.push(number(id, "S0-68", "largest WAF reduction by AutoStream", "%", 60.0, best * 100.0, note));
+        rows.push(number(
+            id,
+            "[AutoStream abstract]",
+            "largest WAF reduction by AutoStream",
+            "%",
+            60.0,
+            best * 100.0,
+            note,
+        ));
     }
     Ok(rows)
 }
@@ -152,7 +160,7 @@ fn rows_of(id: &str, setting: &str, cells: &[(&Column, Cell)]) -> Vec<Reproducti
         .iter()
         .map(|(column, cell)| {
             let note = format!("{} of {STREAMS} streams used", cell.used);
-            figure(id, "S0-23", format!("{setting}: {}", column.name), cell.waf, &note)
+            figure(id, format!("{setting}: {}", column.name), cell.waf, &note)
         })
         .collect();
     let oracle =
@@ -165,14 +173,7 @@ fn rows_of(id: &str, setting: &str, cells: &[(&Column, Cell)]) -> Vec<Reproducti
         .unwrap_or_default();
     let note = format!("measured: {oracle:.3}, next {nearest} with {least:.3}");
     let holds = oracle <= least + TOLERANCE;
-    rows.push(statement(
-        id,
-        "S0-68",
-        format!("{setting}: bound"),
-        "oracle <= every other policy",
-        holds,
-        &note,
-    ));
+    rows.push(statement(id, "", format!("{setting}: bound"), "oracle <= every other policy", holds, &note));
     rows
 }
 
@@ -204,32 +205,38 @@ fn policies(context: &Context<'_>) -> Rows {
         .zip(&cells)
         .map(|(name, cell)| {
             let note = format!("{} of {STREAMS} streams used", cell.used);
-            figure(id, "S0-66", (*name).to_owned(), cell.waf, &note)
+            figure(id, (*name).to_owned(), cell.waf, &note)
         })
         .collect();
     let (none, shared, exclusive) = (of("none"), of("shared"), of("exclusive"));
-    let mut claim = |row: &str, name: &str, published: &str, holds: bool, note: String| {
-        rows.push(statement(id, row, name, published, holds, &format!("measured: {note}")));
+    let mut claim = |source: &str, name: &str, published: &str, holds: bool, note: String| {
+        rows.push(statement(id, source, name, published, holds, &format!("measured: {note}")));
     };
     claim(
-        "S0-64",
+        "[streams-article 4.2.1]",
         "exclusive streams are the upper bound of knowing the class",
         "exclusive <= shared <= none",
         exclusive <= shared && shared <= none,
         format!("{exclusive:.3}, {shared:.3}, {none:.3}"),
     );
     let used = cells[2].used;
-    claim("S0-65", "streams that four levels use", "never more than 4", used <= 4, used.to_string());
+    claim(
+        "[streams-article 4.2.2]",
+        "streams that four levels use",
+        "never more than 4",
+        used <= 4,
+        used.to_string(),
+    );
     let cut = |waf: f64| (none - waf) / none * 100.0;
     claim(
-        "S0-63",
+        "[FStream abstract]",
         "WAF cut by names and classes of metadata",
         "7 to 46 % (filebench), up to 81 % (Cassandra)",
         cut(of("names")) >= 7.0,
         format!("{:.1} %", cut(of("names"))),
     );
     claim(
-        "S0-66",
+        "[streams-article 4.2.3]",
         "hints by the program, by name, and both",
         "all three selectable; both are at least as good as hints alone",
         exclusive <= of("write-hint"),
@@ -240,7 +247,7 @@ fn policies(context: &Context<'_>) -> Rows {
         ),
     );
     claim(
-        "S0-67",
+        "[streams-article 4.2.4]",
         "pools of the kernel and of programs",
         "no file data beside metadata, WAF not above none",
         of("split-pools") <= none,
@@ -248,7 +255,7 @@ fn policies(context: &Context<'_>) -> Rows {
     );
     let auto = cut(of("autostream-mq")).max(cut(of("autostream-sfr")));
     claim(
-        "S0-68",
+        "[AutoStream abstract]",
         "WAF cut by AutoStream",
         "up to 60 %",
         auto > 0.0,

@@ -23,7 +23,7 @@ pub fn fig_4_2(context: &Context<'_>) -> Rows {
                 first_collection(&curve).and_then(|at| at.checked_sub(1)).map_or(0, |at| curve[at].requests);
             let before = means[first.max(1) - 1];
             table.statement(
-                "S4-43",
+                "[thesis fig 4.2]",
                 format!("{}: running mean before the first collection against the end", run.name()),
                 "high until then, lower afterwards",
                 first > 0 && before > last,
@@ -45,7 +45,7 @@ fn levels_off(table: &mut Table, run: &Measured, means: &[f64]) {
     let (least, most) =
         late.iter().fold((f64::INFINITY, 0.0f64), |(a, b), mb_s| (a.min(*mb_s), b.max(*mb_s)));
     table.statement(
-        "S4-43",
+        "[thesis fig 4.2]",
         format!("{}: running mean over the last third", run.name()),
         "level (taken as within 5 %)",
         most <= 1.05 * least,
@@ -64,7 +64,7 @@ fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
     let falls = after.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
     let requests = after.len();
     table.statement(
-        "S4-43",
+        "[thesis fig 4.2]",
         format!("{}: running mean", run.name()),
         "falls in steps, one for each collection, and rises in between",
         falls == collections,
@@ -75,7 +75,7 @@ fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
 
 pub fn fig_4_3(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_3);
-    let row = "S4-44";
+    let source = "[thesis fig 4.3]";
     for load in Load::ALL {
         let [gcl, gcc, sbm, hsbm] = thesis(context, load)?;
         let rates = gcc.request_mb_s();
@@ -84,7 +84,7 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
         };
         let fast = share(&rates, &|rate| rate > 0.95 * PAGE_RATE);
         table.statement(
-            row,
+            source,
             format!("{}: requests near the rate of sequential writing", gcc.name()),
             "many near 300 MB/s (taken as more than half within 5 % of 32 KiB per 116 us, 282 MB/s)",
             fast > 0.5,
@@ -93,7 +93,7 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
         );
         let slow = rates.iter().filter(|rate| **rate < 0.05 * PAGE_RATE).count() as u64;
         table.statement(
-            row,
+            source,
             format!("{}: requests near 0 MB/s (taken as below 5 % of that rate)", gcc.name()),
             "those that collect",
             slow == gcc.result().gc.runs,
@@ -106,7 +106,7 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
         let low = |run: &Measured| share(&run.request_mb_s(), &|rate| rate < 0.5 * PAGE_RATE);
         let [gcl_low, sbm_low, hsbm_low] = [low(&gcl), low(&sbm), low(&hsbm)];
         table.statement(
-            row,
+            source,
             format!("{}: slow requests (taken as below half of that rate)", sbm.name()),
             "most",
             sbm_low > 0.5,
@@ -114,7 +114,7 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
             "",
         );
         table.statement(
-            row,
+            source,
             format!("{}: slow requests", hsbm.name()),
             "some, between PM_GCL and SBM_GCL",
             gcl_low < hsbm_low && hsbm_low < sbm_low,
@@ -133,11 +133,11 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
 pub fn fig_4_4(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_4);
     for load in Load::ALL {
-        let row = ["S4-46", "S4-47"][load as usize];
+        let source = "[thesis fig 4.4]";
         let runs = thesis(context, load)?;
         let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::map_kib);
         table.statement(
-            row,
+            source,
             format!("{}: order of the mapping traffic", load.name()),
             "PM_GCC > PM_GCL > HSBM_GCL > SBM_GCL",
             gcc > gcl && gcl > hsbm && hsbm > sbm,
@@ -147,7 +147,7 @@ pub fn fig_4_4(context: &Context<'_>) -> Rows {
         let figures = MAP_KIB[load as usize];
         for (index, kib) in [(1, gcc), (2, sbm), (3, hsbm)] {
             let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
-            table.number(row, name, "", figures[index] / figures[0], kib / gcl, "");
+            table.number(source, name, "", figures[index] / figures[0], kib / gcl, "");
         }
         for run in &runs {
             let curve = run.curve();
@@ -163,7 +163,7 @@ pub fn fig_4_4(context: &Context<'_>) -> Rows {
                 (published, (0.9..=1.1).contains(&slope))
             };
             let name = format!("{}: slope of the first half over the whole's", run.name());
-            table.statement(row, name, published, holds, &format!("{slope:.3}"), "");
+            table.statement(source, name, published, holds, &format!("{slope:.3}"), "");
         }
     }
     Ok(table.rows)
@@ -194,14 +194,14 @@ fn steps(curve: &[Step]) -> (f64, u64) {
 
 pub fn fig_4_5(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_5);
-    let row = "S4-50";
+    let source = "[thesis fig 4.5]";
     let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
     let [lammps, macdrp] = &both;
     let greedy = Strategy::GREEDY.map(|strategy| &lammps[strategy as usize]);
     let erases = greedy.map(Measured::erases);
     let (least, most) = erases.iter().fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(*e), b.max(*e)));
     table.statement(
-        row,
+        source,
         "LAMMPS: erases of PM_GCL, SBM_GCL and HSBM_GCL",
         "close (taken as within 20 %)",
         most <= 1.2 * least,
@@ -211,7 +211,7 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
     for run in greedy {
         let square = linearity(&run.curve());
         table.statement(
-            row,
+            source,
             format!("{}: erases over data written", run.name()),
             "nearly linear (taken as a squared correlation of 0.99 or more)",
             square >= 0.99,
@@ -223,7 +223,7 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
     for (run, (_, count)) in &stairs {
         let runs = run.result().gc.runs;
         table.statement(
-            row,
+            source,
             format!("{}: erases over data written", run.name()),
             "a staircase: nothing between two collections",
             *count == runs,
@@ -232,7 +232,7 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
         );
     }
     table.statement(
-        row,
+        source,
         "PM_GCC: data between two steps",
         "less on LAMMPS than on MACDRP",
         stairs[0].1.0 < stairs[1].1.0,
@@ -241,7 +241,7 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
     );
     let erases = macdrp.each_ref().map(Measured::erases);
     table.statement(
-        row,
+        source,
         "MACDRP: most erases",
         "SBM_GCL",
         [0, 1, 3].iter().all(|&other| erases[2] > erases[other]),
@@ -253,12 +253,12 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
 
 pub fn fig_4_6(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_6);
-    let row = "S4-51";
+    let source = "[thesis fig 4.6]";
     let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
     for strategy in Strategy::GREEDY {
         let run = &both[0][strategy as usize];
         table.statement(
-            row,
+            source,
             format!("{}: write amplification", run.name()),
             "about 1 (taken as 1 to 1.15)",
             (1.0..=1.15).contains(&run.waf()),
@@ -270,7 +270,7 @@ pub fn fig_4_6(context: &Context<'_>) -> Rows {
         let curve = runs[1].curve();
         let waf = [0.25, 0.5, 1.0].map(|share| at_share(&curve, share).waf());
         table.statement(
-            row,
+            source,
             format!("{}: write amplification after a quarter, half and all of the data", runs[1].name()),
             "rises and stays above 1",
             waf[0] < waf[1] && waf[1] < waf[2] && waf[0] > 1.0,
@@ -280,7 +280,7 @@ pub fn fig_4_6(context: &Context<'_>) -> Rows {
     }
     let waf = both[1].each_ref().map(Measured::waf);
     table.statement(
-        row,
+        source,
         "MACDRP: write amplification of SBM_GCL",
         "high (taken as the highest of the four and above 1.5)",
         waf[2] > 1.5 && [0, 1, 3].iter().all(|&other| waf[2] > waf[other]),

@@ -9,8 +9,8 @@ use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload};
 use std::collections::BTreeMap;
 
 const MIB: f64 = 1024.0 * 1024.0;
-const LAMMPS: &str = "S4-12";
-const MACDRP: &str = "S4-13";
+const LAMMPS: &str = "[thesis 2.2.1]";
+const MACDRP: &str = "[thesis 2.2.2]";
 
 fn workload(context: &Context<'_>, load: Load) -> Result<Workload, RunError> {
     context.check_stop()?;
@@ -27,14 +27,14 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 /// The part of figures 2.2 and 2.5 that both loads share.
-fn volume(table: &mut Table, row: &str, stats: &TraceStats, written_mb: f64, range_mb: f64, live_mb: f64) {
+fn volume(table: &mut Table, source: &str, stats: &TraceStats, written_mb: f64, range_mb: f64, live_mb: f64) {
     let name = "every request is a write";
     let figures = format!("{} of {} requests", stats.mix.writes.requests, stats.requests);
-    table.statement(row, name, "yes", stats.mix.writes.requests == stats.requests, &figures, "");
-    table.number(row, "data written", "MiB", written_mb, stats.mix.writes.bytes as f64 / MIB, "");
-    table.number(row, "highest address", "MiB", range_mb, stats.max_end as f64 / MIB, "");
+    table.statement(source, name, "yes", stats.mix.writes.requests == stats.requests, &figures, "");
+    table.number(source, "data written", "MiB", written_mb, stats.mix.writes.bytes as f64 / MIB, "");
+    table.number(source, "highest address", "MiB", range_mb, stats.max_end as f64 / MIB, "");
     let note = "not printed in the source; follows from PM_GCC's mapping traffic, which fixes the live pages of its collections";
-    table.number("S4-15", "live data", "MiB", live_mb, stats.written_bytes as f64 / MIB, note);
+    table.number("[thesis 4.3]", "live data", "MiB", live_mb, stats.written_bytes as f64 / MIB, note);
 }
 
 pub fn fig_2_2(context: &Context<'_>) -> Rows {
@@ -93,15 +93,15 @@ pub fn fig_2_4(context: &Context<'_>) -> Rows {
 }
 
 /// Starts and ends: half on a block border, half in the middle of a block.
-fn halves(table: &mut Table, row: &str, stats: &TraceStats) {
+fn halves(table: &mut Table, source: &str, stats: &TraceStats) {
     let block = &stats.alignment[1];
     // 64 bins over the 1 MiB block: bin 0 starts at the border, bin 32 at 512 KiB, each 16 KiB wide, half a
     // page.
     for (name, bins) in [("starts", &block.start_bins), ("ends", &block.end_bins)] {
         let border = percent(bins[0], stats.requests);
         let middle = percent(bins[32], stats.requests);
-        table.number(row, format!("{name} on a block border"), "%", 50.0, border, "");
-        table.number(row, format!("{name} 512 KiB into a block"), "%", 50.0, middle, "");
+        table.number(source, format!("{name} on a block border"), "%", 50.0, border, "");
+        table.number(source, format!("{name} 512 KiB into a block"), "%", 50.0, middle, "");
     }
 }
 

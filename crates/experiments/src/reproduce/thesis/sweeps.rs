@@ -28,7 +28,7 @@ const CAPACITIES: [[u32; 3]; 2] = [[18, 35, 69], [6, 11, 22]];
 
 pub fn fig_4_8(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_8);
-    let row = "S4-53";
+    let source = "[thesis fig 4.8]";
     for load in Load::ALL {
         for strategy in Strategy::ALL {
             let blocks = CAPACITIES[load as usize];
@@ -40,14 +40,14 @@ pub fn fig_4_8(context: &Context<'_>) -> Rows {
             if strategy != Strategy::PmGcc {
                 let published = "flat or a slight gain (taken as 0.99 to 1.15)";
                 let why = "most of this run is the part before the first collection, which a larger device makes longer";
-                table.statement(row, name, published, (0.99..=1.15).contains(&gain), &figures, why);
+                table.statement(source, name, published, (0.99..=1.15).contains(&gain), &figures, why);
                 continue;
             }
-            table.statement(row, name, "much better (taken as above 1.25)", gain > 1.25, &figures, "");
+            table.statement(source, name, "much better (taken as above 1.25)", gain > 1.25, &figures, "");
             let collections = all.each_ref().map(|run| run.result().gc.runs);
             let waf = all.each_ref().map(Measured::waf);
             table.statement(
-                row,
+                source,
                 format!("PM_GCC on {}: collections and write amplification", load.name()),
                 "fall as capacity grows",
                 collections.windows(2).all(|c| c[1] < c[0]) && waf.windows(2).all(|w| w[1] < w[0]),
@@ -80,7 +80,7 @@ pub fn fig_4_9(context: &Context<'_>) -> Rows {
             } else {
                 ("rises", rises, "")
             };
-            table.statement("S4-54", name, published, holds, &list(mb_s, 1), why);
+            table.statement("[thesis fig 4.9]", name, published, holds, &list(mb_s, 1), why);
         }
     }
     Ok(table.rows)
@@ -120,7 +120,7 @@ pub fn fig_4_10(context: &Context<'_>) -> Rows {
     Ok(table.rows)
 }
 
-const ROW: &str = "S4-55";
+const SOURCE: &str = "[thesis fig 4.10]";
 const SMALL_LOSS: std::ops::RangeInclusive<f64> = 0.9..=1.0;
 /// Why superblocks of 512 KiB may cost nothing here.
 const EVEN_BORDERS: &str = "nearly all borders of this load lie on 512 KiB, the size of such a superblock, so that it copies next to nothing";
@@ -147,7 +147,7 @@ fn one_to_two(table: &mut Table, all: &[Measured; 4]) {
     let ratio = |of: fn(&Measured) -> f64| of(&all[1]) / of(&all[0]);
     let mb_s = ratio(Measured::mb_s);
     table.statement(
-        ROW,
+        SOURCE,
         format!("{name}: MB/s at superblocks of 2 over 1"),
         "a small loss (taken as 0.9 to 1)",
         SMALL_LOSS.contains(&mb_s),
@@ -157,7 +157,7 @@ fn one_to_two(table: &mut Table, all: &[Measured; 4]) {
     for (what, value) in [("erases", ratio(Measured::erases)), ("write amplification", ratio(Measured::waf))]
     {
         table.statement(
-            ROW,
+            SOURCE,
             format!("{name}: {what} at superblocks of 2 over 1"),
             "hardly changed (taken as 0.9 to 1.1)",
             (0.9..=1.1).contains(&value),
@@ -167,7 +167,7 @@ fn one_to_two(table: &mut Table, all: &[Measured; 4]) {
     }
     let note = map_note(&all[0], 1);
     let name = format!("{name}: map updates at superblocks of 2 over 1");
-    table.number(ROW, name, "", 0.5, ratio(Measured::map_kib), note);
+    table.number(SOURCE, name, "", 0.5, ratio(Measured::map_kib), note);
 }
 
 fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
@@ -179,7 +179,7 @@ fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
         if all[0].point.load == Load::Lammps {
             let loss = ratio(Measured::mb_s);
             table.statement(
-                ROW,
+                SOURCE,
                 format!("{name}: MB/s {steps}"),
                 "a small loss (taken as 0.9 to 1)",
                 SMALL_LOSS.contains(&loss),
@@ -188,7 +188,7 @@ fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
             );
         }
         let note = map_note(&all[0], from + 1);
-        table.number(ROW, format!("{name}: map updates {steps}"), "", 0.5, ratio(Measured::map_kib), note);
+        table.number(SOURCE, format!("{name}: map updates {steps}"), "", 0.5, ratio(Measured::map_kib), note);
     }
     let ratio = |of: fn(&Measured) -> f64| of(&all[3]) / of(&all[1]);
     let [mb_s, erases, waf] = [Measured::mb_s, Measured::erases, Measured::waf].map(ratio);
@@ -196,7 +196,7 @@ fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
     let name = format!("{name}: MB/s, erases, write amplification at superblocks of 8 over 2");
     match (all[0].point.load, all[0].point.strategy) {
         (Load::Macdrp, Strategy::SbmGcl) => table.statement(
-            ROW,
+            SOURCE,
             name,
             "a large loss, and much more of the others (taken as below 0.8 and above 1.25)",
             mb_s < 0.8 && erases > 1.25 && waf > 1.25,
@@ -204,7 +204,7 @@ fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
             "",
         ),
         (Load::Lammps, _) => table.statement(
-            ROW,
+            SOURCE,
             name,
             "erases and write amplification rise very little (taken as 1 to 1.15)",
             [erases, waf].iter().all(|r| (1.0..=1.15).contains(r)),
@@ -222,7 +222,7 @@ fn largest_good_size(table: &mut Table, all: &[Measured; 4]) {
     let best = SIZES.iter().zip(mb_s).filter(|(_, rate)| *rate >= 0.9 * mb_s[0]).map(|(size, _)| size);
     let best = best.max().expect("size 1 is as fast as itself");
     table.statement(
-        "S4-56",
+        "[thesis 4.8]",
         format!("{}: largest superblock that costs less than 10 % of the throughput", all[0].name()),
         "the most frequent request size: 512 KiB, 2 blocks",
         *best == 2,
@@ -246,7 +246,7 @@ pub fn fig_4_11(context: &Context<'_>) -> Rows {
         let (least, most) = mb_s.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
         let full = all.each_ref().map(|run| run.result().merges.full);
         table.statement(
-            "S4-57",
+            "[thesis fig 4.11]",
             format!("HSBM_GCL on {}: MB/s at 1, 2, 4, 8, 16, 32 log superblocks", load.name()),
             "little effect (taken as within 5 %)",
             most <= 1.05 * least,

@@ -5,9 +5,11 @@ use super::super::Context;
 use super::lab::{Device, Load, Measured, Point, Strategy, strategies, thesis};
 use super::{CONCLUSION, FIG_4_1, MAP_TRAFFIC, PARALLEL, Rows, TABLE_4_2, TABLE_SIZES, Table};
 
-/// Throughput in MB/s, in the order of [`Load::ALL`] and [`Strategy::ALL`] (table 4.2).
+const RATES: &str = "[thesis table 4.2]";
+const MAPS: &str = "[thesis 4.3]";
+/// Throughput in MB/s, in the order of [`Load::ALL`] and [`Strategy::ALL`] ([thesis table 4.2]).
 pub const MB_S: [[f64; 4]; 2] = [[261.487, 72.324, 210.354, 220.670], [259.303, 153.016, 84.621, 183.848]];
-/// Mapping-table updates in KiB, in the same order (section 4.3).
+/// Mapping-table updates in KiB, in the same order ([thesis 4.3]).
 pub const MAP_KIB: [[f64; 4]; 2] = [[1768.0, 3674.0, 63.0, 487.0], [2065.0, 2481.0, 130.0, 571.0]];
 
 /// Why `PM_GCC` is faster here than published.
@@ -16,10 +18,6 @@ pub const GCC_MISFIT: &str = "the published mapping traffic fixes how often the 
 /// Why the map figures of `HSBM_GCL` are above those published.
 const HSBM_FLOOR: &str = "32 pages fill a log, so the rule cannot give less than 7067 merges and 497 KiB on LAMMPS, or 8255 and 581 KiB on \
      MACDRP; the published bytes lie below that, and the source does not say what it left out";
-
-fn row_of(load: Load, rows: [&'static str; 2]) -> &'static str {
-    rows[load as usize]
-}
 
 pub fn table_4_2(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&TABLE_4_2);
@@ -40,7 +38,7 @@ pub fn table_4_2(context: &Context<'_>) -> Rows {
                 }
                 _ => "",
             };
-            table.number(row_of(load, ["S4-40", "S4-41"]), run.name(), "MB/s", published, run.mb_s(), note);
+            table.number(RATES, run.name(), "MB/s", published, run.mb_s(), note);
         }
     }
     Ok(table.rows)
@@ -52,8 +50,7 @@ pub fn map_traffic(context: &Context<'_>) -> Rows {
         let runs = thesis(context, load)?;
         for (run, published) in runs.iter().zip(MAP_KIB[load as usize]) {
             let note = if run.point.strategy == Strategy::HsbmGcl { HSBM_FLOOR } else { "" };
-            let row = row_of(load, ["S4-46", "S4-47"]);
-            table.number(row, format!("{}: updates", run.name()), "KiB", published, run.map_kib(), note);
+            table.number(MAPS, format!("{}: updates", run.name()), "KiB", published, run.map_kib(), note);
         }
         oracles(&mut table, load, &runs);
     }
@@ -68,7 +65,7 @@ fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
         let figures =
             format!("{} B of updates, {} pages programmed", result.map.update_bytes, result.flash.programs);
         table.statement(
-            "S4-48",
+            MAPS,
             format!("{}: update bytes against pages programmed", run.name()),
             "exactly 8 B per page",
             result.map.update_bytes == 8 * result.flash.programs,
@@ -78,12 +75,12 @@ fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
         let host_kib = result.host.write_pages as f64 * 8.0 / 1024.0;
         let implied = published[run.point.strategy as usize] / host_kib;
         let note = "published is derived: the published KiB over 8 B for each page the host wrote";
-        table.number("S4-49", format!("{}: write amplification", run.name()), "", implied, run.waf(), note);
+        table.number(MAPS, format!("{}: write amplification", run.name()), "", implied, run.waf(), note);
     }
     let hsbm = runs[3].result();
     let merges = hsbm.merges.switch + hsbm.merges.full;
     table.statement(
-        "S4-48",
+        MAPS,
         format!("{}: update bytes against pages and merges", runs[3].name()),
         "exactly 2 B per page and 8 B per merge",
         hsbm.map.update_bytes == 2 * hsbm.host.write_pages + 8 * merges,
@@ -92,13 +89,13 @@ fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
     );
     let implied = [5736.0, 7040.0][load as usize];
     let note = format!("published is derived: (KiB less 2 B per page) over 8 B; {HSBM_FLOOR}");
-    table.number("S4-48", format!("{}: merges", runs[3].name()), "merges", implied, merges as f64, &note);
+    table.number(MAPS, format!("{}: merges", runs[3].name()), "merges", implied, merges as f64, &note);
     if load == Load::Macdrp {
         let kib = runs[2].result().host.write_bytes as f64 / f64::from(512 << 10) * 8.0 / 1024.0;
         let note =
             "8 B for each 512 KiB is 129 KiB; a request that reaches into the next block changes two entries";
         table.number(
-            "S4-48",
+            MAPS,
             format!("{}: 8 B per 512 KiB", runs[2].name()),
             "KiB",
             kib,
@@ -113,7 +110,7 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
     let runs = thesis(context, Load::Lammps)?;
     for (run, bytes) in runs.iter().zip([131_072.0, 131_072.0, 4096.0, 4736.0]) {
         let name = format!("{}: mapping table", run.point.strategy.name());
-        table.number("S4-45", name, "B", bytes, run.result().map.table_bytes as f64, "");
+        table.number(MAPS, name, "B", bytes, run.result().map.table_bytes as f64, "");
     }
     for (run, printed, note) in [
         (&runs[0], 4096.0, ""),
@@ -123,7 +120,7 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
         let result = run.result();
         let share = result.cost.usable_bytes as f64 / result.map.table_bytes as f64;
         let name = format!("{}: device bytes per table byte", run.point.strategy.name());
-        table.number("S4-45", name, "", printed, share, note);
+        table.number(MAPS, name, "", printed, share, note);
     }
     Ok(table.rows)
 }
@@ -147,13 +144,13 @@ fn published_order(load: Load) -> String {
 pub fn fig_4_1(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_1);
     for load in Load::ALL {
-        let row = row_of(load, ["S4-40", "S4-41"]);
+        let source = "[thesis fig 4.1]";
         let runs = thesis(context, load)?;
         let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::mb_s);
         let measured = measured_order(&runs);
         let published = published_order(load);
         table.statement(
-            row,
+            source,
             format!("{}: order", load.name()),
             &published,
             measured == published,
@@ -162,12 +159,12 @@ pub fn fig_4_1(context: &Context<'_>) -> Rows {
         );
         let best = format!("PM_GCL {gcl:.1}, next {:.1} MB/s", gcc.max(sbm).max(hsbm));
         let name = format!("{}: PM_GCL is the fastest", load.name());
-        table.statement(row, name, "yes", gcl > gcc.max(sbm).max(hsbm), &best, "");
+        table.statement(source, name, "yes", gcl > gcc.max(sbm).max(hsbm), &best, "");
         for (index, value) in [(1, gcc), (2, sbm), (3, hsbm)] {
             let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
             let note = if index == 1 { GCC_MISFIT } else { "" };
             let figures = MB_S[load as usize];
-            table.number(row, name, "", figures[index] / figures[0], value / gcl, note);
+            table.number(source, name, "", figures[index] / figures[0], value / gcl, note);
         }
     }
     Ok(table.rows)
@@ -184,7 +181,7 @@ pub fn conclusion(context: &Context<'_>) -> Rows {
     };
     let gcc = share(Strategy::PmGcc);
     table.statement(
-        "S4-58",
+        "[thesis 4.10]",
         "collecting the whole device in order is not worth it",
         "slower than greedy collection of the same map on both loads (taken as by 20 % or more)",
         gcc.iter().all(|share| *share <= 0.8),
@@ -193,7 +190,7 @@ pub fn conclusion(context: &Context<'_>) -> Rows {
     );
     let (sbm, hsbm) = (share(Strategy::SbmGcl), share(Strategy::HsbmGcl));
     table.statement(
-        "S4-58",
+        "[thesis 4.10]",
         "superblocks alone suffer from writes below the block size",
         "severely on MACDRP (taken as below half of PM_GCL), logs less so",
         sbm[1] < 0.5 && hsbm[1] > sbm[1],
@@ -204,7 +201,7 @@ pub fn conclusion(context: &Context<'_>) -> Rows {
     let smaller = bytes(Strategy::PmGcl) / bytes(Strategy::HsbmGcl);
     let least = |shares: [f64; 2]| shares[0].min(shares[1]);
     table.statement(
-        "S4-58",
+        "[thesis 4.10]",
         "HSBM_GCL is the best trade of map size and throughput",
         "a table of a small part of the page map's (taken as 1/20 or less) with the best worst-case throughput of the small tables (taken as \
          at least 60 % of PM_GCL)",
@@ -237,19 +234,19 @@ pub fn parallel(context: &Context<'_>) -> Rows {
             if device == Device::Units {
                 let holds = measured != published;
                 let why = "here the order of the strategies happens to be the same";
-                table.statement("S4-42", name, "another than that of Table 4.2", holds, &figures, why);
+                table.statement(RATES, name, "another than that of Table 4.2", holds, &figures, why);
             } else {
                 let serial = measured_order(&thesis(context, load)?);
                 let why = format!(
                     "nothing is published for this device; on the serial one the order measured here is {serial}"
                 );
                 let holds = measured == published;
-                table.statement("S4-42", name, &format!("Table 4.2: {published}"), holds, &figures, &why);
+                table.statement(RATES, name, &format!("Table 4.2: {published}"), holds, &figures, &why);
             }
         }
     }
     let note = "published is what an independent model of the same strategies gives for such a device, on a load of its own";
-    table.number("S4-42", "units in parallel: slowest of the eight runs", "MB/s", 127.0, least, note);
-    table.number("S4-42", "units in parallel: fastest of the eight runs", "MB/s", 3541.0, most, note);
+    table.number("", "units in parallel: slowest of the eight runs", "MB/s", 127.0, least, note);
+    table.number("", "units in parallel: fastest of the eight runs", "MB/s", 3541.0, most, note);
     Ok(table.rows)
 }

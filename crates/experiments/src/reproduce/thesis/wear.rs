@@ -30,14 +30,14 @@ type Spread = fn(&Measured) -> f64;
 
 pub fn fig_4_7(context: &Context<'_>) -> Rows {
     let mut table = Table::new(&FIG_4_7);
-    let row = "S4-52";
+    let source = "[thesis fig 4.7]";
     for load in Load::ALL {
         let all = thesis(context, load)?;
         let kinds: [(&str, Spread); 2] = [("erases per block", erases), ("programs per page", programs)];
         for (name, spread) in kinds {
             let spreads = all.each_ref().map(spread);
             table.statement(
-                row,
+                source,
                 format!("{}: standard deviation of {name}", load.name()),
                 "smallest for PM_GCC",
                 [0, 2, 3].iter().all(|&other| spreads[1] < spreads[other]),
@@ -48,7 +48,7 @@ pub fn fig_4_7(context: &Context<'_>) -> Rows {
         }
         let even = within_one_of_median(all[1].program_counts());
         table.statement(
-            row,
+            source,
             format!("PM_GCC on {}: pages whose programs differ from the median by 1 at most", load.name()),
             "almost all (taken as 99 % or more)",
             even >= 0.99,
@@ -57,7 +57,7 @@ pub fn fig_4_7(context: &Context<'_>) -> Rows {
         );
         let wear = &all[1].result().wear;
         table.statement(
-            row,
+            source,
             format!("PM_GCC on {}: erases per block", load.name()),
             "almost the same everywhere (taken as a largest and a smallest count that differ by 1 at most)",
             wear.erases_max - wear.erases_min <= 1,
@@ -69,7 +69,7 @@ pub fn fig_4_7(context: &Context<'_>) -> Rows {
         for (name, spread) in kinds {
             let [moved, in_place] = [spread(&relocation[0]), spread(&relocation[1])];
             table.statement(
-                row,
+                source,
                 format!("SBM_GCL on {}: standard deviation of {name}", load.name()),
                 "smaller where every overwrite moves to another superblock than where it rewrites in place",
                 moved < in_place,

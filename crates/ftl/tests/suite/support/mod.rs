@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Device of the tests: state in memory under serial timing.
 pub type Device = Timed<Nand, Serial>;
 
-/// Table 3.1 of the thesis; the bus is part of the latencies.
+/// [thesis table 3.1]; the bus is part of the latencies.
 pub const THESIS_TIMING: Timing = Timing {
     read_ns: 101_000,
     program_ns: 116_000,
@@ -19,7 +19,7 @@ pub const THESIS_TIMING: Timing = Timing {
     command_ns: 0,
 };
 
-/// Table 4.1 of the thesis.
+/// [thesis table 4.1].
 pub const THESIS_GEOMETRY: Geometry = Geometry {
     channels: 8,
     dies_per_channel: 4,

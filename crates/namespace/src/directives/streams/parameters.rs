@@ -3,7 +3,7 @@
 /// Bytes of the Return Parameters structure.
 pub const BYTES: usize = 32;
 
-/// Return Parameters of the Streams directive (S0-13).
+/// Return Parameters of the Streams directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamsParameters {
     /// Streams that can be open in the subsystem at a time.

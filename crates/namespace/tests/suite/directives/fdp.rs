@@ -1,4 +1,4 @@
-//! Rules of flexible data placement, a row each (base specification 2.2, section 8.1.10; row X-05).
+//! Rules of flexible data placement, a row each (base specification 2.2, section 8.1.10).
 //!
 //! Endurance group 1 (set 0) has two configurations: number 0 with RGIF 2, two groups, four handles (log =
 //! group x 4 + handle) and three placement handles; number 1 with eight handles of one group. Namespaces 1 to
@@ -210,7 +210,7 @@ static ENABLE: &[Row] = &[
 
 static EXCLUSION: &[Row] = &[
     Row {
-        rule: "streams may not be enabled in a group with data placement (X-05)",
+        rule: "streams may not be enabled in a group with data placement",
         device: Device::Both,
         before: PLACED,
         step: Step::Streams(4, true),

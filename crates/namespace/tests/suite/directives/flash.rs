@@ -1,13 +1,13 @@
 //! Directives over a page map: what stands in the erase blocks, and what the statistics say.
 
-use nandscape_core::namespace::Payload;
+use nandscape_core::command::Payload;
 use nandscape_core::{
-    Capabilities, Command, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, Namespace, NamespaceInfo, Op,
-    Params, Ppn, SimTime, Single, Subsystem,
+    Capabilities, Command, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params, Ppn,
+    SimTime, Subsystem,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
-use nandscape_namespace::BlockNamespace;
+use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{Fdp, FdpConfiguration, Isolation, PidFormat, Tail};
 use nandscape_namespace::directives::streams::StreamsConfig;
 use nandscape_namespace::directives::{
@@ -179,11 +179,7 @@ fn four_writers(device: &mut dyn Subsystem, rounds: u64) {
             for _ in 0..rate {
                 let offset = (writer as u64 * part + at[writer] % part) * CHUNK;
                 at[writer] += 1;
-                let command = Command {
-                    op: Op::Write,
-                    extent: Extent::new(offset, CHUNK),
-                    hint: Hint(writer as u16 + 1),
-                };
+                let command = Command::new(Op::Write, Extent::new(offset, CHUNK), Hint(writer as u16 + 1));
                 device.submit(0, command, Payload::None, SimTime(0)).unwrap();
             }
         }
@@ -191,8 +187,7 @@ fn four_writers(device: &mut dyn Subsystem, rounds: u64) {
 }
 
 fn single(ftl: Box<dyn Ftl + Send>) -> Box<dyn Subsystem + Send> {
-    let namespace: Box<dyn Namespace + Send> = Box::new(BlockNamespace::new(ftl));
-    Box::new(Single::new("ns1", namespace))
+    Box::new(NvmSubsystem::plain(ftl))
 }
 
 fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsystem {
@@ -222,8 +217,8 @@ fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsyste
 }
 
 fn waf(device: &dyn Subsystem) -> f64 {
-    let pages = device.host_counts(0).write_pages;
-    device.device(0).medium_totals().programs as f64 / pages as f64
+    let pages = device.inspect().host_counts(0).write_pages;
+    device.inspect().device(0).medium_totals().programs as f64 / pages as f64
 }
 
 #[test]
@@ -232,11 +227,11 @@ fn dlwa_is_what_the_medium_counted() {
     four_writers(&mut device, 800);
     device.reset_counters(SimTime(0));
     four_writers(&mut device, 3200);
-    let report = device.placement().unwrap();
+    let report = device.inspect().placement().unwrap();
     let fdp = report.fdp.unwrap();
-    let host = device.host_counts(0);
-    let totals = device.device(0).medium_totals();
-    let stats = device.ftl_stats(0);
+    let host = device.inspect().host_counts(0);
+    let totals = device.inspect().device(0).medium_totals();
+    let stats = device.inspect().layer(0).stats();
     assert_eq!(fdp.hbmw, host.write_bytes);
     assert_eq!(fdp.mbmw, totals.programs * u64::from(PAGE));
     assert_eq!(fdp.mbmw, fdp.hbmw + stats.gc_moved_pages * u64::from(PAGE), "host and GC are all there is");
@@ -273,7 +268,7 @@ fn four_sequential_writers_amplify_nothing_with_a_stream_each() {
         device.reset_counters(SimTime(0));
         four_writers(&mut device, 3200);
         device.check_invariants();
-        (waf(&device), device.placement())
+        (waf(&device), device.inspect().placement())
     };
     let (without, none) = run("0", HintMeaning::Nothing);
     let (with, report) = run("4", HintMeaning::Stream);
@@ -307,9 +302,7 @@ fn an_update_leaves_the_rest_of_a_reclaim_unit() {
         );
         let write = |device: &mut DirectedSubsystem, pages: u64| {
             let extent = Extent::new(0, pages * u64::from(PAGE));
-            device
-                .submit(0, Command { op: Op::Write, extent, hint: Hint(2) }, Payload::None, SimTime(0))
-                .unwrap();
+            device.submit(0, Command::new(Op::Write, extent, Hint(2)), Payload::None, SimTime(0)).unwrap();
         };
         let room = |device: &mut DirectedSubsystem| {
             device.command(SimTime(0), |directives, logs| {
@@ -336,7 +329,7 @@ fn an_update_leaves_the_rest_of_a_reclaim_unit() {
         update(&mut device);
         assert_eq!(room(&mut device), [64, 64, 64, 64], "a fresh unit");
         update(&mut device);
-        let report = device.placement().unwrap();
+        let report = device.inspect().placement().unwrap();
         let fdp = report.fdp.unwrap();
         let tail_bytes = 54 * u64::from(PAGE);
         assert_eq!(
@@ -357,7 +350,7 @@ fn moved_data_is_an_event_where_somebody_asked_for_it() {
         directives.set_fdp_events_feature(1, 1 << 16, 1, &[0x80]).unwrap();
     });
     four_writers(&mut device, 3200);
-    let report = device.placement().unwrap();
+    let report = device.inspect().placement().unwrap();
     let fdp = report.fdp.unwrap();
     assert!(fdp.controller_events > 0 && fdp.host_events == 0, "{fdp:?}");
     let moved: u64 = device.command(SimTime(0), |directives, logs| {
@@ -367,5 +360,5 @@ fn moved_data_is_an_event_where_somebody_asked_for_it() {
     assert!(moved > 0, "blocks moved by the events that are kept");
     let info: &NamespaceInfo = &device.namespaces()[0];
     assert_eq!(info.endurance_group, 0);
-    let _: &dyn FlashDevice = device.device(0);
+    let _: &dyn FlashDevice = device.inspect().device(0);
 }

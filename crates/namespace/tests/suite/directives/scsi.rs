@@ -1,4 +1,4 @@
-//! SCSI stream commands over the same state (S0-10).
+//! SCSI stream commands over the same state.
 
 use crate::directives::bench::{Bench, Device, Step, Then};
 use nandscape_namespace::directives::scsi::{ScsiStreams, Sense};

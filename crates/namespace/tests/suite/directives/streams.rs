@@ -1,5 +1,4 @@
-//! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3; rows
-//! S0-11 to S0-19).
+//! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3).
 
 use crate::directives::bench::{Device, Row, Step, Then, check};
 use nandscape_namespace::directives::{BROADCAST, DirectiveCommand, IDENTIFY, STREAMS, Status};
@@ -27,7 +26,7 @@ const FULL: &[Step] = &[
 
 static DISCOVERY: &[Row] = &[
     Row {
-        rule: "without directives, Directive Send is an invalid opcode (S0-19)",
+        rule: "without directives, Directive Send is an invalid opcode",
         device: Device::None,
         before: &[],
         step: Step::Streams(1, true),
@@ -43,7 +42,7 @@ static DISCOVERY: &[Row] = &[
         then: &[],
     },
     Row {
-        rule: "without directives, a forced stream id is a normal write (S0-19)",
+        rule: "without directives, a forced stream id is a normal write",
         device: Device::None,
         before: &[],
         step: Step::Write(1, 3),
@@ -59,7 +58,7 @@ static DISCOVERY: &[Row] = &[
         then: &[Then::Enabled(1, false), Then::Subsystem(4, 0)],
     },
     Row {
-        rule: "a stream id before enable is not separated (S0-12)",
+        rule: "a stream id before enable is not separated",
         device: Device::Streams,
         before: &[],
         step: Step::Write(1, 3),

@@ -6,7 +6,7 @@
 use nandscape_cache::simulate::Counts;
 use nandscape_cache::simulate::advice::{Advice, advise};
 use nandscape_cache::simulate::curve::{Curve, Point};
-use nandscape_core::namespace::HostCounts;
+use nandscape_core::command::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
@@ -381,7 +381,7 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
         let values: Vec<Option<f64>> = time_s.iter().map(|s| value(*s)).collect();
         ReproductionRow {
             id: "sample".into(),
-            row: String::new(),
+            source: String::new(),
             name: format!("{chart}, {line}"),
             unit: unit.into(),
             published: serde_json::Value::Null,

@@ -1,0 +1,83 @@
+//! Virtual time as whoever waits for a device sees it.
+
+use crate::time::SimTime;
+
+/// Stands for the completion of an operation, or of several (see [`crate::FlashDevice::join`]).
+///
+/// Opaque to FTLs. [`Token::NONE`] is complete from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Token(pub u64);
+
+impl Token {
+    /// Complete from the beginning; the neutral element of [`crate::FlashDevice::join`].
+    pub const NONE: Self = Self(0);
+}
+
+/// A finished [`Clocked::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag given to `watch`.
+    pub tag: u64,
+    /// When it completed.
+    pub at: SimTime,
+}
+
+/// Work that takes virtual time: tokens stand for what was submitted, and complete.
+pub trait Clocked {
+    /// When the token completes, where that is known at submission; `None` where only
+    /// [`Clocked::advance`] finds out. A time before the submission means at once.
+    fn completion(&self, token: Token) -> Option<SimTime>;
+
+    /// Asks for a [`Completion`] with `tag` from [`Clocked::advance`] once `token` completes. One watcher a
+    /// token, and only of tokens of which [`Clocked::completion`] gives `None`.
+    fn watch(&mut self, token: Token, tag: u64);
+
+    /// Runs events up to and including `until`, and appends what completed of what is watched, in the order
+    /// of time.
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// The time of the next event that `advance` would run; `None` where nothing is outstanding, or where
+    /// every completion is known at submission.
+    fn next_event(&self) -> Option<SimTime>;
+
+    /// From when on nothing that was submitted is still running, as far as it is known now.
+    fn idle_from(&self) -> SimTime;
+}
+
+/// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`.
+#[macro_export]
+macro_rules! delegate_clock {
+    ($this:ident, $inner:expr) => {
+        fn completion(&$this, token: $crate::Token) -> Option<$crate::SimTime> {
+            $inner.completion(token)
+        }
+        fn watch(&mut $this, token: $crate::Token, tag: u64) {
+            $inner.watch(token, tag);
+        }
+        fn advance(&mut $this, until: $crate::SimTime, out: &mut Vec<$crate::Completion>) {
+            $inner.advance(until, out);
+        }
+        fn next_event(&$this) -> Option<$crate::SimTime> {
+            $inner.next_event()
+        }
+        fn idle_from(&$this) -> $crate::SimTime {
+            $inner.idle_from()
+        }
+    };
+}
+
+/// All but `idle_from` of an `impl Clocked` whose tokens are the times of completion in nanoseconds.
+#[macro_export]
+macro_rules! tokens_are_times {
+    () => {
+        fn completion(&self, token: $crate::Token) -> Option<$crate::SimTime> {
+            Some($crate::SimTime(token.0))
+        }
+        fn watch(&mut self, _: $crate::Token, _: u64) {}
+        fn advance(&mut self, _: $crate::SimTime, _: &mut Vec<$crate::Completion>) {}
+        fn next_event(&self) -> Option<$crate::SimTime> {
+            None
+        }
+    };
+}

@@ -1,0 +1,110 @@
+//! What a subsystem shows, and what can be asked of it besides commands: structs of parts, any of which may
+//! be absent. A wrapper takes what the subsystem below gives and replaces what is different in front of it.
+
+use crate::cached::{CacheControl, CacheReport};
+use crate::command::HostCounts;
+use crate::device::FlashDevice;
+use crate::error::NamespaceError;
+use crate::ftl::Ftl;
+use crate::kinds::KindReport;
+use crate::placement::PlacementReport;
+use crate::time::SimTime;
+
+/// Counts what hosts ask for.
+pub trait HostReports {
+    /// What hosts asked of a namespace since the last reset.
+    fn host_counts(&self, namespace: u32) -> HostCounts;
+}
+
+/// Tells writes apart by streams or placement handles.
+pub trait PlacementReports {
+    /// What it counted since the last reset.
+    fn placement(&self) -> PlacementReport;
+}
+
+/// Tells writes apart by what the blocks hold.
+pub trait KindReports {
+    /// Writes to a namespace by what the blocks hold.
+    fn kinds(&self, namespace: u32) -> KindReport;
+}
+
+/// Caches.
+pub trait CacheReports {
+    /// What it counted since the last reset.
+    fn cache(&self) -> CacheReport;
+}
+
+/// What a [`crate::Subsystem`] shows of itself. Reports are made when they are asked for.
+#[derive(Clone, Copy, Default)]
+pub struct Inspect<'a> {
+    /// Its translation layers, one for each NVM set; none where there is no flash.
+    pub layers: &'a [Box<dyn Ftl + Send>],
+    /// Whether hosts can reach other logs of the layers than the first.
+    pub has_logs: bool,
+    /// What hosts asked for.
+    pub hosts: Option<&'a dyn HostReports>,
+    /// A directive (streams, data placement), where there is one.
+    pub placement: Option<&'a dyn PlacementReports>,
+    /// Something that looks at what blocks hold, where there is one.
+    pub kinds: Option<&'a dyn KindReports>,
+    /// A cache, where there is one.
+    pub cache: Option<&'a dyn CacheReports>,
+}
+
+impl<'a> Inspect<'a> {
+    /// NVM sets; 1 where the device is not divided, 0 where there is no flash (a cache of memory in front of
+    /// a disk).
+    pub const fn sets(&self) -> u16 {
+        self.layers.len() as u16
+    }
+
+    /// The translation layer of a set.
+    pub fn layer(&self, set: u16) -> &'a (dyn Ftl + Send) {
+        &*self.layers[usize::from(set)]
+    }
+
+    /// The flash of a set, with that set's own geometry, counters and wear.
+    pub fn device(&self, set: u16) -> &'a dyn FlashDevice {
+        self.layer(set).device()
+    }
+
+    /// Logs of a set that hosts can reach, see [`Ftl::logs`].
+    pub fn logs(&self, set: u16) -> u16 {
+        if self.has_logs { self.layer(set).logs() } else { 1 }
+    }
+
+    /// What hosts asked of a namespace since the last reset.
+    pub fn host_counts(&self, namespace: u32) -> HostCounts {
+        self.hosts.map(|hosts| hosts.host_counts(namespace)).unwrap_or_default()
+    }
+
+    /// What a directive counted since the last reset.
+    pub fn placement(&self) -> Option<PlacementReport> {
+        self.placement.map(PlacementReports::placement)
+    }
+
+    /// Writes to a namespace by what the blocks hold.
+    pub fn kinds(&self, namespace: u32) -> Option<KindReport> {
+        self.kinds.map(|kinds| kinds.kinds(namespace))
+    }
+
+    /// What a cache counted since the last reset.
+    pub fn cache(&self) -> Option<CacheReport> {
+        self.cache.map(CacheReports::cache)
+    }
+}
+
+/// The logs of translation layers.
+pub trait LogControl {
+    /// See [`Ftl::renew_log`].
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError>;
+}
+
+/// What can be asked of a [`crate::Subsystem`] besides commands.
+#[derive(Default)]
+pub struct Control<'a> {
+    /// The logs of its translation layers, where there is flash.
+    pub logs: Option<&'a mut dyn LogControl>,
+    /// A cache, where it can be told something.
+    pub cache: Option<&'a mut dyn CacheControl>,
+}
