@@ -5,7 +5,8 @@ after a power cut.
     writer.py DIRECTORY LOG SEED      until the first error, which is how it learns that the power is gone
 
 Before each change a line says what is about to happen, after the fsync that completes it another says that it
-is done; the log lies on another file system. So at most one change of a writer is in doubt. Files are made of
+is done, and when; the log lies on another file system. So at most one change of a writer is in doubt, and on a
+file system that answers an fsync although its device is gone, those answered after the cut. Files are made of
 units of 1 KiB, each of which says in its bytes which change wrote it.
 """
 
@@ -14,6 +15,7 @@ import json
 import os
 import random
 import sys
+import time
 
 UNIT = 1024
 FILES = 20
@@ -130,7 +132,7 @@ class Writer:
         """One change, made durable; any if none is named."""
         self.change += 1
         (action or self.any())()
-        self.note(done=self.change)
+        self.note(done=self.change, at=time.monotonic())
 
     def any(self):
         if len(self.sizes) < 3:
@@ -141,58 +143,75 @@ class Writer:
         return self.dice.choices(actions, [3, 2, 1, 5, 3, 1])[0]
 
 
-class Promised:
-    """What a log promises: files as lists of changes, one a unit, and the change that is in doubt."""
+def settle(files, entry):
+    """A change is done."""
+    name, change, what = entry["name"], entry["change"], entry["begin"]
+    if what in ("create", "replace"):
+        files[name] = [change] * entry["count"]
+    elif what == "delete":
+        del files[name]
+    else:
+        file, first, count = files[name], entry["first"], entry["count"]
+        file[first : first + count] = [0 if what == "punch" else change] * count
 
-    def __init__(self, log, seed):
-        self.seed, self.files, self.doubt, self.done = seed, {}, None, 0
-        self.replaced = []
+
+class Promised:
+    """What a log promises: files as lists of changes, one a unit, and the changes that are in doubt. With the
+    moment of the `cut` (time.monotonic), those answered after it are in doubt as well."""
+
+    def __init__(self, log, seed, cut=None):
+        self.seed, self.files, self.done = seed, {}, 0
+        self.doubts, self.late = [], 0
+        self.replaced, self.notes = [], []
         with open(log, "rb") as lines:
             for line in lines:
                 entry = json.loads(line)
                 if "begin" in entry:
-                    self.doubt = entry
+                    self.doubts.append(entry)
+                elif cut is not None and entry["at"] > cut:
+                    self.late += 1
                 else:
-                    self.settle(self.doubt)
-                    self.doubt = None
+                    begun = self.doubts.pop()
+                    settle(self.files, begun)
                     self.done += 1
+                    if begun["begin"] == "replace":
+                        self.replaced.append(begun)
 
-    def settle(self, entry):
-        """A change is done."""
-        name, change, what = entry["name"], entry["change"], entry["begin"]
-        if what in ("create", "replace"):
-            self.files[name] = [change] * entry["count"]
-            if what == "replace":
-                self.replaced.append(entry)
-        elif what == "delete":
-            del self.files[name]
-        else:
-            file, first, count = self.files[name], entry["first"], entry["count"]
-            file[first : first + count] = [0 if what == "punch" else change] * count
+    def states(self):
+        """What the files may be: all changes in doubt before one are made, and that one is under way."""
+        files = {name: list(changes) for name, changes in self.files.items()}
+        for doubt in self.doubts or [{"begin": None, "name": None}]:
+            yield {name: list(changes) for name, changes in files.items()}, doubt
+            if doubt["begin"]:
+                settle(files, doubt)
 
     def wrong(self, root, old_name_may_stay=False):
         """What is not as promised; an empty list is what one hopes for. `old_name_may_stay` admits a file that
         was renamed to be there under its old name too, whole, as btrfs has left one on a drive without fault."""
         found = set(os.listdir(root))
-        doubt = self.doubt or {"begin": None, "name": None}
+        states = list(self.states())
         faults = []
-        for name in sorted(set(self.files) | found):
-            is_doubted = name == doubt["name"]
-            if name not in found:
-                if not (is_doubted and doubt["begin"] == "delete"):
-                    faults.append(f"{name} is missing")
-            elif name == "new" and doubt["begin"] == "replace":
-                continue
-            elif name == "new" and old_name_may_stay and self.was_renamed(root):
-                print(f"note: {root}/new is there, although it was renamed and the directory synced: a fault of the file system")
-            elif name not in self.files and not (is_doubted and doubt["begin"] == "create"):
-                faults.append(f"{name} is there, although its removal was synced or it was never made")
-            else:
-                with open(os.path.join(root, name), "rb") as file:
-                    fault = self.wrong_bytes(name, file.read(), doubt if is_doubted else None)
-                if fault:
-                    faults.append(f"{name}: {fault}")
+        for name in sorted(found.union(*(files for files, _ in states))):
+            wrong = [self.wrong_file(root, name, name in found, *state) for state in states]
+            if all(wrong):
+                if name == "new" and old_name_may_stay and self.was_renamed(root):
+                    self.notes.append(f"{root}/new is there, although it was renamed and the directory synced: a fault of the file system")
+                else:
+                    faults.append(f"{name}{' or '.join(dict.fromkeys(wrong))}")
         return faults
+
+    def wrong_file(self, root, name, is_found, files, doubt):
+        """What is wrong with a file in one of the states."""
+        is_doubted = name == doubt["name"]
+        if not is_found:
+            return None if name not in files or (is_doubted and doubt["begin"] == "delete") else " is missing"
+        if name == "new" and doubt["begin"] == "replace":
+            return None
+        if name not in files and not (is_doubted and doubt["begin"] == "create"):
+            return " is there, although its removal was synced or it was never made"
+        with open(os.path.join(root, name), "rb") as file:
+            fault = self.wrong_bytes(files.get(name, []), name, file.read(), doubt if is_doubted else None)
+        return fault and f": {fault}"
 
     def was_renamed(self, root):
         """Whether "new" holds the bytes of a replacement that was done."""
@@ -200,9 +219,9 @@ class Promised:
             data = file.read()
         return any(data == units(self.seed, entry["name"], entry["change"], 0, entry["count"]) for entry in self.replaced)
 
-    def wrong_bytes(self, name, data, doubt):
-        """What is wrong in a file."""
-        old = [{change} for change in self.files.get(name, [])]
+    def wrong_bytes(self, changes, name, data, doubt):
+        """What is wrong in the bytes of a file."""
+        old = [{change} for change in changes]
         if doubt is None or doubt["begin"] == "delete":
             return self.compare(name, data, old, len(old))
         change, what = doubt["change"], doubt["begin"]
