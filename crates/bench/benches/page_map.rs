@@ -126,7 +126,7 @@ fn compare(stack: &mut Stack, bare: &mut Bare) {
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let millions = best.map(|seconds| WRITES_PER_ROUND as f64 / seconds / 1e6);
-    let programs = stack.ftl.device().medium_totals().programs;
+    let programs = stack.ftl.device().tally().totals.programs;
     let waf = programs as f64 / (ROUNDS as u64 * WRITES_PER_ROUND) as f64;
     println!("page_map: 16 GiB, 4 KiB pages, 28 % over-provisioning, greedy, fifo timing, WAF {waf:.3}");
     println!(
@@ -150,7 +150,7 @@ fn compare_streams(one: &mut Stack) {
     let start = Instant::now();
     let mut ratios = Vec::new();
     let mut best = f64::MAX;
-    let programs = |stack: &Stack| stack.ftl.device().medium_totals().programs as f64;
+    let programs = |stack: &Stack| stack.ftl.device().tally().totals.programs as f64;
     for _ in 0..ROUNDS {
         let before = [programs(one), programs(&eight)];
         let one_s = timed(start, || one.overwrite(black_box(WRITES_PER_ROUND)));

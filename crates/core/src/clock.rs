@@ -24,6 +24,7 @@ pub struct Completion {
 }
 
 /// Work that takes virtual time: tokens stand for what was submitted, and complete.
+#[auto_impl::auto_impl(Box)]
 pub trait Clocked {
     /// When the token completes, where that is known at submission; `None` where only
     /// [`Clocked::advance`] finds out. A time before the submission means at once.
@@ -49,6 +50,7 @@ pub trait Clocked {
 #[macro_export]
 macro_rules! delegate_clock {
     ($this:ident, $inner:expr) => {
+        #[inline]
         fn completion(&$this, token: $crate::Token) -> Option<$crate::SimTime> {
             $inner.completion(token)
         }
@@ -71,6 +73,7 @@ macro_rules! delegate_clock {
 #[macro_export]
 macro_rules! tokens_are_times {
     () => {
+        #[inline]
         fn completion(&self, token: $crate::Token) -> Option<$crate::SimTime> {
             Some($crate::SimTime(token.0))
         }

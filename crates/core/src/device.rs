@@ -14,7 +14,7 @@ use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{Cause, CauseTable, OpCounts};
 use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
-use crate::recovery::RecoveryReport;
+use crate::journal::MapJournal;
 use crate::time::SimTime;
 
 /// When and why an operation is issued.
@@ -80,6 +80,18 @@ pub struct MediumHealth {
     pub bad_blocks: u64,
 }
 
+/// What a medium did since its counters were last reset, counted apart from the causes of the device
+/// ([`FlashDevice::counters`]) so that one checks the other.
+#[derive(Clone, Copy, Debug)]
+pub struct MediumTally<'a> {
+    /// Operations done.
+    pub totals: OpCounts,
+    /// What it noticed of its own decay; of the whole device where several sets share one.
+    pub health: MediumHealth,
+    /// Programs per page, block-major, if it was asked to keep them.
+    pub program_counts: Option<&'a [u32]>,
+}
+
 /// What a device can do beyond the basic contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -121,7 +133,7 @@ pub enum FlashError {
         page: Ppn,
     },
     /// The program operation failed; the block should be retired. Whether the page now counts as programmed,
-    /// [`FlashDevice::is_programmed`] says; nothing can be read from it.
+    /// [`BlockState::is_programmed`] says; nothing can be read from it.
     #[error("program of page {} failed", page.0)]
     ProgramFailed {
         /// Which page.
@@ -208,14 +220,72 @@ pub enum FlashError {
     },
 }
 
+/// A flash device of any type, so that what stands over it is compiled once for all of them.
+pub type AnyDevice = Box<dyn FlashDevice + Send>;
+
+/// Up to where a [`FlashDevice::barrier`] reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// Only the order matters: nothing that is issued after the token survives a loss of power that one of
+    /// the programs answered so far does not. A device kept in a file need not write it through for that.
+    Order,
+    /// What was answered is safe from a loss of power.
+    Durable,
+}
+
+/// What is known of the blocks of a medium or a device.
+#[auto_impl::auto_impl(Box)]
+pub trait BlockState {
+    /// The shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// Whether the page has been programmed since the last erase.
+    fn is_programmed(&self, page: Ppn) -> bool;
+
+    /// One past the highest programmed page of the block, in pages; 0 for an erased block.
+    fn write_pointer(&self, block: BlockId) -> u32;
+
+    /// How often the block was erased, since the device was made.
+    fn erase_count(&self, block: BlockId) -> u32;
+
+    /// Whether the block is bad.
+    fn is_bad(&self, block: BlockId) -> bool;
+}
+
+/// The body of an `impl BlockState` that leaves everything to another one:
+/// `delegate_blocks!(self, self.inner)`.
+#[macro_export]
+macro_rules! delegate_blocks {
+    ($this:ident, $inner:expr) => {
+        #[inline]
+        fn geometry(&$this) -> &$crate::Geometry {
+            $inner.geometry()
+        }
+        #[inline]
+        fn is_programmed(&$this, page: $crate::Ppn) -> bool {
+            $inner.is_programmed(page)
+        }
+        #[inline]
+        fn write_pointer(&$this, block: $crate::BlockId) -> u32 {
+            $inner.write_pointer(block)
+        }
+        #[inline]
+        fn erase_count(&$this, block: $crate::BlockId) -> u32 {
+            $inner.erase_count(block)
+        }
+        #[inline]
+        fn is_bad(&$this, block: $crate::BlockId) -> bool {
+            $inner.is_bad(block)
+        }
+    };
+}
+
 /// A flash device: state, rules, counters and time.
 ///
 /// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device
 /// without [`Capabilities::partial_transfer`] moves the whole page whatever they say.
-pub trait FlashDevice: Clocked {
-    /// The device's shape.
-    fn geometry(&self) -> &Geometry;
-
+#[auto_impl::auto_impl(Box)]
+pub trait FlashDevice: Clocked + BlockState {
     /// What it can do beyond the basic contract.
     fn capabilities(&self) -> Capabilities;
 
@@ -266,104 +336,38 @@ pub trait FlashDevice: Clocked {
     fn join(&mut self, a: Token, b: Token) -> Token;
 
     /// Completes when every program answered so far, and every drop of pages noted so far
-    /// ([`FlashDevice::drop_pages`]), is safe from a loss of power. For programs that is at once unless
-    /// the device answers them from a volatile buffer.
-    fn barrier(&mut self, _at: SimTime) -> Result<Token, FlashError> {
-        Ok(Token::NONE)
-    }
+    /// ([`MapJournal::drop_pages`]), is what `reach` asks for. For programs that is at once unless the device
+    /// answers them from a volatile buffer.
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError>;
 
-    /// As [`FlashDevice::barrier`] where only the order matters: nothing that is issued after the token
-    /// survives a loss of power that one of the programs answered so far does not. A device kept in a
-    /// file need not write it through for that.
-    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
-        self.barrier(at)
-    }
-
-    /// Notes that logical pages hold nothing from now on (a trim), so that a journal can keep it. Durable
-    /// with the next [`FlashDevice::barrier`]; without a journal nothing happens. A layer calls this for
-    /// every page it unmaps at the host's wish.
-    fn drop_pages(&mut self, _first: Lpn, _count: u32, _at: SimTime) -> Result<(), FlashError> {
-        Ok(())
-    }
-
-    /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where
-    /// nothing is, and on devices without a journal. A layer that finds programmed blocks when it is
-    /// built makes its maps from this.
-    fn newest(&self, _lpn: Lpn) -> Option<Ppn> {
+    /// What keeps the map of logical pages over a loss of power, where there is such a thing.
+    fn journal(&self) -> Option<&dyn MapJournal> {
         None
     }
 
-    /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the
-    /// one that [`FlashDevice::newest`] gives, with the same [`Oob::seq`] but for the count of copies in
-    /// it: after a loss of power both ends of a copy may be there and either may have been taken, and a
-    /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is
-    /// no such copy at `page`.
-    fn prefer(&mut self, _lpn: Lpn, _page: Ppn) -> Result<(), FlashError> {
-        Ok(())
-    }
-
-    /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: a
-    /// device with a journal no longer refuses such an erase.
-    fn allow_loss(&mut self) {}
-
-    /// Whether the block went bad since the device was made ([`FlashDevice::mark_bad`]), as far as the device
-    /// can tell. The capacity of a layer counts such blocks, so that it stays what it was.
-    fn is_grown_bad(&self, _block: BlockId) -> bool {
-        false
-    }
-
-    /// What the last start found and did, on devices with a journal.
-    fn recovery(&self) -> Option<&RecoveryReport> {
+    /// The same, to be told something.
+    fn journal_mut(&mut self) -> Option<&mut dyn MapJournal> {
         None
-    }
-
-    /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a
-    /// [`FlashDevice::barrier`].
-    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
-        self.barrier(at)
     }
 
     /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be
     /// asked of it afterwards.
-    fn mark_bad(&mut self, _block: BlockId) {}
+    fn mark_bad(&mut self, block: BlockId);
 
     /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read =
     /// "flash"`).
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
 
-    /// Whether the page has been programmed since the last erase.
-    fn is_programmed(&self, page: Ppn) -> bool;
-
-    /// One past the highest programmed page of the block, in pages; 0 for an erased block.
-    fn write_pointer(&self, block: BlockId) -> u32;
-
-    /// How often the block was erased, since the device was made.
-    fn erase_count(&self, block: BlockId) -> u32;
-
-    /// Whether the block is bad.
-    fn is_bad(&self, block: BlockId) -> bool;
-
-    /// What the medium noticed of its own decay; of the whole device where several sets share one.
-    fn health(&self) -> MediumHealth {
-        MediumHealth::default()
-    }
-
     /// Operations by cause since the last reset.
     fn counters(&self) -> &CauseTable;
 
-    /// The medium's own totals since the last reset, counted apart from [`FlashDevice::counters`] so that one
-    /// checks the other.
-    fn medium_totals(&self) -> OpCounts;
+    /// What the medium counted since the last reset.
+    fn tally(&self) -> MediumTally<'_>;
 
-    /// Starts counting anew (after preconditioning). Wear counts on: see [`FlashDevice::erase_count`].
+    /// Starts counting anew (after preconditioning). Wear counts on: see [`BlockState::erase_count`].
     fn reset_counters(&mut self);
 
     /// Forgets all queued time: every resource is free at `at`. For the border between preconditioning and
     /// the counted part.
     fn reset_time(&mut self, at: SimTime);
-
-    /// Programs per page since the last reset, block-major, if the device was asked to keep them.
-    fn program_counts(&self) -> Option<&[u32]> {
-        None
-    }
 }

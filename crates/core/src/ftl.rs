@@ -3,6 +3,7 @@
 use crate::addr::{Extent, Lpn, PageSpan, Ppn};
 use crate::clock::Token;
 use crate::device::{FlashDevice, FlashError};
+use crate::journal::checkpoint;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +171,7 @@ pub trait Ftl {
 
     /// Leaves the device in a state that opens at once: everything durable and a checkpoint written.
     fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.device_mut().checkpoint(at)?)
+        Ok(checkpoint(self.device_mut(), at)?)
     }
 
     /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is

@@ -3,7 +3,8 @@
 //!
 //! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
-//! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils.
+//! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils; [`journal`]:
+//!   what a device with a journal offers besides.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer.
 //! * [`clock`]: tokens and their completions, for everything that takes virtual time.
@@ -23,7 +24,6 @@
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
 pub mod addr;
-mod boxed;
 pub mod cached;
 pub mod cause;
 pub mod class;
@@ -35,6 +35,7 @@ pub mod error;
 pub mod ftl;
 pub mod geometry;
 pub mod inspect;
+pub mod journal;
 pub mod kinds;
 pub mod origin;
 pub mod placement;
@@ -49,18 +50,21 @@ pub mod time;
 pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
-pub use boxed::AnyDevice;
 pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
 pub use command::Command;
-pub use device::{Capabilities, FlashDevice, FlashError, Issue, MediumHealth, Oob, PageRead};
+pub use device::{
+    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MediumHealth, MediumTally,
+    Oob, PageRead,
+};
 pub use divide::Divider;
 pub use error::{NamespaceError, StoreError};
 pub use ftl::{Allocation, Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, LogControl, PlacementReports};
+pub use journal::MapJournal;
 pub use kinds::{KindCount, KindReport};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};

@@ -90,7 +90,8 @@ impl Watch {
             let sets: Vec<_> = (0..subsystem.inspect().sets())
                 .filter_map(|set| Some((set, subsystem.inspect().layer(set).read_only()?)))
                 .collect();
-            let health = (subsystem.inspect().sets() > 0).then(|| subsystem.inspect().device(0).health());
+            let health =
+                (subsystem.inspect().sets() > 0).then(|| subsystem.inspect().device(0).tally().health);
             (sets, health.unwrap_or_default(), recording)
         };
         for (set, why) in sets.iter().skip(usize::from(self.read_only)) {

@@ -156,7 +156,7 @@ impl Stack {
         let host = sums::hosts(subsystem, None);
         let mut flash = OpCounts::default();
         for set in 0..subsystem.inspect().sets() {
-            flash.add(subsystem.inspect().device(set).medium_totals());
+            flash.add(subsystem.inspect().device(set).tally().totals);
         }
         Sample { at, model: self.timeline.now().max(self.timeline.last_done()), host, flash }
     }

@@ -74,7 +74,7 @@ fn set(parsed: &mut Arguments, pair: &str) -> Result<(), String> {
 fn document(ftl: &dyn Ftl, host: &Host) -> Value {
     let stats = ftl.stats();
     let device = ftl.device();
-    let total = device.medium_totals();
+    let total = device.tally().totals;
     let causes: Map<String, Value> = Cause::ALL
         .iter()
         .map(|cause| (cause.name().to_owned(), json!(device.counters().get(*cause))))

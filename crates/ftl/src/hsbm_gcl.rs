@@ -15,9 +15,10 @@ use crate::parts::base::{Base, RMW, UNMAPPED_READ};
 use crate::parts::logs::{Log, LogTable};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use nandscape_core::journal::newest;
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param, ParamKind,
-    Params, Ppn, SimTime, Token, addr::PageSpan,
+    Barrier, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param,
+    ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -94,8 +95,8 @@ impl<D: FlashDevice> HsbmGcl<D> {
             let slot = logs.reopen(logical as u32, place.log, next_of_log(&pool, &base, place.log));
             let first = logical as u32 * pool.pages;
             for index in 0..pool.pages {
-                let newest = base.device.newest(Lpn(first + index)).map(|page| pool.layout.locate(page));
-                if let Some((superblock, page)) = newest.filter(|(superblock, _)| *superblock == place.log) {
+                let found = newest(&base.device, Lpn(first + index)).map(|page| pool.layout.locate(page));
+                if let Some((superblock, page)) = found.filter(|(superblock, _)| *superblock == place.log) {
                     debug_assert!(pool.is_live(superblock, page));
                     logs.set(slot, index, page);
                 }
@@ -369,7 +370,7 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(at);
+        let flushed = self.base.device.barrier(Barrier::Durable, at);
         self.base.note(flushed.map_err(FtlError::from))
     }
 

@@ -5,7 +5,6 @@ pub(crate) mod adopt;
 pub(crate) mod base;
 pub(crate) mod candidates;
 pub(crate) mod logs;
-pub(crate) mod no_device;
 pub(crate) mod order;
 pub(crate) mod page_table;
 pub(crate) mod ring_set;

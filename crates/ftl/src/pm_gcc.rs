@@ -13,8 +13,8 @@ use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint, Info, Lpn, Params,
-    Ppn, SimTime, Token, UnitId,
+    Barrier, BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint, Info, Lpn,
+    Params, Ppn, SimTime, Token, UnitId,
 };
 
 /// What the registry says.
@@ -289,7 +289,7 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.base.device.barrier(at)?)
+        Ok(self.base.device.barrier(Barrier::Durable, at)?)
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {

@@ -17,8 +17,8 @@ use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Params, Ppn,
-    SimTime, Token, UnitId,
+    Barrier, BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Params,
+    Ppn, SimTime, Token, UnitId,
 };
 use std::collections::VecDeque;
 
@@ -281,7 +281,7 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        Ok(self.base.device.barrier(at)?)
+        Ok(self.base.device.barrier(Barrier::Durable, at)?)
     }
 
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {

@@ -1,7 +1,6 @@
 //! The list of translation layers. A new one is its own file, its `mod` line and one line here.
 
 use crate::error::BuildResult;
-use crate::parts::no_device::NoDevice;
 use crate::{hsbm_gcl, page_map, pm_gcc, pm_gcl, sbm_gcl};
 use nandscape_core::{AnyDevice, FlashDevice, Info, Params};
 
@@ -33,7 +32,7 @@ pub fn boxed_ftls() -> Vec<FtlEntry<AnyDevice>> {
 
 /// What every layer says about itself, in the order of [`ftls`].
 pub fn infos() -> Vec<&'static Info> {
-    ftls::<NoDevice>().iter().map(|entry| entry.info).collect()
+    ftls::<AnyDevice>().iter().map(|entry| entry.info).collect()
 }
 
 #[cfg(test)]

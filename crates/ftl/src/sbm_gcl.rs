@@ -16,8 +16,8 @@ use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn, Param,
-    ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Barrier, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn,
+    Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -427,7 +427,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
     }
 
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(at);
+        let flushed = self.base.device.barrier(Barrier::Durable, at);
         self.base.note(flushed.map_err(FtlError::from))
     }
 

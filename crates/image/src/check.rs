@@ -80,7 +80,7 @@ impl ImageMedium {
     /// What the image holds; `path` is where it was opened from.
     pub fn contents(&self, path: &Path) -> Result<Contents, ImageError> {
         let metadata = std::fs::metadata(path).map_err(ImageError::io(path, "stat"))?;
-        let mut contents = self.inner.contents(&mut |_, _, _| {});
+        let mut contents = self.listed(&mut |_, _, _| {});
         contents.file_bytes = metadata.len();
         contents.disk_bytes = metadata.blocks() * 512;
         Ok(contents)
@@ -89,21 +89,21 @@ impl ImageMedium {
     /// Reads and verifies every programmed page, and compares the tables with each other. `progress` hears of
     /// pages done and pages in all.
     pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
-        let mut findings = self.inner.verify_all(progress);
+        let mut findings = self.verify_all(progress);
         findings.contents = self.contents(path)?;
-        self.inner.check_whole(path)?;
+        self.check_whole(path)?;
         Ok(findings)
     }
 }
 
 impl<S: Store> Flash<S> {
     /// An error if what was read from the tables so far may be wrong.
-    pub fn check_whole(&self, path: &Path) -> Result<(), ImageError> {
+    pub(crate) fn check_whole(&self, path: &Path) -> Result<(), ImageError> {
         if self.store.is_lost() { Err(ImageError::TablesLost { path: path.to_owned() }) } else { Ok(()) }
     }
 
     /// Sums up the tables, and shows every entry that is not empty.
-    fn contents(&self, see: &mut dyn FnMut(BlockId, Ppn, Entry)) -> Contents {
+    fn listed(&self, see: &mut dyn FnMut(BlockId, Ppn, Entry)) -> Contents {
         let good = || self.blocks.iter().filter(|block| !block.is_bad);
         let mut contents = Contents {
             is_clean: self.was_clean,
@@ -143,7 +143,7 @@ impl<S: Store> Flash<S> {
         contents
     }
 
-    pub fn verify_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Findings {
+    pub(crate) fn verify_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Findings {
         let mut findings = Findings::default();
         let layout = self.layout;
         if self.mended.is_state {
@@ -154,7 +154,7 @@ impl<S: Store> Flash<S> {
             findings.add(Some((*block, None)), layout.block(*block), what);
         }
         let mut data = Vec::new();
-        self.contents(&mut |block, page, entry| match entry {
+        self.listed(&mut |block, page, entry| match entry {
             Entry::Record(Record { kind: Kind::Data, .. }) => data.push((block, page)),
             Entry::Broken => {
                 let what = "the record of the page does not match its checksum";

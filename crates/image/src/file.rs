@@ -22,9 +22,9 @@ const MODE: u32 = 0o600;
 
 /// A store in a file.
 #[derive(Debug)]
-pub(crate) struct FileStore {
-    pub file: Arc<LockedFile>,
-    pub hold: Arc<Hold>,
+pub struct FileStore {
+    pub(crate) file: Arc<LockedFile>,
+    pub(crate) hold: Arc<Hold>,
     tables: Mapping,
     /// Bytes that the file had when it was opened.
     length: u64,
@@ -35,7 +35,7 @@ pub(crate) struct FileStore {
 impl FileStore {
     /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are
     /// zeroes after it. A file that is there is refused.
-    pub fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
+    pub(crate) fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
         let file = create(path)?;
         let fill = |file: LockedFile| -> Result<Self, ImageError> {
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
@@ -48,23 +48,23 @@ impl FileStore {
     }
 
     /// Opens a file for this process alone.
-    pub fn open(path: &Path) -> Result<LockedFile, ImageError> {
+    pub(crate) fn open(path: &Path) -> Result<LockedFile, ImageError> {
         LockedFile::new(open_regular(path, true)?, false, path)
     }
 
     /// Opens a file to look at it only.
-    pub fn open_to_read(path: &Path) -> Result<LockedFile, ImageError> {
+    pub(crate) fn open_to_read(path: &Path) -> Result<LockedFile, ImageError> {
         LockedFile::new(open_regular(path, false)?, true, path)
     }
 
     /// As [`FileStore::map`], but whatever is written stays in memory.
-    pub fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
         let this = Self::map_with(file, tables, path, Writes::Private)?;
         Ok(Self { aside: Some(BTreeMap::new()), ..this })
     }
 
     /// Maps the first `tables` bytes of a file, which has as many.
-    pub fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
         reserve(&file, tables).map_err(ImageError::io(path, "allocate the tables"))?;
         Self::map_with(file, tables, path, Writes::Shared)
     }
@@ -92,7 +92,7 @@ pub(crate) struct LockedFile(File);
 
 impl LockedFile {
     /// Takes a file for this process alone, or together with others that only read.
-    pub fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
         match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
             Locked::Ours => Ok(Self(file)),
             Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),

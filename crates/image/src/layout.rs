@@ -28,7 +28,7 @@ pub(crate) const RECORD_MOST: usize = 512;
 
 /// Offsets in the file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub struct Layout {
     pub geometry: Geometry,
     pub units: Units,
     pub record_bytes: u32,

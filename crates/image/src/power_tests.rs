@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_media::Medium;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::io;
 ///
 /// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any
 /// order.
-pub(crate) trait Store {
+pub trait Store {
     /// Header and tables.
     fn tables(&self) -> &[u8];
 

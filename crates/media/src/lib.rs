@@ -4,7 +4,6 @@
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another
 //! [`Medium`], so a medium with bytes and one without share them.
 
-mod boxed;
 pub mod checksum;
 pub mod faults;
 mod nand;
@@ -13,7 +12,6 @@ mod payload;
 pub mod scheduler;
 mod timed;
 
-pub use boxed::AnyMedium;
 pub use nand::{BadBlocks, Nand, NandOptions};
 pub use packing::Packing;
 pub use scheduler::fifo::Fifo;
@@ -22,15 +20,13 @@ pub use scheduler::serial::Serial;
 pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 pub use timed::Timed;
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, MediumHealth, Oob, OpCounts, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, Ppn};
 
 /// The state of a flash medium: rules, OOB, wear, and payload where it is kept. Knows no time.
 ///
 /// The rules are those of [`nandscape_core::device`]; an operation that fails changes nothing.
-pub trait Medium {
-    /// The shape.
-    fn geometry(&self) -> &Geometry;
-
+#[auto_impl::auto_impl(Box)]
+pub trait Medium: BlockState {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
@@ -79,33 +75,18 @@ pub trait Medium {
     /// next read that touches the bit must find out.
     fn rot(&mut self, page: Ppn, bit: u64) -> bool;
 
-    /// See [`nandscape_core::FlashDevice::health`].
-    fn health(&self) -> MediumHealth;
-
     /// How many times as long as usual an operation on this page takes; 1 but for slow dies ([`faults`]).
     #[inline]
     fn slow_factor(&self, _page: Ppn) -> u32 {
         1
     }
 
-    /// Whether the page has been programmed since the last erase.
-    fn is_programmed(&self, page: Ppn) -> bool;
+    /// What was counted since the last reset.
+    fn tally(&self) -> MediumTally<'_>;
 
-    /// One past the highest programmed page of the block.
-    fn write_pointer(&self, block: BlockId) -> u32;
-
-    /// Erases of the block since the medium was made.
-    fn erase_count(&self, block: BlockId) -> u32;
-
-    /// Whether the block is bad.
-    fn is_bad(&self, block: BlockId) -> bool;
-
-    /// Operations done since the last reset.
-    fn totals(&self) -> OpCounts;
-
-    /// Starts counting anew. Wear stays.
-    fn reset_totals(&mut self);
-
-    /// Programs per page since the last reset, if kept.
-    fn program_counts(&self) -> Option<&[u32]>;
+    /// Starts counting anew. Wear stays, and so does what it noticed of its decay.
+    fn reset_tally(&mut self);
 }
+
+/// A medium of any type.
+pub type AnyMedium = Box<dyn Medium + Send>;

@@ -6,7 +6,8 @@ use crate::Medium;
 use crate::payload::{Decay, Payload, refusal};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
+    OpCounts, Ppn,
 };
 use nandscape_memory::prefetch;
 
@@ -201,11 +202,30 @@ impl Nand {
     }
 }
 
-impl Medium for Nand {
+impl BlockState for Nand {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        let (block, index) = self.pages_per_block.split(page.0);
+        index < self.blocks[block as usize].write_pointer && self.lpns[page.index()] != Lpn::NONE
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].write_pointer
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erase_count
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].bad
+    }
+}
+
+impl Medium for Nand {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -308,40 +328,16 @@ impl Medium for Nand {
         self.is_programmed(page) && self.payload.as_mut().is_some_and(|payload| payload.rot(page, bit))
     }
 
-    fn health(&self) -> MediumHealth {
-        self.health
+    fn tally(&self) -> MediumTally<'_> {
+        let program_counts = self.program_counts.as_deref();
+        MediumTally { totals: self.totals, health: self.health, program_counts }
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        let (block, index) = self.pages_per_block.split(page.0);
-        index < self.blocks[block as usize].write_pointer && self.lpns[page.index()] != Lpn::NONE
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.blocks[block.index()].write_pointer
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.blocks[block.index()].erase_count
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.blocks[block.index()].bad
-    }
-
-    fn totals(&self) -> OpCounts {
-        self.totals
-    }
-
-    fn reset_totals(&mut self) {
+    fn reset_tally(&mut self) {
         self.totals = OpCounts::default();
         if let Some(counts) = &mut self.program_counts {
             counts.fill(0);
         }
-    }
-
-    fn program_counts(&self) -> Option<&[u32]> {
-        self.program_counts.as_deref()
     }
 }
 
@@ -376,7 +372,7 @@ mod tests {
         nand.erase(BlockId(0)).unwrap();
         assert_eq!(nand.read(Ppn(0), None), Err(FlashError::Erased { page: Ppn(0) }));
         nand.program(Ppn(0), oob(6), None).unwrap();
-        assert_eq!(nand.totals(), OpCounts { programs: 2, reads: 1, erases: 1 });
+        assert_eq!(nand.tally().totals, OpCounts { programs: 2, reads: 1, erases: 1 });
     }
 
     #[test]
@@ -471,7 +467,7 @@ mod tests {
             let expected =
                 if bit < 512 * 8 { FlashError::Uncorrectable { page } } else { FlashError::Damaged { page } };
             assert_eq!(nand.read(page, Some(&mut buffer)), Err(expected), "{bit}");
-            assert_eq!(nand.health().checksum_errors, 1, "{bit}");
+            assert_eq!(nand.tally().health.checksum_errors, 1, "{bit}");
             // What does not touch the data does not know of its decay.
             assert_eq!(nand.read(Ppn(0), None).is_ok(), bit < 512 * 8, "{bit}");
         }
@@ -522,7 +518,7 @@ mod tests {
         let mut data = [0; 512];
         nand.read(Ppn(0), Some(&mut data)).unwrap();
         assert_eq!(data, [7; 512]);
-        assert_eq!(nand.totals(), OpCounts { programs: 1, reads: 1, erases: 0 });
+        assert_eq!(nand.tally().totals, OpCounts { programs: 1, reads: 1, erases: 0 });
     }
 
     #[test]
@@ -547,7 +543,7 @@ mod tests {
         for page in 0..4 {
             assert_eq!(nand.read(Ppn(page), None), Err(FlashError::Uncorrectable { page: Ppn(page) }));
         }
-        assert_eq!(nand.health().torn_pages, 5);
+        assert_eq!(nand.tally().health.torn_pages, 5);
         nand.erase(BlockId(0)).unwrap();
         nand.program(Ppn(0), oob(2), Some(&[8; 512])).unwrap();
         assert_eq!(nand.read(Ppn(0), None).unwrap(), oob(2));

@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{GcOrder, HostLink, Options, Suspension, WriteBuffer};
 
-use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Geometry, Ppn, SimTime, Token};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl TimedOp {
 /// Decides when submitted operations run. See [`nandscape_core::FlashDevice`] for the meaning of each method.
 ///
 /// Whatever the order it chooses, operations on the same block take effect in submission order.
-pub trait Scheduler {
+pub trait Scheduler: Clocked {
     /// A scheduler with everything idle at time 0.
     fn new(geometry: &Geometry, timing: &Timing) -> Self
     where
@@ -101,21 +101,6 @@ pub trait Scheduler {
     fn barrier(&mut self, _at: SimTime) -> Token {
         Token::NONE
     }
-
-    /// When a token completes, if that is known at submission.
-    fn completion(&self, token: Token) -> Option<SimTime>;
-
-    /// Asks for a completion with `tag`.
-    fn watch(&mut self, token: Token, tag: u64);
-
-    /// Runs events up to and including `until`.
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
-
-    /// The time of the next event.
-    fn next_event(&self) -> Option<SimTime>;
-
-    /// From when on nothing submitted so far is still running, as far as it is known now.
-    fn idle_from(&self) -> SimTime;
 
     /// Forgets everything queued; every resource is free at `at`.
     fn reset(&mut self, at: SimTime);

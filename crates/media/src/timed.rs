@@ -3,8 +3,8 @@
 
 use crate::{Medium, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Geometry, Issue,
-    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Issue,
+    MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -140,10 +140,6 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
 }
 
 impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
-    fn geometry(&self) -> &Geometry {
-        self.medium.geometry()
-    }
-
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -232,12 +228,10 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         self.scheduler.join(a, b)
     }
 
-    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
-        self.medium.sync()?;
-        Ok(self.scheduler.barrier(at))
-    }
-
-    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+        if reach == Barrier::Durable {
+            self.medium.sync()?;
+        }
         Ok(self.scheduler.barrier(at))
     }
 
@@ -255,40 +249,23 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         Ok(self.submit(op, issue))
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.medium.is_programmed(page)
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.medium.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.medium.erase_count(block)
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.medium.is_bad(block)
-    }
-
-    fn health(&self) -> MediumHealth {
-        self.medium.health()
-    }
-
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
 
-    fn medium_totals(&self) -> OpCounts {
+    fn tally(&self) -> MediumTally<'_> {
+        let tally = self.medium.tally();
         match &self.packed {
-            None => self.medium.totals(),
-            Some(packed) => OpCounts { erases: self.medium.totals().erases, ..packed.totals },
+            None => tally,
+            Some(packed) => {
+                MediumTally { totals: OpCounts { erases: tally.totals.erases, ..packed.totals }, ..tally }
+            }
         }
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
-        self.medium.reset_totals();
+        self.medium.reset_tally();
         if let Some(packed) = &mut self.packed {
             packed.totals = OpCounts::default();
         }
@@ -297,10 +274,10 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     fn reset_time(&mut self, at: SimTime) {
         self.scheduler.reset(at);
     }
+}
 
-    fn program_counts(&self) -> Option<&[u32]> {
-        self.medium.program_counts()
-    }
+impl<M: Medium, S: Scheduler> BlockState for Timed<M, S> {
+    nandscape_core::delegate_blocks!(self, self.medium);
 }
 
 impl<M: Medium, S: Scheduler> Clocked for Timed<M, S> {

@@ -338,12 +338,12 @@ impl Subsystem for NvmSubsystem {
         for layer in &self.layers {
             layer.check_invariants();
             let own: &CauseTable = layer.device().counters();
-            assert_eq!(own.total(), layer.device().medium_totals(), "causes of a set");
+            assert_eq!(own.total(), layer.device().tally().totals, "causes of a set");
             sum.add(own.total());
         }
         self.with_device(|device| {
             assert_eq!(sum, device.counters().total(), "sum of the sets against the device");
-            assert_eq!(sum, device.medium_totals(), "sum of the sets against the medium");
+            assert_eq!(sum, device.tally().totals, "sum of the sets against the medium");
         });
     }
 }

@@ -243,7 +243,7 @@ impl Recorder {
             self.sample(subsystem, start);
         }
         let mut series = self.series?.series;
-        let counts = sums::layer(subsystem).and_then(|layer| layer.device().program_counts());
+        let counts = sums::layer(subsystem).and_then(|layer| layer.device().tally().program_counts);
         series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)
     }

@@ -166,7 +166,7 @@ fn document(
     let (layer, inside) = (sums::layer(subsystem), subsystem.inspect());
     let device = layer.map(Ftl::device);
     let host = inside.host_counts(0);
-    let totals = device.map(nandscape_core::FlashDevice::medium_totals).unwrap_or_default();
+    let totals = device.map(|device| device.tally().totals).unwrap_or_default();
     let (stats, cost) = layer.map(|layer| (layer.stats(), layer.cost())).unwrap_or_default();
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
     let per_block = erases_since(subsystem, wear_before);

@@ -60,7 +60,7 @@ pub fn page_bytes(subsystem: &dyn Subsystem) -> Option<u64> {
 pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
     let layer = subsystem.inspect().layer(set);
     let (device, stats) = (layer.device(), layer.stats());
-    let (host, totals) = (hosts(subsystem, Some(set)), device.medium_totals());
+    let (host, totals) = (hosts(subsystem, Some(set)), device.tally().totals);
     let inside = subsystem.namespaces().iter().filter(|info| info.set == set);
     SetResult {
         set,

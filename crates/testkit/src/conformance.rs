@@ -383,7 +383,7 @@ impl Run {
     fn check(&mut self) -> Result<(), String> {
         self.ftl.check_invariants();
         let device = self.ftl.device();
-        let (sum, own) = (device.counters().total(), device.medium_totals());
+        let (sum, own) = (device.counters().total(), device.tally().totals);
         if sum != own {
             return Err(format!("the causes sum to {sum:?}, the medium counts {own:?}"));
         }
@@ -410,7 +410,7 @@ impl Run {
     /// A request past the capacity is refused before anything changes.
     fn check_out_of_range(&mut self) -> Result<(), String> {
         let capacity = self.model.len() as u64;
-        let before = self.ftl.device().medium_totals();
+        let before = self.ftl.device().tally().totals;
         for extent in
             [Extent::new(capacity, 1), Extent::new(capacity.saturating_sub(1), 2), Extent::new(u64::MAX, 9)]
         {
@@ -427,7 +427,7 @@ impl Run {
                 }
             }
         }
-        let after = self.ftl.device().medium_totals();
+        let after = self.ftl.device().tally().totals;
         if before == after { Ok(()) } else { Err(format!("refused requests did {before:?} to {after:?}")) }
     }
 }

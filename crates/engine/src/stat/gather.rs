@@ -114,14 +114,14 @@ impl Stack {
         let mut stat = Stat { recording, ..Stat::default() };
         for set in 0..subsystem.inspect().sets() {
             let device = subsystem.inspect().device(set);
-            flash.add(device.medium_totals());
+            flash.add(device.tally().totals);
             stat.read_only
                 .extend(subsystem.inspect().layer(set).read_only().map(|why| (set, why.to_owned())));
-            stat.recovery.extend(device.recovery().cloned());
+            stat.recovery.extend(device.journal().map(|journal| journal.recovery().clone()));
         }
         // Of the whole device, whichever set is asked.
         if subsystem.inspect().sets() > 0 {
-            let health = subsystem.inspect().device(0).health();
+            let health = subsystem.inspect().device(0).tally().health;
             stat.checksum_errors = health.checksum_errors;
             stat.torn_pages = health.torn_pages;
             stat.space.bad_blocks = health.bad_blocks;

@@ -7,7 +7,7 @@ use super::pool::{Place, Region};
 use super::records::Record;
 use super::shape::{Header, Table};
 use super::{Journal, RETIRED, SEQ_STEP};
-use nandscape_core::{BlockId, FlashDevice, FlashError, SimTime, Token};
+use nandscape_core::{Barrier, BlockId, FlashDevice, FlashError, SimTime, Token};
 
 /// A checkpoint under way.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl<D: FlashDevice> Journal<D> {
         }
         let mut after = Token::NONE;
         if self.options.sabotage != Sabotage::EndWithoutWait {
-            let durable = self.device.barrier(at)?;
+            let durable = self.device.barrier(Barrier::Durable, at)?;
             let programmed = self.device.join(durable, self.programmed);
             after = self.device.join(programmed, self.erased);
         }
@@ -218,7 +218,7 @@ impl<D: FlashDevice> Journal<D> {
         }
         meta.put_twice(&mut self.device, Place::Draft, (Kind::End, 0), self.seq, after, at)?;
         // Where even the journal's own pages are buffered, a chain of answers is no chain of programs.
-        let durable = self.device.barrier(at)?;
+        let durable = self.device.barrier(Barrier::Durable, at)?;
         meta.chain = self.device.join(meta.chain, durable);
         meta.records_done = meta.chain;
         if let Some(draft) = meta.draft.take() {

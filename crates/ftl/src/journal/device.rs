@@ -6,15 +6,34 @@ use super::scan::read_oob;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Geometry, Issue, Lpn,
-    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
+    Geometry, Issue, Lpn, MapJournal, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
 };
 
-impl<D: FlashDevice> FlashDevice for Journal<D> {
+impl<D: FlashDevice> BlockState for Journal<D> {
     fn geometry(&self) -> &Geometry {
         self.device.geometry()
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.device.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.device.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.device.erase_count(block)
+    }
+
+    /// The journal's own blocks are bad for the layer above.
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.flags[block.index()] != 0 || self.device.is_bad(block)
+    }
+}
+
+impl<D: FlashDevice> FlashDevice for Journal<D> {
     fn capabilities(&self) -> Capabilities {
         self.device.capabilities()
     }
@@ -97,7 +116,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         }
         let mut after = issue.after;
         if self.options.sabotage != Sabotage::EraseWithoutWait {
-            let durable = self.device.order(issue.at)?;
+            let durable = self.device.barrier(Barrier::Order, issue.at)?;
             for token in [durable, self.programmed, self.meta.records_done] {
                 after = self.device.join(after, token);
             }
@@ -117,15 +136,58 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         self.device.join(a, b)
     }
 
-    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
         if self.options.sabotage != Sabotage::FlushWithoutJournal && self.meta.has_records() {
             self.refuse_if_stopped()?;
             self.write_records(at).inspect_err(|error| self.stop(*error))?;
         }
-        let durable = self.device.barrier(at)?;
+        let durable = self.device.barrier(reach, at)?;
         Ok(self.device.join(durable, self.meta.records_done))
     }
 
+    fn journal(&self) -> Option<&dyn MapJournal> {
+        Some(self)
+    }
+
+    fn journal_mut(&mut self) -> Option<&mut dyn MapJournal> {
+        Some(self)
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        self.device.tally()
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
+        // The device itself hears of it at the next start: until then the copies of what the block held may
+        // not be durable, and a bad block cannot be read.
+        self.flags[block.index()] |= RETIRED;
+        self.is_touched = true;
+        self.meta.note(Record::Retire { block: block.0 });
+    }
+
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+        self.device.read_unmapped(page, transfer, issue)
+    }
+
+    fn counters(&self) -> &CauseTable {
+        self.device.counters()
+    }
+
+    fn reset_counters(&mut self) {
+        self.device.reset_counters();
+    }
+
+    fn reset_time(&mut self, at: SimTime) {
+        self.device.reset_time(at);
+        self.programmed = Token::NONE;
+        self.born = Token::NONE;
+        self.erased = Token::NONE;
+        self.meta.forget_time();
+    }
+}
+
+impl<D: FlashDevice> MapJournal for Journal<D> {
     fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError> {
         self.refuse_if_stopped()?;
         let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
@@ -165,8 +227,12 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         self.allows_loss = true;
     }
 
-    fn recovery(&self) -> Option<&RecoveryReport> {
-        Some(&self.report)
+    fn is_grown_bad(&self, block: BlockId) -> bool {
+        self.flags[block.index()] & RETIRED != 0
+    }
+
+    fn recovery(&self) -> &RecoveryReport {
+        &self.report
     }
 
     fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
@@ -179,69 +245,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
             self.checkpoint_now(at).inspect_err(|error| self.stop(*error))?;
             self.is_touched = false;
         }
-        self.barrier(at)
-    }
-
-    fn mark_bad(&mut self, block: BlockId) {
-        debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
-        // The device itself hears of it at the next start: until then the copies of what the block held may
-        // not be durable, and a bad block cannot be read.
-        self.flags[block.index()] |= RETIRED;
-        self.is_touched = true;
-        self.meta.note(Record::Retire { block: block.0 });
-    }
-
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
-        self.device.read_unmapped(page, transfer, issue)
-    }
-
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.device.is_programmed(page)
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.device.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.device.erase_count(block)
-    }
-
-    /// The journal's own blocks are bad for the layer above.
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.flags[block.index()] != 0 || self.device.is_bad(block)
-    }
-
-    fn is_grown_bad(&self, block: BlockId) -> bool {
-        self.flags[block.index()] & RETIRED != 0 || self.device.is_grown_bad(block)
-    }
-
-    fn health(&self) -> MediumHealth {
-        self.device.health()
-    }
-
-    fn counters(&self) -> &CauseTable {
-        self.device.counters()
-    }
-
-    fn medium_totals(&self) -> OpCounts {
-        self.device.medium_totals()
-    }
-
-    fn reset_counters(&mut self) {
-        self.device.reset_counters();
-    }
-
-    fn reset_time(&mut self, at: SimTime) {
-        self.device.reset_time(at);
-        self.programmed = Token::NONE;
-        self.born = Token::NONE;
-        self.erased = Token::NONE;
-        self.meta.forget_time();
-    }
-
-    fn program_counts(&self) -> Option<&[u32]> {
-        self.device.program_counts()
+        self.barrier(Barrier::Durable, at)
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::Sabotage;
 use super::format::Kind;
 use super::pool::Place;
 use super::records::Record;
-use nandscape_core::{FlashDevice, FlashError, SimTime, Token};
+use nandscape_core::{Barrier, FlashDevice, FlashError, SimTime, Token};
 
 impl<D: FlashDevice> Journal<D> {
     /// Writes down the records that wait, if there are any.
@@ -29,7 +29,7 @@ impl<D: FlashDevice> Journal<D> {
             record.write(&mut meta.payload);
             if matches!(record, Record::Retire { .. }) {
                 // A retired block is not read any more, so what was copied from it must be safe.
-                let durable = self.device.order(at)?;
+                let durable = self.device.barrier(Barrier::Order, at)?;
                 after = self.device.join(durable, self.programmed);
             }
         }

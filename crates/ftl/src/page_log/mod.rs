@@ -20,8 +20,8 @@ use crate::error::FtlBuildError;
 use crate::parts::base::{Base, Target};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    BlockId, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Params, Ppn,
-    SimTime, Token,
+    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn,
+    Params, Ppn, SimTime, Token,
 };
 use space::Space;
 
@@ -108,7 +108,7 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// Makes everything written so far safe from a loss of power.
     fn make_safe(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let safe = self.base.device.barrier(at)?;
+        let safe = self.base.device.barrier(Barrier::Durable, at)?;
         self.before_copies = self.base.both(self.before_copies, safe);
         self.safe_before = self.space.filled();
         Ok(safe)

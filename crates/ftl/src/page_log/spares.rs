@@ -16,7 +16,8 @@
 
 use super::recover::Found;
 use crate::parts::base::{Base, LOST};
-use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
+use nandscape_core::journal::prefer;
+use nandscape_core::{BlockId, BlockState, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
@@ -107,7 +108,7 @@ impl Plan {
     /// them can still be thrown away.
     fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> Result<Token, FtlError> {
         for (lpn, page) in self.instead {
-            base.device.prefer(lpn, page)?;
+            prefer(&mut base.device, lpn, page)?;
             found.table.allocate_page(lpn, page);
         }
         found.live = self.live;

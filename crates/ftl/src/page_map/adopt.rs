@@ -5,6 +5,7 @@ use super::PageMap;
 use crate::error::FtlBuildError;
 use crate::parts::base::LOST;
 use crate::victim::BlockState;
+use nandscape_core::journal::newest;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Params, Ppn, SimTime};
 
 /// A block that holds pages: the sequence number of its first readable page and the log that wrote it.
@@ -18,7 +19,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Takes over what the flash holds. Blocks that were being written go on where they are; whatever
     /// collection was about to do is decided anew.
     pub(super) fn adopt(&mut self, params: &Params) -> Result<(), FtlBuildError> {
-        if self.device.recovery().is_none() {
+        if self.device.journal().is_none() {
             let reason = "it is not erased, and has no journal that tells what it holds".to_owned();
             return Err(FtlBuildError::Device { ftl: super::INFO.name, reason });
         }
@@ -58,15 +59,16 @@ impl<D: FlashDevice> PageMap<D> {
     fn adopt_map(&mut self, params: &Params) -> Result<(), FtlBuildError> {
         let logical = self.logical_pages as u32;
         for lpn in (0..logical).map(Lpn) {
-            if let Some(page) = self.device.newest(lpn) {
+            if let Some(page) = newest(&self.device, lpn) {
                 self.map.set(lpn, page, Ppn::NONE);
                 self.sectors.set(lpn, self.sectors.whole());
                 let block = self.blocks.block_of(page);
                 self.blocks.set(page, block);
             }
         }
-        let beyond =
-            (logical..self.device.geometry().pages()).map(Lpn).find(|lpn| self.device.newest(*lpn).is_some());
+        let beyond = (logical..self.device.geometry().pages())
+            .map(Lpn)
+            .find(|lpn| newest(&self.device, *lpn).is_some());
         match beyond {
             None => Ok(()),
             Some(lpn) => {

@@ -40,7 +40,7 @@ pub(super) fn domains<D: FlashDevice>(
     };
     let blocks = lanes * blocks_per_lane;
     let erases_under_way =
-        if device.recovery().is_some() { erases_under_way(lanes, blocks, pages_per_block) } else { 0 };
+        if device.journal().is_some() { erases_under_way(lanes, blocks, pages_per_block) } else { 0 };
     let spare_blocks =
         if erases_under_way > 0 { erases_under_way + TORN_PAGES.div_ceil(pages_per_block) } else { 0 };
     let marks = Watermarks::new(params, blocks, pages_per_block)?;
@@ -54,7 +54,7 @@ pub(super) fn domains<D: FlashDevice>(
     let is_good = |block: u32| !device.is_bad(BlockId(block));
     let is_erased = |block: u32| is_good(block).then(|| device.write_pointer(BlockId(block)) == 0);
     // One that was written before must open however many blocks have failed since.
-    let is_new = device.recovery().is_none_or(|report| report.checkpoint == 0);
+    let is_new = device.journal().is_none_or(|journal| journal.recovery().checkpoint == 0);
     (0..count)
         .map(|index| {
             let base = index * blocks;

@@ -41,9 +41,10 @@ use config::Config;
 use domain::Domain;
 use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
+use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Issue,
-    LogStatus, Lpn, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    Allocation, Barrier, BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats,
+    Hint, Issue, LogStatus, Lpn, Oob, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -98,7 +99,7 @@ impl<D: FlashDevice> PageMap<D> {
     pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let geometry = *device.geometry();
         // Blocks that failed since the device was new count, so that its capacity stays.
-        let counts = |block| !device.is_bad(block) || device.is_grown_bad(block);
+        let counts = |block| !device.is_bad(block) || is_grown_bad(&device, block);
         let good_blocks = (0..geometry.blocks()).filter(|block| counts(BlockId(*block))).count() as u64;
         let config = Config::new(params, &geometry, good_blocks)?;
         let stores_data = device.capabilities().stores_data;
@@ -132,7 +133,7 @@ impl<D: FlashDevice> PageMap<D> {
             deferred: false,
             rmw: config.rmw,
             attention: false,
-            has_lost_blocks: (0..geometry.blocks()).any(|block| device.is_grown_bad(BlockId(block))),
+            has_lost_blocks: (0..geometry.blocks()).any(|block| is_grown_bad(&device, BlockId(block))),
             stopped: None,
             failed: Vec::new(),
             moves: Vec::with_capacity(geometry.pages_per_block as usize),
@@ -293,7 +294,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Unmaps pages. Unmapped stretches are skipped a chunk at a time.
     fn unmap(&mut self, first: u32, count: u32, at: SimTime) -> Result<(), FtlError> {
-        self.device.drop_pages(Lpn(first), count, at).map_err(|error| self.refused(error))?;
+        drop_pages(&mut self.device, Lpn(first), count, at).map_err(|error| self.refused(error))?;
         let end = first + count;
         let mut at = first;
         while let Some(lpn) = self.map.next_mapped(at, end) {
@@ -387,7 +388,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
         // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it,
         // unless the device buffers it.
-        self.device.barrier(at).map_err(|error| self.refused(error))
+        self.device.barrier(Barrier::Durable, at).map_err(|error| self.refused(error))
     }
 
     fn read_only(&self) -> Option<&'static str> {

@@ -10,6 +10,7 @@
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
 use crate::parts::superblocks::{NONE, Superblocks};
+use nandscape_core::journal::prefer;
 use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Info, Lpn, Ppn, SimTime};
 
 /// Where a logical superblock lies; `NONE` for nothing.
@@ -211,7 +212,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
     }
 
     fn hold_to(&mut self, lpn: usize, superblock: u32, page: u32) -> Result<(), FlashError> {
-        self.base.device.prefer(Lpn(lpn as u32), self.pool.page(superblock, page))?;
+        prefer(&mut self.base.device, Lpn(lpn as u32), self.pool.page(superblock, page))?;
         let (old, old_page) = std::mem::replace(&mut self.newest[lpn], (superblock, page));
         self.pool.set_live(superblock, page);
         self.pool.set_dead(old, old_page);

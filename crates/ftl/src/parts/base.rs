@@ -5,6 +5,7 @@
 
 use crate::error::FtlBuildError;
 use crate::parts::order::Order;
+use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlStats, Geometry, Info, Issue, Lpn,
     Oob, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
@@ -92,7 +93,7 @@ impl<D: FlashDevice> Base<D> {
         slots: usize,
     ) -> Result<Self, FtlBuildError> {
         let order = Order::of(&mut device, params)?;
-        let can_adopt = order == Order::CopyFirst && device.recovery().is_some();
+        let can_adopt = order == Order::CopyFirst && device.journal().is_some();
         let geometry = *device.geometry();
         let stores_data = device.capabilities().stores_data;
         let rmw = params.flag("rmw");
@@ -445,7 +446,7 @@ impl<D: FlashDevice> Base<D> {
     /// Notes the blocks that had gone bad before the start.
     pub(crate) fn count_grown_bad(&mut self) {
         let blocks = (0..self.geometry.blocks()).map(BlockId);
-        self.refused_erases += blocks.filter(|block| self.device.is_grown_bad(*block)).count() as u64;
+        self.refused_erases += blocks.filter(|block| is_grown_bad(&self.device, *block)).count() as u64;
     }
 
     /// Whether any block has failed.
@@ -460,11 +461,9 @@ impl<D: FlashDevice> Base<D> {
         info: &'static Info,
         mut take: impl FnMut(Lpn, Ppn),
     ) -> Result<(), FtlBuildError> {
-        if self.device.recovery().is_none() {
-            return Ok(());
-        }
+        let Some(journal) = self.device.journal() else { return Ok(()) };
         for lpn in (0..self.geometry.pages()).map(Lpn) {
-            let Some(page) = self.device.newest(lpn) else { continue };
+            let Some(page) = journal.newest(lpn) else { continue };
             if u64::from(lpn.0) >= self.logical_pages {
                 let reason = format!(
                     "logical page {} holds data, but there are {} logical pages: expected the configuration it was written with",
@@ -490,7 +489,7 @@ impl<D: FlashDevice> Base<D> {
 
     /// Blocks that are good, or were when the device was made: what the capacity is reckoned from.
     pub(crate) fn is_nominal(&self, block: BlockId) -> bool {
-        !self.device.is_bad(block) || self.device.is_grown_bad(block)
+        !self.device.is_bad(block) || is_grown_bad(&self.device, block)
     }
 
     /// Refuses what changes anything once too much has failed.
@@ -527,14 +526,14 @@ impl<D: FlashDevice> Base<D> {
             run = match run {
                 Some((first, count)) if first.0 + count == lpn.0 => Some((first, count + 1)),
                 Some((first, count)) => {
-                    self.device.drop_pages(first, count, at)?;
+                    drop_pages(&mut self.device, first, count, at)?;
                     Some((lpn, 1))
                 }
                 None => Some((lpn, 1)),
             };
         }
         if let Some((first, count)) = run {
-            self.device.drop_pages(first, count, at)?;
+            drop_pages(&mut self.device, first, count, at)?;
         }
         Ok(())
     }

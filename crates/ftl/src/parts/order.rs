@@ -67,7 +67,9 @@ impl Order {
                                 loses data; unsafe_order = true allows it all the same";
                 return Err(params.error("gc_order", expected));
             }
-            device.allow_loss();
+            if let Some(journal) = device.journal_mut() {
+                journal.allow_loss();
+            }
         }
         Ok(order)
     }

@@ -19,7 +19,7 @@ fn measured(ftl: &dyn Ftl, host: &Host) -> BTreeMap<&'static str, u64> {
     let stats = ftl.stats();
     let device = ftl.device();
     let by = |cause| device.counters().get(cause);
-    let total = device.medium_totals();
+    let total = device.tally().totals;
     assert_eq!(total, device.counters().total(), "the causes sum to the medium's own counts");
     let moved = |f: fn(nandscape_core::OpCounts) -> u64| f(by(Cause::Gc)) + f(by(Cause::Merge));
     BTreeMap::from([

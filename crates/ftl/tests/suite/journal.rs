@@ -3,8 +3,8 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Cause, Clocked, FlashDevice, FlashError, Geometry, Issue, Lpn, Oob, Ppn, SimTime,
-    Token,
+    Barrier, BlockId, BlockState, Capabilities, Cause, Clocked, FlashDevice, FlashError, Geometry, Issue,
+    Lpn, MapJournal, Oob, Ppn, SimTime, Token,
 };
 use nandscape_ftl::journal::Sabotage;
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
@@ -101,14 +101,14 @@ fn run(out_of_order: bool, seed: u64, options: JournalOptions) -> u64 {
                 }
             }
             1 => {
-                plain.device.barrier(SimTime::ZERO).unwrap();
+                plain.device.barrier(Barrier::Durable, SimTime::ZERO).unwrap();
             }
             2 => {
                 let is_clean = below(&mut rng, 2) == 0;
                 if is_clean {
                     plain.device.checkpoint(SimTime::ZERO).unwrap();
                 } else {
-                    plain.device.barrier(SimTime::ZERO).unwrap();
+                    plain.device.barrier(Barrier::Durable, SimTime::ZERO).unwrap();
                 }
                 let device = Journal::open(plain.device.into_inner(), options).unwrap();
                 let report = device.report().clone();
@@ -149,7 +149,7 @@ fn run(out_of_order: bool, seed: u64, options: JournalOptions) -> u64 {
         }
     }
     assert!(starts > 20, "{starts} starts");
-    assert_eq!(plain.device.counters().total(), plain.device.medium_totals());
+    assert_eq!(plain.device.counters().total(), plain.device.tally().totals);
     checkpoints
 }
 
@@ -221,7 +221,7 @@ fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
         }
         assert_eq!(failures, 1);
         device.drop_pages(Lpn(1), 1, SimTime::ZERO).unwrap();
-        device.barrier(SimTime::ZERO).unwrap();
+        device.barrier(Barrier::Durable, SimTime::ZERO).unwrap();
         for index in 0..16 {
             let page = GEOMETRY.page(BlockId(1 + index / 8), index % 8);
             device.program(page, oob(20 + index), 512, Some(&[2; 512]), issue(Cause::Host)).unwrap();

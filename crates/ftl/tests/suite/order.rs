@@ -4,7 +4,7 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
+    BlockId, Capabilities, Clocked, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
@@ -46,6 +46,24 @@ impl Log {
 
 struct Endless(Arc<Mutex<Log>>);
 
+impl Clocked for Endless {
+    fn completion(&self, token: Token) -> Option<SimTime> {
+        Some(SimTime(self.0.lock().unwrap().done_ns(token)))
+    }
+
+    fn watch(&mut self, _: Token, _: u64) {}
+
+    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
+
+    fn next_event(&self) -> Option<SimTime> {
+        None
+    }
+
+    fn idle_from(&self) -> SimTime {
+        SimTime::ZERO
+    }
+}
+
 impl Scheduler for Endless {
     fn new(_: &Geometry, _: &Timing) -> Self {
         Self(Arc::default())
@@ -66,22 +84,6 @@ impl Scheduler for Endless {
         let mut log = self.0.lock().unwrap();
         let done_ns = log.done_ns(a).max(log.done_ns(b));
         log.add(Logged { op: None, after: Token::NONE, done_ns })
-    }
-
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(self.0.lock().unwrap().done_ns(token)))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn idle_from(&self) -> SimTime {
-        SimTime::ZERO
     }
 
     fn reset(&mut self, _: SimTime) {}
@@ -170,7 +172,7 @@ fn copies_come_before_erases_where_that_is_asked_for() {
             check_copies(name, &log, from);
             now = now.max(log.done_ns(token));
         }
-        assert!(ftl.device().medium_totals().erases > 100, "{name} collected");
+        assert!(ftl.device().tally().totals.erases > 100, "{name} collected");
     }
 }
 
@@ -199,7 +201,7 @@ fn check(name: &str) {
         check_request(name, &log, from, now, token);
         now = now.max(log.done_ns(token));
     }
-    assert!(ftl.device().medium_totals().erases > 100, "{name} collected");
+    assert!(ftl.device().tally().totals.erases > 100, "{name} collected");
 }
 
 #[test]

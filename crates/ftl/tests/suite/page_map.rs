@@ -62,7 +62,7 @@ fn ftl(geometry: Geometry, options: &NandOptions, pairs: &[(&str, &str)]) -> Pag
 
 /// The layer's counters by cause agree with the medium's own.
 fn assert_counters_agree(ftl: &dyn Ftl) {
-    assert_eq!(ftl.device().counters().total(), ftl.device().medium_totals());
+    assert_eq!(ftl.device().counters().total(), ftl.device().tally().totals);
 }
 
 /// Random reads, writes, trims and write-zeroes, aligned and not, against a byte vector; then every byte once
@@ -185,7 +185,7 @@ fn worn_out_blocks_are_retired_until_the_device_is_read_only() {
     assert!(ftl.read_only().is_some_and(|reason| refused == FtlError::ReadOnly { reason }));
     assert!(ftl.cost().total_blocks < 32, "blocks were given up first: {refused}");
     // Every block did its six erases bar the few that were spared by the end.
-    assert!(ftl.device().medium_totals().erases > 32 * 4, "{:?}", ftl.device().medium_totals());
+    assert!(ftl.device().tally().totals.erases > 32 * 4, "{:?}", ftl.device().tally().totals);
     ftl.check_invariants();
     let mut data = [0; 512];
     for lpn in 0..pages {
@@ -210,7 +210,7 @@ fn requests_past_the_capacity_change_nothing() {
         assert_eq!(ftl.write_zeroes(extent, SimTime::ZERO), Err(error.clone()));
         assert_eq!(ftl.read(extent, None, SimTime::ZERO), Err(error));
     }
-    assert_eq!(ftl.device().medium_totals().programs, 0);
+    assert_eq!(ftl.device().tally().totals.programs, 0);
 }
 
 #[test]
@@ -298,12 +298,12 @@ fn a_huge_trim_of_nothing_is_cheap_and_a_trim_drops_whole_pages_only() {
     ftl.trim(Extent::new(5 * 4096 + 1, 2 * 4096 - 1), SimTime::ZERO).unwrap();
     assert_eq!(ftl.lookup(Lpn(6)), None);
     assert!(ftl.lookup(Lpn(5)).is_some() && ftl.lookup(Lpn(7)).is_some());
-    let before = ftl.device().medium_totals();
+    let before = ftl.device().tally().totals;
     // Each of these would cost 800 000 steps page by page: 16 G in all, which no test would survive.
     for _ in 0..20_000 {
         ftl.trim(all, SimTime::ZERO).unwrap();
     }
-    assert_eq!(ftl.device().medium_totals(), before, "no flash operation");
+    assert_eq!(ftl.device().tally().totals, before, "no flash operation");
     assert_eq!(ftl.stats().live_pages, 0);
     ftl.check_invariants();
 }
@@ -313,7 +313,7 @@ fn unmapped_reads_cost_nothing_or_one_read_at_the_static_place() {
     let shape = geometry(2, 1, 1, 16, 8, 4096, 4096);
     let mut free = ftl(shape, &NandOptions::default(), &[]);
     assert_eq!(free.read(Extent::new(0, 4096), None, SimTime(5)), Ok(Token::NONE));
-    assert_eq!(free.device().medium_totals().reads, 0);
+    assert_eq!(free.device().tally().totals.reads, 0);
     let mut paid = ftl(shape, &NandOptions::default(), &[("unmapped_read", "flash")]);
     let read = |ftl: &mut PageMap<Device>, lpn: u64| {
         let token = ftl.read(Extent::new(lpn * 4096, 4096), None, SimTime::ZERO).unwrap();
@@ -454,7 +454,7 @@ fn a_run_repeats_bit_for_bit() {
                 ftl.write(Extent::new(lpn * 4096, 4096), None, Hint::default(), SimTime(i * 1000)).unwrap();
             last = ftl.device().completion(token).unwrap();
         }
-        (last, ftl.stats(), ftl.device().medium_totals())
+        (last, ftl.stats(), ftl.device().tally().totals)
     };
     assert_eq!(run(), run());
 }
@@ -480,7 +480,7 @@ fn overwrite_latencies(pairs: &[(&str, &str)]) -> (Vec<u64>, f64) {
     }
     ftl.check_invariants();
     latencies.sort_unstable();
-    (latencies, ftl.device().medium_totals().programs as f64 / (2 * pages) as f64)
+    (latencies, ftl.device().tally().totals.programs as f64 / (2 * pages) as f64)
 }
 
 #[test]

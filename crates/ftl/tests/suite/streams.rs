@@ -232,7 +232,7 @@ fn pieces_are_taken_when_full_counted_and_given_back_when_trimmed() {
         assert_eq!(status(&ftl, 1), expected, "after page {lpn}");
     }
     assert_eq!(status(&ftl, 2), none);
-    let erases = ftl.device().medium_totals().erases;
+    let erases = ftl.device().tally().totals.erases;
     ftl.trim(Extent::new(0, piece_bytes), SimTime::ZERO).unwrap();
     assert_eq!(status(&ftl, 1).pieces, 2, "the first piece holds nothing any more");
     // The host updates its handle: what is left of the third piece is returned.
@@ -241,7 +241,7 @@ fn pieces_are_taken_when_full_counted_and_given_back_when_trimmed() {
     assert_eq!((status(&ftl, 1).room_bytes, status(&ftl, 1).pieces), (0, 2));
     write(&mut ftl, 64, 1);
     assert_eq!((status(&ftl, 1).room_bytes, status(&ftl, 1).pieces), (piece_bytes - PAGE, 2));
-    assert_eq!(ftl.device().medium_totals().erases, erases);
+    assert_eq!(ftl.device().tally().totals.erases, erases);
     ftl.check_invariants();
     ftl.reset_stats();
     assert_eq!((status(&ftl, 1).host_bytes, status(&ftl, 1).pieces), (0, 2), "space is no counter");
@@ -283,7 +283,7 @@ fn hints_without_a_log_go_to_log_0_and_mean_nothing_without_streams() {
             let hint = below(&mut rng, 5) as u16;
             write(&mut ftl, lpn, if hints { hint } else { 0 });
         }
-        (ftl.stats(), ftl.device().medium_totals(), ftl.log_status(0).host_bytes, ftl.logs())
+        (ftl.stats(), ftl.device().tally().totals, ftl.log_status(0).host_bytes, ftl.logs())
     };
     assert_eq!(run(true), run(false), "hints change nothing");
     assert_eq!((run(true).2, run(true).3), (5000 * PAGE, 1));
@@ -313,7 +313,7 @@ fn overwrite(ftl: &mut PageMap<Device>, streams: &[u16]) -> u64 {
             ftl.check_invariants();
         }
     }
-    ftl.device().medium_totals().programs
+    ftl.device().tally().totals.programs
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn every_byte_of_every_stream_reads_back() {
         let mut all = vec![1; model.len()];
         ftl.read(Extent::new(0, model.len() as u64), Some(&mut all), SimTime::ZERO).unwrap();
         assert!(all == model, "{isolation}");
-        assert_eq!(ftl.device().counters().total(), ftl.device().medium_totals());
+        assert_eq!(ftl.device().counters().total(), ftl.device().tally().totals);
     }
 }
 

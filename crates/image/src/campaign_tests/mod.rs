@@ -10,7 +10,7 @@ mod store;
 mod subject;
 
 use crate::flash::Flash;
-use nandscape_core::{BlockId, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_media::Medium as _;
 use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Subject, campaign, finds};
 use store::{Disk, ModelStore, Sabotage};

@@ -32,7 +32,7 @@ pub(crate) enum Copies {
 impl<S: Store> Flash<S> {
     /// The bytes of a record at a place.
     #[inline]
-    pub fn record_at(&self, at: usize) -> &[u8] {
+    pub(crate) fn record_at(&self, at: usize) -> &[u8] {
         &self.store.tables()[at..at + self.layout.record_bytes as usize]
     }
 
@@ -49,7 +49,7 @@ impl<S: Store> Flash<S> {
 
     /// The record of a page, from the copy that is right; `Err` with [`Entry::Empty`] or [`Entry::Broken`].
     #[inline]
-    pub fn find(&self, page: Ppn, generation: u32) -> Result<Found, Entry> {
+    pub(crate) fn find(&self, page: Ppn, generation: u32) -> Result<Found, Entry> {
         let at = self.layout.record(page) as usize;
         match self.entry_at(at, page, generation) {
             Entry::Record(record) => Ok(Found { record, at }),
@@ -73,12 +73,12 @@ impl<S: Store> Flash<S> {
 
     /// What a page holds.
     #[inline]
-    pub fn entry(&self, page: Ppn, generation: u32) -> Entry {
+    pub(crate) fn entry(&self, page: Ppn, generation: u32) -> Entry {
         self.find(page, generation).map_or_else(|entry| entry, |found| Entry::Record(found.record))
     }
 
     /// What the copies say, compared.
-    pub fn copies(&self, page: Ppn, generation: u32) -> Copies {
+    pub(crate) fn copies(&self, page: Ppn, generation: u32) -> Copies {
         let at = self.layout.record(page) as usize;
         let first = self.entry_at(at, page, generation);
         if !self.layout.has_copies() {
@@ -99,7 +99,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Writes a record over its other copy.
-    pub fn mend_record(&mut self, page: Ppn, from_second: bool) {
+    pub(crate) fn mend_record(&mut self, page: Ppn, from_second: bool) {
         let first = self.layout.record(page) as usize;
         let second = first + self.layout.to_second_record as usize;
         let (from, to) = if from_second { (second, first) } else { (first, second) };

@@ -11,7 +11,8 @@ use crate::record::{BlockWord, Entry, Kind, MOST_ERASES};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
-    BlockId, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
+    OpCounts, Ppn,
 };
 use nandscape_media::Medium;
 use std::collections::VecDeque;
@@ -33,22 +34,22 @@ const CAME_BACK: &str = "the image could not be read for a while";
 const UNPROVEN: &str = "the image cannot be read in places that were written last";
 /// Flash in a store.
 #[derive(Debug)]
-pub(crate) struct Flash<S: Store> {
-    pub store: S,
-    pub layout: Layout,
-    pub header: Header,
-    pub state: State,
-    pub blocks: Vec<Block>,
+pub struct Flash<S: Store> {
+    pub(crate) store: S,
+    pub(crate) layout: Layout,
+    pub(crate) header: Header,
+    pub(crate) state: State,
+    pub(crate) blocks: Vec<Block>,
     pages_per_block: Divider,
     endurance: u32,
     /// Blocks whose erase is not settled.
-    pub unsettled: Vec<BlockId>,
+    pub(crate) unsettled: Vec<BlockId>,
     /// Erased blocks whose space is still taken, and their erases then, first erased first.
     vacant: VecDeque<(BlockId, u32)>,
     /// How many of these keep their space, for the blocks that are programmed next.
-    pub spare_blocks: usize,
+    pub(crate) spare_blocks: usize,
     /// Something changed since the last sync.
-    pub is_dirty: bool,
+    pub(crate) is_dirty: bool,
     failed: Option<&'static str>,
     /// Pages that the file refused to read since the last program or erase.
     refused: Vec<Ppn>,
@@ -56,15 +57,15 @@ pub(crate) struct Flash<S: Store> {
     /// is erased until their bytes were seen and written again: they may not be there, and then older
     /// versions are needed. The state on the medium is that of no session meanwhile, so that the next
     /// start looks again.
-    pub unproven: Vec<Ppn>,
+    pub(crate) unproven: Vec<Ppn>,
     /// The boot that the state names once nothing is unproven.
     session: [u8; 16],
     totals: OpCounts,
-    pub health: MediumHealth,
+    pub(crate) health: MediumHealth,
     /// The last process closed the image.
-    pub was_clean: bool,
-    pub mended: Mended,
-    pub program_counts: Option<Vec<u32>>,
+    pub(crate) was_clean: bool,
+    pub(crate) mended: Mended,
+    pub(crate) program_counts: Option<Vec<u32>>,
     sums: Vec<u32>,
     buffer: Vec<u8>,
 }
@@ -104,7 +105,7 @@ impl Block {
 
 impl<S: Store> Flash<S> {
     /// A medium over a store that holds `header`, with the state of each block.
-    pub fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
+    pub(crate) fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
         let geometry = header.geometry;
         let layout = Layout::of(&header);
         let bad_blocks = blocks.iter().filter(|block| block.is_bad).count() as u64;
@@ -157,11 +158,33 @@ impl<S: Store> Flash<S> {
     }
 }
 
-impl<S: Store> Medium for Flash<S> {
+impl<S: Store> BlockState for Flash<S> {
     fn geometry(&self) -> &Geometry {
         &self.layout.geometry
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        let (block, index) = self.pages_per_block.split(page.0);
+        let state = self.blocks[block as usize];
+        index < state.write_pointer
+            && (!self.header.capabilities.out_of_order_program
+                || self.entry(page, state.erases) != Entry::Empty)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].write_pointer
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.blocks[block.index()].is_bad
+    }
+}
+
+impl<S: Store> Medium for Flash<S> {
     fn capabilities(&self) -> Capabilities {
         self.header.capabilities
     }
@@ -302,43 +325,16 @@ impl<S: Store> Medium for Flash<S> {
         true
     }
 
-    fn health(&self) -> MediumHealth {
-        self.health
+    fn tally(&self) -> MediumTally<'_> {
+        let program_counts = self.program_counts.as_deref();
+        MediumTally { totals: self.totals, health: self.health, program_counts }
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        let (block, index) = self.pages_per_block.split(page.0);
-        let state = self.blocks[block as usize];
-        index < state.write_pointer
-            && (!self.header.capabilities.out_of_order_program
-                || self.entry(page, state.erases) != Entry::Empty)
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.blocks[block.index()].write_pointer
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.blocks[block.index()].erases
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.blocks[block.index()].is_bad
-    }
-
-    fn totals(&self) -> OpCounts {
-        self.totals
-    }
-
-    fn reset_totals(&mut self) {
+    fn reset_tally(&mut self) {
         self.totals = OpCounts::default();
         if let Some(counts) = &mut self.program_counts {
             counts.fill(0);
         }
-    }
-
-    fn program_counts(&self) -> Option<&[u32]> {
-        self.program_counts.as_deref()
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::Error;
 
 impl<S: Store> Flash<S> {
     /// Makes everything safe, then the erases that waited for it.
-    pub fn sync_all(&mut self) -> Result<(), FlashError> {
+    pub(crate) fn sync_all(&mut self) -> Result<(), FlashError> {
         if let Some(reason) = self.failed {
             return Err(FlashError::ReadOnly { reason });
         }
@@ -83,7 +83,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Whether the file refused a read since this was last asked.
-    pub fn was_refused(&mut self) -> bool {
+    pub(crate) fn was_refused(&mut self) -> bool {
         let was_refused = !self.refused.is_empty();
         self.refused.clear();
         was_refused
@@ -91,7 +91,7 @@ impl<S: Store> Flash<S> {
 
     /// The sync that ends a start. One that fails is the last, so that the image is not closed as if nothing
     /// had been.
-    pub fn sync_first(&mut self) -> Result<(), Error> {
+    pub(crate) fn sync_first(&mut self) -> Result<(), Error> {
         let synced = if self.failed.is_some() { Err(Error::other(FAILED)) } else { self.store.sync() };
         synced.inspect_err(|_| self.distrust_cache())
     }
@@ -140,7 +140,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Everything safe, and marked so.
-    pub fn close(&mut self) -> Result<(), FlashError> {
+    pub(crate) fn close(&mut self) -> Result<(), FlashError> {
         self.sync_all()?;
         if !self.unproven.is_empty() {
             self.prove()?;

@@ -52,20 +52,20 @@ impl<S: Store> Flash<S> {
     }
 
     /// Writes the word that holds what is true now.
-    pub fn put_word(&mut self, block: BlockId) {
+    pub(crate) fn put_word(&mut self, block: BlockId) {
         let word = self.blocks[block.index()].word(self.layout.geometry.pages_per_block);
         self.put_twice(self.layout.block(block) + 8, word.encode(block, 1));
     }
 
     /// Writes the word that holds what is true after a failure of the machine.
-    pub fn settle(&mut self, block: BlockId) {
+    pub(crate) fn settle(&mut self, block: BlockId) {
         let state = &mut self.blocks[block.index()];
         state.is_unsettled = false;
         let word = BlockWord { erases: state.erases, is_bad: state.is_bad, ..BlockWord::default() };
         self.put_twice(self.layout.block(block), word.encode(block, 0));
     }
 
-    pub fn put_state(&mut self) {
+    pub(crate) fn put_state(&mut self) {
         self.is_dirty = true;
         self.write_state();
     }
@@ -87,7 +87,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// The record, after its bytes, and with it the page is programmed.
-    pub fn put_record(&mut self, page: Ppn, (block, index): (BlockId, u32), oob: Oob, kind: Kind) {
+    pub(crate) fn put_record(&mut self, page: Ppn, (block, index): (BlockId, u32), oob: Oob, kind: Kind) {
         let state = &mut self.blocks[block.index()];
         let record = Record { oob, kind, generation: state.erases, epoch: self.state.epoch };
         let is_last = index + 1 == self.layout.geometry.pages_per_block && state.write_pointer <= index;
@@ -116,7 +116,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Writes the bytes of a programmed page again. An error fails the image.
-    pub fn rewrite(&mut self, page: Ppn, data: &[u8]) {
+    pub(crate) fn rewrite(&mut self, page: Ppn, data: &[u8]) {
         if self.store.write_at(self.layout.page(page), data).is_err() {
             self.failed = Some(FAILED);
         }

@@ -2,7 +2,7 @@
 //! tears, rot and bad blocks on both, legal and not, with the image closed and opened again in between.
 
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::ImageMedium;
 use nandscape_media::{BadBlocks, Medium, Nand, NandOptions};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What the host does to the file of an image: modes, wrong kinds of file, truncation and full file systems
 //! below the mapped tables, snapshots that were cut short.
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
 use nandscape_media::{Medium, NandOptions};
 use std::fs;

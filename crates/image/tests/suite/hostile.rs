@@ -1,7 +1,7 @@
 //! Images that somebody or something has changed: an error that names file and offset, or pages that say they
 //! cannot be read; never a panic, never wrong bytes. And the golden images of each format version.
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
 use nandscape_media::{BadBlocks, Medium, NandOptions};
 use std::fs;
@@ -163,7 +163,7 @@ fn every_flipped_byte_of_data_is_found_by_reads_and_by_the_check() {
         flip(&path, at as u64);
         let mut image = ImageMedium::open_aside(&path).unwrap();
         assert_eq!(look(&mut image, &format!("byte {at}")), 1, "byte {at}");
-        assert_eq!(image.health().checksum_errors, 1);
+        assert_eq!(image.tally().health.checksum_errors, 1);
         drop(image);
         let findings = ImageMedium::open_aside(&path).unwrap().check(&path, &mut |_, _| {}).unwrap();
         assert_eq!(findings.problem_count, 1);

@@ -3,7 +3,7 @@
 //!
 //! The process is this test itself, started with `IMAGE_WRITER` set to the file.
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::ImageMedium;
 use nandscape_media::{Medium, NandOptions};
 use std::io::{Read, Write};

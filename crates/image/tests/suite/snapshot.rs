@@ -2,7 +2,7 @@
 //! whatever came afterwards.
 
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockId, Capabilities, Geometry, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::ImageMedium;
 use nandscape_media::{Medium, NandOptions};
 use std::io::Write as _;

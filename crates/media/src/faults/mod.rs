@@ -23,7 +23,7 @@ pub use script::{FaultScriptError, parse_script};
 
 use crate::Medium;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, MediumHealth, Oob, OpCounts, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, OpCounts, Ppn};
 
 /// A medium with faults.
 #[derive(Clone, Debug)]
@@ -209,11 +209,11 @@ impl<M: Medium> Faults<M> {
     }
 }
 
-impl<M: Medium> Medium for Faults<M> {
-    fn geometry(&self) -> &Geometry {
-        self.medium.geometry()
-    }
+impl<M: Medium> BlockState for Faults<M> {
+    nandscape_core::delegate_blocks!(self, self.medium);
+}
 
+impl<M: Medium> Medium for Faults<M> {
     fn capabilities(&self) -> Capabilities {
         self.medium.capabilities()
     }
@@ -254,9 +254,9 @@ impl<M: Medium> Medium for Faults<M> {
         }
         let is_owed = self.owed_programs > 0;
         if self.failed[block.index()] || is_owed || self.chance(self.plan.program) {
-            let before = self.medium.totals().programs;
+            let before = self.medium.tally().totals.programs;
             self.medium.tear_program(page)?;
-            self.uncounted.programs += before + 1 - self.medium.totals().programs;
+            self.uncounted.programs += before + 1 - self.medium.tally().totals.programs;
             self.owed_programs -= u32::from(is_owed);
             self.failed[block.index()] = true;
             self.counts.programs += 1;
@@ -283,9 +283,9 @@ impl<M: Medium> Medium for Faults<M> {
         }
         let is_owed = self.owed_erases > 0;
         if self.failed[block.index()] || is_owed || self.chance(self.plan.erase) {
-            let before = self.medium.totals().erases;
+            let before = self.medium.tally().totals.erases;
             self.medium.tear_erase(block);
-            self.uncounted.erases += before + 1 - self.medium.totals().erases;
+            self.uncounted.erases += before + 1 - self.medium.tally().totals.erases;
             self.owed_erases -= u32::from(is_owed);
             self.failed[block.index()] = true;
             self.counts.erases += 1;
@@ -320,43 +320,19 @@ impl<M: Medium> Medium for Faults<M> {
         self.medium.rot(page, bit)
     }
 
-    fn health(&self) -> MediumHealth {
-        self.medium.health()
-    }
-
     fn slow_factor(&self, page: Ppn) -> u32 {
         self.slow[self.unit_of(page)]
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.medium.is_programmed(page)
+    fn tally(&self) -> MediumTally<'_> {
+        let mut tally = self.medium.tally();
+        tally.totals.add(self.uncounted);
+        tally
     }
 
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.medium.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.medium.erase_count(block)
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.medium.is_bad(block)
-    }
-
-    fn totals(&self) -> OpCounts {
-        let mut totals = self.medium.totals();
-        totals.add(self.uncounted);
-        totals
-    }
-
-    fn reset_totals(&mut self) {
+    fn reset_tally(&mut self) {
         self.uncounted = OpCounts::default();
-        self.medium.reset_totals();
-    }
-
-    fn program_counts(&self) -> Option<&[u32]> {
-        self.medium.program_counts()
+        self.medium.reset_tally();
     }
 }
 

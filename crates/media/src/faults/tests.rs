@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
-use nandscape_core::{Cause, Clocked, FlashDevice, Issue, Lpn, SimTime};
+use nandscape_core::{Cause, Clocked, FlashDevice, Geometry, Issue, Lpn, SimTime};
 
 const BLOCKS: u32 = 8;
 const PAGES: u32 = 4;
@@ -65,7 +65,7 @@ fn a_plan_of_nothing_changes_nothing() {
     assert!(FaultPlan::default().is_empty());
     let (mut plain, mut wrapped) = (nand(true), faults(FaultPlan::default()));
     assert_eq!(churn(&mut plain), churn(&mut wrapped));
-    assert_eq!(plain.totals(), wrapped.totals());
+    assert_eq!(plain.tally().totals, wrapped.tally().totals);
     assert_eq!(wrapped.counts(), FaultCounts::default());
 }
 
@@ -102,7 +102,7 @@ fn a_failed_erase_leaves_nothing_to_read() {
     assert_eq!(medium.erase(BlockId(0)), Err(FlashError::EraseFailed { block: BlockId(0) }));
     assert_eq!(read(&mut medium, 0), Err(FlashError::Uncorrectable { page: Ppn(0) }));
     assert_eq!(medium.erase(BlockId(0)), Err(FlashError::EraseFailed { block: BlockId(0) }));
-    assert_eq!(medium.totals().erases, 2, "what failed was done all the same");
+    assert_eq!(medium.tally().totals.erases, 2, "what failed was done all the same");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn rot_is_found_by_the_checksum() {
     let mut medium = scripted("1 rot page=0 bit=77");
     program(&mut medium, 0).unwrap();
     read(&mut medium, 0).unwrap_err();
-    assert_eq!((medium.health().checksum_errors, medium.counts().rotten), (1, 1));
+    assert_eq!((medium.tally().health.checksum_errors, medium.counts().rotten), (1, 1));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn operations_that_fail_take_time_and_are_counted_on_both_sides() {
     assert!(device.program(Ppn(0), oob(0), 512, Some(&[1; 512]), issue).is_err());
     assert!(device.read(Ppn(0), 512, Some(&mut [0; 512]), issue).is_err());
     assert!(device.erase(BlockId(0), issue).is_err());
-    assert_eq!(device.counters().total(), device.medium_totals());
-    assert_eq!(device.medium_totals(), OpCounts { programs: 1, reads: 1, erases: 1 });
+    assert_eq!(device.counters().total(), device.tally().totals);
+    assert_eq!(device.tally().totals, OpCounts { programs: 1, reads: 1, erases: 1 });
     assert_eq!(device.idle_from(), SimTime(111));
 }

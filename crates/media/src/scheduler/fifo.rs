@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Options, Scheduler, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Cause, Completion, Divider, Geometry, SimTime, Token, UnitId};
+use nandscape_core::{Cause, Clocked, Divider, Geometry, SimTime, Token, UnitId};
 
 /// Parallel timing, first come first served. Tokens are completion times.
 #[derive(Clone, Debug)]
@@ -79,6 +79,14 @@ impl Fifo {
     }
 }
 
+impl Clocked for Fifo {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.last)
+    }
+}
+
 impl Scheduler for Fifo {
     fn new(geometry: &Geometry, timing: &Timing) -> Self {
         let transfer = timing.transfer_ns(geometry.sector_bytes.min(512));
@@ -121,23 +129,6 @@ impl Scheduler for Fifo {
     #[inline(always)]
     fn join(&mut self, a: Token, b: Token) -> Token {
         Token(a.0.max(b.0))
-    }
-
-    #[inline(always)]
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.last)
     }
 
     fn reset(&mut self, at: SimTime) {

@@ -2,13 +2,21 @@
 //! thesis, whose throughputs [thesis table 4.2] fit no other.
 
 use super::{Scheduler, TimedOp, Timing};
-use nandscape_core::{Completion, Geometry, SimTime, Token};
+use nandscape_core::{Clocked, Geometry, SimTime, Token};
 
 /// Serial timing. Tokens are completion times.
 #[derive(Clone, Debug)]
 pub struct Serial {
     timing: Timing,
     free: u64,
+}
+
+impl Clocked for Serial {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.free)
+    }
 }
 
 impl Scheduler for Serial {
@@ -30,22 +38,6 @@ impl Scheduler for Serial {
     #[inline]
     fn join(&mut self, a: Token, b: Token) -> Token {
         Token(a.0.max(b.0))
-    }
-
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        Some(SimTime(token.0))
-    }
-
-    fn watch(&mut self, _: Token, _: u64) {}
-
-    fn advance(&mut self, _: SimTime, _: &mut Vec<Completion>) {}
-
-    fn next_event(&self) -> Option<SimTime> {
-        None
-    }
-
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.free)
     }
 
     fn reset(&mut self, at: SimTime) {

@@ -1,7 +1,7 @@
 //! What each option of the event-driven scheduler does, on timelines worked out by hand. 1 ns a byte; an
 //! array read takes 50 ns, a program 700 ns, an erase 3000 ns.
 
-use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{
     Fifo, GcOrder, HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };

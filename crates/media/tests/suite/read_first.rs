@@ -3,7 +3,7 @@
 
 use crate::reference;
 
-use nandscape_core::{Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Clocked, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{Fifo, ReadFirst, Scheduler, TimedOp, Timing};
 use proptest::prelude::*;
 use reference::{Course, Job, Reference, conflict, is_read, unit};

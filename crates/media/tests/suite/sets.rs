@@ -4,7 +4,7 @@
 //! the same time.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Cause, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 
 /// 16 channels of 8 dies; blocks of 512 units of 3 pages. The first half of the blocks of a die is written,

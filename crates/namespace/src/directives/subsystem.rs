@@ -42,7 +42,7 @@ struct ViewAt<'a>(&'a mut dyn Subsystem, SimTime);
 fn media_of(inner: &dyn Subsystem, set: u16) -> MediaBytes {
     let device = inner.inspect().device(set);
     let geometry = device.geometry();
-    let totals = device.medium_totals();
+    let totals = device.tally().totals;
     let page = u64::from(geometry.page_bytes);
     MediaBytes {
         written: totals.programs * page,

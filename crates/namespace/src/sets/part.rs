@@ -1,8 +1,8 @@
 //! Some dies of a device as a device of its own.
 
 use nandscape_core::{
-    BlockId, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError, Geometry, Issue,
-    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
+    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
+    Geometry, Issue, MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -143,11 +143,29 @@ fn local(error: FlashError, page: Ppn, block: BlockId) -> FlashError {
     }
 }
 
-impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
+impl<D: FlashDevice + ?Sized> BlockState for Part<D> {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.page(page).is_ok_and(|page| self.device().is_programmed(page))
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.block(block).map_or(0, |block| self.device().write_pointer(block))
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.block(block).map_or(0, |block| self.device().erase_count(block))
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.block(block).map_or(true, |block| self.device().is_bad(block))
+    }
+}
+
+impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -225,42 +243,19 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(done)
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.page(page).is_ok_and(|page| self.device().is_programmed(page))
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.block(block).map_or(0, |block| self.device().write_pointer(block))
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.block(block).map_or(0, |block| self.device().erase_count(block))
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.block(block).map_or(true, |block| self.device().is_bad(block))
-    }
-
-    fn health(&self) -> MediumHealth {
-        self.device().health()
-    }
-
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
 
-    /// Operations the shared device accepted from this part.
-    fn medium_totals(&self) -> OpCounts {
-        self.totals
-    }
-
     /// Waits for the whole device: a volatile buffer is one for all sets.
-    fn barrier(&mut self, at: SimTime) -> Result<Token, FlashError> {
-        self.device().barrier(at)
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+        self.device().barrier(reach, at)
     }
 
-    fn order(&mut self, at: SimTime) -> Result<Token, FlashError> {
-        self.device().order(at)
+    /// Operations the shared device accepted from this part; programs per page are kept of the whole device
+    /// alone.
+    fn tally(&self) -> MediumTally<'_> {
+        MediumTally { totals: self.totals, health: self.device().tally().health, program_counts: None }
     }
 
     fn mark_bad(&mut self, block: BlockId) {

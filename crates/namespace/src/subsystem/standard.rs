@@ -163,7 +163,7 @@ impl NvmSubsystem {
         for set in &members {
             let device = self.inspect().device(*set);
             let geometry = device.geometry();
-            log.media_bytes += u128::from(device.medium_totals().programs) * u128::from(geometry.page_bytes);
+            log.media_bytes += u128::from(device.tally().totals.programs) * u128::from(geometry.page_bytes);
             blocks += u64::from(geometry.blocks());
             for block in (0..geometry.blocks()).map(BlockId).filter(|block| !device.is_bad(*block)) {
                 good += 1;

@@ -520,7 +520,7 @@ fn endurance_groups_report_their_own_writes() {
     let bytes: u64 =
         (0..2).map(|namespace| host.subsystem.inspect().host_counts(namespace).write_bytes).sum();
     assert_eq!(log.written_bytes, u128::from(bytes), "both sets are in group 0");
-    let programs: u64 = (0..2).map(|set| host.subsystem.inspect().device(set).medium_totals().programs).sum();
+    let programs: u64 = (0..2).map(|set| host.subsystem.inspect().device(set).tally().totals.programs).sum();
     assert_eq!(log.media_bytes, u128::from(programs * 4096));
     assert!(log.waf().unwrap() > 1.0);
     assert_eq!((log.spare_percent, log.unallocated_bytes), (100, 0));

@@ -3,8 +3,8 @@
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockId, Cause, Clocked, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint, Issue, Lpn, Oob,
-    Op, OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
+    BlockId, BlockState, Cause, Clocked, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint,
+    Issue, Lpn, Oob, Op, OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
 };
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
@@ -193,7 +193,7 @@ fn what_the_sets_count_is_what_the_device_counts() {
     assert!(programs.iter().all(|n| *n > 0), "{programs:?}");
     model.subsystem.reset_counters(model.now);
     model.subsystem.check_invariants();
-    assert_eq!(model.subsystem.inspect().device(1).medium_totals(), OpCounts::default());
+    assert_eq!(model.subsystem.inspect().device(1).tally().totals, OpCounts::default());
     assert_eq!(model.subsystem.inspect().host_counts(0).writes, 0);
 }
 

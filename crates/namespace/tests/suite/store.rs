@@ -49,7 +49,7 @@ fn command(op: Op, offset: u64, len: u64) -> Command {
 
 fn programs(store: &dyn Store) -> u64 {
     let flash = store.flash().expect("it is flash");
-    let totals: OpCounts = flash.inspect().device(0).medium_totals();
+    let totals: OpCounts = flash.inspect().device(0).tally().totals;
     totals.programs
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
     let (stats, cost) = sums::layers(subsystem);
     let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
     let totals: OpCounts = (0..subsystem.inspect().sets()).fold(OpCounts::default(), |mut sum, set| {
-        sum.add(subsystem.inspect().device(set).medium_totals());
+        sum.add(subsystem.inspect().device(set).tally().totals);
         sum
     });
     let has_flash = subsystem.inspect().sets() > 0;

@@ -33,7 +33,7 @@ fn submit(device: &mut (dyn Subsystem + Send), op: Op, page: u64, count: u64, pa
 }
 
 fn report(device: &(dyn Subsystem + Send)) -> RecoveryReport {
-    device.inspect().device(0).recovery().cloned().unwrap()
+    device.inspect().device(0).journal().unwrap().recovery().clone()
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn every_layer_starts_from_its_image_and_from_a_snapshot_of_it() {
         snapshot.finish().unwrap();
         let mut copy = build_stored(&config, &Storage::Image(target)).unwrap();
         assert_all(&mut *copy.subsystem, pages, 3, info.name);
-        let report = copy.subsystem.inspect().device(0).recovery().unwrap();
+        let report = copy.subsystem.inspect().device(0).journal().unwrap().recovery();
         assert!(report.was_clean, "{}: {report:?}", info.name);
         assert_all(&mut *stored.subsystem, pages, 9, info.name);
         drop(stored);
@@ -156,7 +156,7 @@ fn assert_read_fails(config: &nandscape_stack::StackConfig, path: &Path) {
         assert_eq!(read.is_err(), page == 7, "page {page}: {read:?}");
         assert!(read.is_err() || data == bytes(page, 1), "page {page}");
     }
-    assert_eq!(stored.subsystem.inspect().device(0).health().checksum_errors, 1);
+    assert_eq!(stored.subsystem.inspect().device(0).tally().health.checksum_errors, 1);
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn under_collection_every_combination_answers_every_request() {
                 load(&mut *ssd, 6000, 3, 16, 0);
                 let device = ssd.inspect().device(0);
                 assert!(device.counters().get(Cause::Gc).erases > 0, "{pairs:?}");
-                assert_eq!(device.counters().total(), device.medium_totals(), "{pairs:?}");
+                assert_eq!(device.counters().total(), device.tally().totals, "{pairs:?}");
             }
         }
     }

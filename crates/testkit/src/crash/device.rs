@@ -7,8 +7,8 @@
 use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
-    BlockId, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError, Geometry, Issue,
-    MediumHealth, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
+    Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, Nand};
@@ -73,7 +73,7 @@ impl CrashDevice {
     /// A device with this state, and the handle to it. A recording one notes each operation with what it
     /// stands on; that it can do of failed programs and erases, but not of pages that become unreadable.
     pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
-        nand.reset_totals();
+        nand.reset_tally();
         let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
         let recorder =
             records.then(|| Recorder { last: vec![None; geometry.blocks() as usize], ..Recorder::default() });
@@ -154,11 +154,29 @@ impl Core {
     }
 }
 
-impl FlashDevice for CrashDevice {
+impl BlockState for CrashDevice {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.core().medium.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.core().medium.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.core().medium.erase_count(block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.core().medium.is_bad(block)
+    }
+}
+
+impl FlashDevice for CrashDevice {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -257,7 +275,7 @@ impl FlashDevice for CrashDevice {
         }
     }
 
-    fn barrier(&mut self, _: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, _: Barrier, _: SimTime) -> Result<Token, FlashError> {
         let mut core = self.core();
         if core.buffer != Buffer::Volatile {
             return Ok(Token::NONE);
@@ -308,37 +326,19 @@ impl FlashDevice for CrashDevice {
         })
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.core().medium.is_programmed(page)
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.core().medium.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.core().medium.erase_count(block)
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.core().medium.is_bad(block)
-    }
-
-    fn health(&self) -> MediumHealth {
-        self.core().medium.health()
-    }
-
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
 
-    fn medium_totals(&self) -> OpCounts {
-        self.core().medium.totals()
+    fn tally(&self) -> MediumTally<'_> {
+        let core = self.core();
+        let MediumTally { totals, health, .. } = core.medium.tally();
+        MediumTally { totals, health, program_counts: None }
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
-        self.core().medium.reset_totals();
+        self.core().medium.reset_tally();
     }
 
     fn reset_time(&mut self, at: SimTime) {

@@ -9,8 +9,9 @@ use super::states::{Cut, Open, Recorded, States};
 use crate::conformance::message_of;
 use crate::shrink::shrink;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::{BlockState, MapJournal};
+use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
-use nandscape_media::{Medium, Nand};
 use std::fmt;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -275,8 +276,9 @@ impl Walk<'_> {
         drop(ftl);
         let (ftl, handle) =
             open(handle.nand()).map_err(|error| format!("after a clean shutdown: {error}"))?;
-        if !is_read_only && ftl.device().recovery().is_some_and(|report| !report.was_clean) {
-            return Err(format!("not clean after a clean shutdown: {:?}", ftl.device().recovery()));
+        let report = ftl.device().journal().map(MapJournal::recovery);
+        if !is_read_only && report.is_some_and(|report| !report.was_clean) {
+            return Err(format!("not clean after a clean shutdown: {report:?}"));
         }
         ftl.check_invariants();
         let mut host = Host::new(ftl, handle, case.buffer, Some(promises));

@@ -6,7 +6,7 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
-use nandscape_core::{Extent, FlashError, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockState, Extent, FlashError, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
 use nandscape_media::Medium as _;
 
 /// What a layer is to the harness.

@@ -99,7 +99,7 @@ pub(super) fn measure(
     run(&mut *subsystem, &mut reader, warm * load.requests())?;
     subsystem.reset_counters(SimTime::ZERO);
     run(&mut *subsystem, &mut reader, u64::MAX)?;
-    let programs = subsystem.inspect().device(0).medium_totals().programs;
+    let programs = subsystem.inspect().device(0).tally().totals.programs;
     let used = reader.counts()[1..].iter().filter(|counts| counts.writes > 0).count();
     Ok(Cell { waf: programs as f64 / subsystem.inspect().host_counts(0).write_pages as f64, used })
 }

@@ -68,7 +68,7 @@ impl Run {
         ftl.device_mut().reset_counters();
         (0..self.counted * pages).for_each(|_| write(&mut ftl, self.draw(&mut rng, pages)));
         ftl.check_invariants();
-        let programs = ftl.device().medium_totals().programs;
+        let programs = ftl.device().tally().totals.programs;
         (programs as f64 / (self.counted * pages) as f64, ftl.cost())
     }
 

@@ -2,7 +2,7 @@
 //! the records.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Lpn, Ppn};
+use nandscape_core::{BlockState, Lpn, Ppn};
 use nandscape_media::{Medium as _, Nand};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Pages whose OOB is damaged at rest: what a checkpoint tells of is an error, and what none tells of keeps
 //! the journal from being opened. Older data never takes their place.
 
-use nandscape_core::{Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
+use nandscape_core::{BlockState, Cause, FlashDevice, FlashError, Issue, Lpn, MapJournal, Oob, Ppn, SimTime};
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
 use nandscape_media::{Medium as _, Nand, Scheduler as _, Serial, Timed, Timing};
 use nandscape_testkit::crash::nand;

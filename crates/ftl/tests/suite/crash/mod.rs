@@ -146,7 +146,7 @@ fn a_damaged_journal_loses_nothing_and_says_what_it_used() {
     let plain = damaged(Sabotage::None);
     let open = |device| {
         let layer = (plain.open)(device)?;
-        let report = layer.device().recovery().ok_or("no report")?;
+        let report = layer.device().journal().ok_or("no journal")?.recovery();
         assert_eq!(report.damage.is_some(), report.source != RecoverySource::Checkpoint, "{report:?}");
         *sources.lock().expect("no panic").entry(format!("{:?}", report.source)).or_insert(0u64) += 1;
         Ok(layer)

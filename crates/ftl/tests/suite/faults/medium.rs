@@ -1,7 +1,7 @@
 //! A medium with faults that the test can look at while a layer owns it, and that notes whose data each fault
 //! hit.
 
-use nandscape_core::{BlockId, Capabilities, FlashError, Geometry, Lpn, MediumHealth, Oob, OpCounts, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, MediumTally, Oob, Ppn};
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, Nand};
 use std::collections::BTreeSet;
@@ -171,11 +171,29 @@ impl State {
     }
 }
 
-impl Medium for Held {
+impl BlockState for Held {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
+    fn is_programmed(&self, page: Ppn) -> bool {
+        self.state().medium.is_programmed(page)
+    }
+
+    fn write_pointer(&self, block: BlockId) -> u32 {
+        self.state().medium.write_pointer(block)
+    }
+
+    fn erase_count(&self, block: BlockId) -> u32 {
+        self.state().medium.erase_count(block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.state().medium.is_bad(block)
+    }
+}
+
+impl Medium for Held {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -234,39 +252,17 @@ impl Medium for Held {
         self.state().medium.rot(page, bit)
     }
 
-    fn health(&self) -> MediumHealth {
-        self.state().medium.health()
-    }
-
     fn slow_factor(&self, page: Ppn) -> u32 {
         self.state().medium.slow_factor(page)
     }
 
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.state().medium.is_programmed(page)
+    fn tally(&self) -> MediumTally<'_> {
+        let state = self.state();
+        let MediumTally { totals, health, .. } = state.medium.tally();
+        MediumTally { totals, health, program_counts: None }
     }
 
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.state().medium.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.state().medium.erase_count(block)
-    }
-
-    fn is_bad(&self, block: BlockId) -> bool {
-        self.state().medium.is_bad(block)
-    }
-
-    fn totals(&self) -> OpCounts {
-        self.state().medium.totals()
-    }
-
-    fn reset_totals(&mut self) {
-        self.state().medium.reset_totals();
-    }
-
-    fn program_counts(&self) -> Option<&[u32]> {
-        None
+    fn reset_tally(&mut self) {
+        self.state().medium.reset_tally();
     }
 }

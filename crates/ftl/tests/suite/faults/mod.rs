@@ -50,7 +50,7 @@ fn open(layer: &str, held: &Held) -> Result<Box<dyn Ftl + Send>, String> {
     };
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).map_err(|error| error.to_string())?;
-    let geometry = *nandscape_media::Medium::geometry(held);
+    let geometry = *nandscape_core::BlockState::geometry(held);
     let device = Timed::new(held.clone(), Serial::new(&geometry, &TIMING));
     let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let journal = Journal::open(device, options).map_err(|error| format!("journal: {error}"))?;
@@ -146,7 +146,7 @@ fn through_a_start(layer: &str, seed: u64, plan: FaultPlan) -> Result<Seen, Stri
     }
     let counts = held.state().counts();
     Ok(Seen {
-        checksum_errors: host.ftl.device().health().checksum_errors,
+        checksum_errors: host.ftl.device().tally().health.checksum_errors,
         programs_failed: counts.programs,
         erases_failed: counts.erases,
         ..host.seen
@@ -171,7 +171,7 @@ fn a_rotten_oob_is_an_error_of_its_page_alone() {
     fn scenario(layer: &str, seed: u64) -> Result<Seen, String> {
         let mut rng = seeded(seed ^ 0x00B);
         let held = medium(layer, seed, FaultPlan::default());
-        let geometry = *nandscape_media::Medium::geometry(&held);
+        let geometry = *nandscape_core::BlockState::geometry(&held);
         // Logical page, stream and sequence number are 14 bytes after those of the page.
         let rot = |rng: &mut _| Scripted {
             at: below(rng, 700),

@@ -175,11 +175,11 @@ impl Host {
 
     fn counters_agree(&self) -> Result<(), String> {
         let device = self.ftl.device();
-        let (counted, refused) = (device.health().checksum_errors, self.held.state().refused());
+        let (counted, refused) = (device.tally().health.checksum_errors, self.held.state().refused());
         if counted != refused {
             return Err(format!("{counted} checksum errors are counted, {refused} reads met one"));
         }
-        let (above, below) = (device.counters().total(), device.medium_totals());
+        let (above, below) = (device.counters().total(), device.tally().totals);
         if above != below {
             return Err(format!("{above:?} counted above the medium, {below:?} in it"));
         }
@@ -361,7 +361,7 @@ impl Host {
         &mut self,
         open: impl FnOnce(&Held) -> Result<Box<dyn Ftl + Send>, String>,
     ) -> Result<(), String> {
-        self.held.reset_totals();
+        self.held.reset_tally();
         self.ftl = open(&self.held)?;
         self.seen.restarts += 1;
         Ok(())

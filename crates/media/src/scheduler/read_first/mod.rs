@@ -50,7 +50,7 @@ use super::{Options, Scheduler, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Cause, Completion, Geometry, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Completion, Geometry, SimTime, Token};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Slab, Stage};
 use std::cmp::Reverse;
@@ -227,6 +227,79 @@ impl ReadFirst {
     }
 }
 
+impl Clocked for ReadFirst {
+    fn completion(&self, _: Token) -> Option<SimTime> {
+        None
+    }
+
+    fn watch(&mut self, token: Token, tag: u64) {
+        if let Some(slot) = self.slab.find(token) {
+            let op = &mut self.slab[slot];
+            debug_assert!(!op.watched, "two watchers of one token");
+            op.watched = true;
+            op.tag = tag;
+            self.watched += 1;
+        } else {
+            self.late.push((self.slab.done_ns(token).unwrap_or(self.now_ns), tag));
+        }
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        if !self.late.is_empty() {
+            // Stable, so that equal times keep the order of the calls.
+            self.late.sort_by_key(|&(at_ns, _)| at_ns);
+            out.extend(self.late.drain(..).map(|(at_ns, tag)| Completion { tag, at: SimTime(at_ns) }));
+        }
+        loop {
+            self.dispatch();
+            let Some(at_ns) = self.peek() else {
+                if until.0 > self.now_ns && self.unblock() {
+                    continue;
+                }
+                break;
+            };
+            if at_ns > until.0 {
+                break;
+            }
+            if at_ns > self.now_ns {
+                self.flush(out);
+                self.now_ns = at_ns;
+            }
+            while let Some(&Reverse(event)) = self.events.peek() {
+                if event.at_ns() > at_ns {
+                    break;
+                }
+                self.events.pop();
+                if self.is_valid(event) {
+                    self.slab[event.slot()].due_ns = NEVER;
+                    self.step(event.slot());
+                }
+            }
+        }
+        self.flush(out);
+        // The end of time is no time to submit at: draining leaves the clock at the last event.
+        if until < SimTime::MAX {
+            self.now_ns = self.now_ns.max(until.0);
+        }
+    }
+
+    /// The present if something may start or be given out now.
+    fn next_event(&self) -> Option<SimTime> {
+        if self.ready.is_empty() && self.late.is_empty() {
+            let next = self.events.peek().map(|&Reverse(event)| SimTime(event.at_ns()));
+            // When time passes without any event, programs short of pages are done as they are.
+            next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns + 1)))
+        } else {
+            Some(SimTime(self.now_ns))
+        }
+    }
+
+    /// A lower bound while operations are queued: when they run is not known yet.
+    fn idle_from(&self) -> SimTime {
+        SimTime(self.last_ns)
+    }
+}
+
 impl Scheduler for ReadFirst {
     fn new(geometry: &Geometry, timing: &Timing) -> Self {
         Self::with_options(geometry, timing, &Options::default())
@@ -325,77 +398,6 @@ impl Scheduler for ReadFirst {
 
     fn barrier(&mut self, _: SimTime) -> Token {
         self.flush_buffer()
-    }
-
-    fn completion(&self, _: Token) -> Option<SimTime> {
-        None
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        if let Some(slot) = self.slab.find(token) {
-            let op = &mut self.slab[slot];
-            debug_assert!(!op.watched, "two watchers of one token");
-            op.watched = true;
-            op.tag = tag;
-            self.watched += 1;
-        } else {
-            self.late.push((self.slab.done_ns(token).unwrap_or(self.now_ns), tag));
-        }
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        if !self.late.is_empty() {
-            // Stable, so that equal times keep the order of the calls.
-            self.late.sort_by_key(|&(at_ns, _)| at_ns);
-            out.extend(self.late.drain(..).map(|(at_ns, tag)| Completion { tag, at: SimTime(at_ns) }));
-        }
-        loop {
-            self.dispatch();
-            let Some(at_ns) = self.peek() else {
-                if until.0 > self.now_ns && self.unblock() {
-                    continue;
-                }
-                break;
-            };
-            if at_ns > until.0 {
-                break;
-            }
-            if at_ns > self.now_ns {
-                self.flush(out);
-                self.now_ns = at_ns;
-            }
-            while let Some(&Reverse(event)) = self.events.peek() {
-                if event.at_ns() > at_ns {
-                    break;
-                }
-                self.events.pop();
-                if self.is_valid(event) {
-                    self.slab[event.slot()].due_ns = NEVER;
-                    self.step(event.slot());
-                }
-            }
-        }
-        self.flush(out);
-        // The end of time is no time to submit at: draining leaves the clock at the last event.
-        if until < SimTime::MAX {
-            self.now_ns = self.now_ns.max(until.0);
-        }
-    }
-
-    /// The present if something may start or be given out now.
-    fn next_event(&self) -> Option<SimTime> {
-        if self.ready.is_empty() && self.late.is_empty() {
-            let next = self.events.peek().map(|&Reverse(event)| SimTime(event.at_ns()));
-            // When time passes without any event, programs short of pages are done as they are.
-            next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns + 1)))
-        } else {
-            Some(SimTime(self.now_ns))
-        }
-    }
-
-    /// A lower bound while operations are queued: when they run is not known yet.
-    fn idle_from(&self) -> SimTime {
-        SimTime(self.last_ns)
     }
 
     fn reset(&mut self, at: SimTime) {

@@ -218,7 +218,7 @@ fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsyste
 
 fn waf(device: &dyn Subsystem) -> f64 {
     let pages = device.inspect().host_counts(0).write_pages;
-    device.inspect().device(0).medium_totals().programs as f64 / pages as f64
+    device.inspect().device(0).tally().totals.programs as f64 / pages as f64
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn dlwa_is_what_the_medium_counted() {
     let report = device.inspect().placement().unwrap();
     let fdp = report.fdp.unwrap();
     let host = device.inspect().host_counts(0);
-    let totals = device.inspect().device(0).medium_totals();
+    let totals = device.inspect().device(0).tally().totals;
     let stats = device.inspect().layer(0).stats();
     assert_eq!(fdp.hbmw, host.write_bytes);
     assert_eq!(fdp.mbmw, totals.programs * u64::from(PAGE));

@@ -1,8 +1,9 @@
 //! The reference layer as a host sees it.
 
 use super::{Log, Sabotage};
+use nandscape_core::journal::checkpoint;
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Ppn, SimTime, Token,
+    Barrier, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> Ftl for Log<D> {
@@ -76,13 +77,13 @@ impl<D: FlashDevice> Ftl for Log<D> {
         if self.sabotage == Sabotage::NoBarrier {
             return Ok(self.all);
         }
-        let barrier = self.device.barrier(at)?;
+        let barrier = self.device.barrier(Barrier::Durable, at)?;
         Ok(self.device.join(self.all, barrier))
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
         let flushed = self.flush(at)?;
-        let written = self.device.checkpoint(at)?;
+        let written = checkpoint(&mut self.device, at)?;
         Ok(self.device.join(flushed, written))
     }
 

@@ -11,8 +11,10 @@
 mod ftl;
 mod start;
 
+use nandscape_core::journal::drop_pages;
 use nandscape_core::{
-    BlockId, Cause, Extent, FlashDevice, FlashError, FtlError, FtlStats, Issue, Lpn, Oob, Ppn, SimTime, Token,
+    Barrier, BlockId, Cause, Extent, FlashDevice, FlashError, FtlError, FtlStats, Issue, Lpn, Oob, Ppn,
+    SimTime, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -206,7 +208,7 @@ impl<D: FlashDevice> Log<D> {
         if self.has_journal {
             self.device.erase(block, Issue::new(at, Cause::Gc))?;
         } else if self.sabotage != Sabotage::EraseFirst {
-            let barrier = self.device.barrier(at)?;
+            let barrier = self.device.barrier(Barrier::Durable, at)?;
             let mut after = self.device.join(self.all, barrier);
             if self.sabotage == Sabotage::ErasesAtOnce {
                 after = Token::NONE;
@@ -265,7 +267,7 @@ impl<D: FlashDevice> Log<D> {
             return Ok(());
         }
         if self.has_journal {
-            self.device.drop_pages(Lpn(lpn), 1, at)?;
+            drop_pages(&mut self.device, Lpn(lpn), 1, at)?;
         } else {
             self.dropped.insert(lpn, self.seq);
             self.seq += 1;

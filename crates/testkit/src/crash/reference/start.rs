@@ -1,6 +1,7 @@
 //! The reference layer's start from what a device holds.
 
 use super::{Log, Place, RECORD_BYTES, Sabotage, record_of};
+use nandscape_core::journal::newest;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime};
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ impl<D: FlashDevice> Log<D> {
         }
         if self.has_journal {
             for lpn in 0..self.map.len() {
-                self.map[lpn] = self.device.newest(Lpn(lpn as u32)).map(|page| Place { page, seq: 0 });
+                self.map[lpn] = newest(&self.device, Lpn(lpn as u32)).map(|page| Place { page, seq: 0 });
             }
         }
         for (lpn, seq) in drops {
