@@ -2,7 +2,7 @@
 //! with both kinds of scheduler. Budgets: 3 M/s with `fifo`, 1 M/s event-driven.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use nandscape_core::{BlockState, FlashDevice, Geometry, Params, Subsystem};
+use nandscape_core::{BlockState, Geometry, Params, Subsystem};
 use nandscape_ftl::page_map;
 use nandscape_jobs::JobFile;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};

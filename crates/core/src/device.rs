@@ -14,7 +14,7 @@ use crate::addr::{BlockId, Lpn, Ppn};
 use crate::cause::{Cause, CauseTable, OpCounts};
 use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
-use crate::journal::MapJournal;
+use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
 
 /// When and why an operation is issued.
@@ -278,6 +278,39 @@ macro_rules! delegate_blocks {
             $inner.is_bad(block)
         }
     };
+}
+
+/// What a journal on the device offers a layer above ([`FlashDevice::journal`]).
+pub trait MapJournal {
+    /// Notes that logical pages hold nothing from now on (a trim). Durable with the next
+    /// [`FlashDevice::barrier`]. A layer calls this for every page it unmaps at the host's wish.
+    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError>;
+
+    /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where
+    /// nothing is. A layer that finds programmed blocks when it is built makes its maps from this.
+    fn newest(&self, lpn: Lpn) -> Option<Ppn>;
+
+    /// From now on `page` counts as the place of the newest data of `lpn`. It must hold a copy equal to the
+    /// one that [`MapJournal::newest`] gives, with the same [`Oob::seq`] but for the count of copies
+    /// in it: after a loss of power both ends of a copy may be there and either may have been taken, and a
+    /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is
+    /// no such copy at `page`.
+    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> Result<(), FlashError>;
+
+    /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: such
+    /// an erase is no longer refused.
+    fn allow_loss(&mut self);
+
+    /// Whether the block went bad since the device was made ([`FlashDevice::mark_bad`]). The capacity of a
+    /// layer counts such blocks, so that it stays what it was.
+    fn is_grown_bad(&self, block: BlockId) -> bool;
+
+    /// What the last start found and did.
+    fn recovery(&self) -> &RecoveryReport;
+
+    /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a durable
+    /// [`FlashDevice::barrier`].
+    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError>;
 }
 
 /// A flash device: state, rules, counters and time.

@@ -89,7 +89,7 @@ pub struct FtlStats {
     pub live_pages: u64,
 }
 
-/// Where one log of host writes stands (see [`Ftl::logs`]).
+/// Where one log of host writes stands (see [`Logs`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogStatus {
     /// Bytes of a piece: what the log is given at a time (the stream granularity, or a reclaim unit).
@@ -102,7 +102,7 @@ pub struct LogStatus {
     pub host_bytes: u64,
 }
 
-/// Space that a layer which puts collection off has for host writes (see [`Ftl::quiet_room`]).
+/// Space that a layer which puts collection off has for host writes (see [`Deferral::quiet_room`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuietRoom {
     /// Pages that can be written from now on before it must collect.
@@ -130,15 +130,88 @@ pub struct Cost {
     pub logical_pages: u64,
 }
 
+/// What a translation layer maps, and what that costs.
+pub trait Mapping {
+    /// Logical capacity in pages.
+    fn logical_pages(&self) -> u64;
+
+    /// Bytes of a page.
+    fn page_bytes(&self) -> u32;
+
+    /// Where a logical page is, if it is mapped. For tests and analysis.
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
+
+    /// Whether the first byte of `extent` is mapped, and how far this goes on in it. Extents past the
+    /// capacity are unmapped there.
+    fn allocation(&self, extent: Extent) -> Allocation {
+        let mut spans = extent.pages(self.page_bytes());
+        let is_mapped = |span: &PageSpan| self.lookup(span.lpn).is_some();
+        let Some(first) = spans.next() else { return Allocation { is_mapped: false, bytes: 0 } };
+        let state = is_mapped(&first);
+        let end = spans.find(|span| is_mapped(span) != state);
+        Allocation { is_mapped: state, bytes: end.map_or(extent.len, |span| span.at) }
+    }
+
+    /// Counters since the last reset.
+    fn stats(&self) -> FtlStats;
+
+    /// Starts counting anew. The map and the wear stay.
+    fn reset_stats(&mut self);
+
+    /// Cost and space.
+    fn cost(&self) -> Cost;
+
+    /// Checks the layer's own invariants (maps, counts, queues agree with the device). For tests: slow,
+    /// panics with the values.
+    fn check_invariants(&self);
+}
+
+/// Logs of a translation layer that the host's writes can be told apart into. The defaults are those of a
+/// layer without streams.
+pub trait Logs {
+    /// Logs that host writes can be told apart into by their [`Hint`], log 0 included. A layer without
+    /// streams has 1, and puts every write there; a hint of `logs()` or above means log 0.
+    fn logs(&self) -> u16 {
+        1
+    }
+
+    /// Where a log stands.
+    fn log_status(&self, log: u16) -> LogStatus {
+        let _ = log;
+        LogStatus::default()
+    }
+
+    /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the
+    /// host updates). Gives the bytes that were left unwritten in the piece it leaves.
+    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
+        let _ = (log, at);
+        Ok(0)
+    }
+}
+
+/// Collection that can be put off. The defaults are those of a layer that cannot.
+pub trait Deferral {
+    /// Room for host writes before the layer collects, where it can put collection off; `None` where it
+    /// cannot.
+    fn quiet_room(&self) -> Option<QuietRoom> {
+        None
+    }
+
+    /// From now on no collection, levelling or other work that no request asked for, as long as
+    /// [`Deferral::quiet_room`] lasts (`true`), or as usual again, after what was put off is made up for
+    /// (`false`). For deterministic windows of NVM sets.
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+        let _ = (deferred, at);
+        Ok(())
+    }
+}
+
 /// A flash translation layer. Holds its device; one thread owns both.
 ///
 /// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes,
 /// and a read fills `data` where the device stores payload (zeroes where nothing is mapped). The returned
 /// token completes when the host may be answered.
-pub trait Ftl {
-    /// Logical capacity in pages.
-    fn logical_pages(&self) -> u64;
-
+pub trait Ftl: Mapping + Logs + Deferral {
     /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says
     /// otherwise.
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
@@ -183,69 +256,9 @@ pub trait Ftl {
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
 
-    /// Logs that host writes can be told apart into by their [`Hint`], log 0 included. A layer without
-    /// streams has 1, and puts every write there; a hint of `logs()` or above means log 0.
-    fn logs(&self) -> u16 {
-        1
-    }
-
-    /// Where a log stands.
-    fn log_status(&self, log: u16) -> LogStatus {
-        let _ = log;
-        LogStatus::default()
-    }
-
-    /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the
-    /// host updates). Gives the bytes that were left unwritten in the piece it leaves.
-    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
-        let _ = (log, at);
-        Ok(0)
-    }
-
-    /// Room for host writes before the layer collects, where it can put collection off; `None` where it
-    /// cannot.
-    fn quiet_room(&self) -> Option<QuietRoom> {
-        None
-    }
-
-    /// From now on no collection, levelling or other work that no request asked for, as long as
-    /// [`Ftl::quiet_room`] lasts (`true`), or as usual again, after what was put off is made up for
-    /// (`false`). For deterministic windows of NVM sets.
-    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
-        let _ = (deferred, at);
-        Ok(())
-    }
-
-    /// Where a logical page is, if it is mapped. For tests and analysis.
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn>;
-
-    /// Whether the first byte of `extent` is mapped, and how far this goes on in it. Extents past the
-    /// capacity are unmapped there.
-    fn allocation(&self, extent: Extent) -> Allocation {
-        let mut spans = extent.pages(self.device().geometry().page_bytes);
-        let is_mapped = |span: &PageSpan| self.lookup(span.lpn).is_some();
-        let Some(first) = spans.next() else { return Allocation { is_mapped: false, bytes: 0 } };
-        let state = is_mapped(&first);
-        let end = spans.find(|span| is_mapped(span) != state);
-        Allocation { is_mapped: state, bytes: end.map_or(extent.len, |span| span.at) }
-    }
-
-    /// Counters since the last reset.
-    fn stats(&self) -> FtlStats;
-
-    /// Starts counting anew. The map and the wear stay.
-    fn reset_stats(&mut self);
-
-    /// Cost and space.
-    fn cost(&self) -> Cost;
-
     /// The device below.
     fn device(&self) -> &dyn FlashDevice;
 
     /// The device below.
     fn device_mut(&mut self) -> &mut dyn FlashDevice;
-
-    /// Checks the layer's own invariants (maps, counts, queues agree with the device). For tests: slow,
-    /// panics with the values.
-    fn check_invariants(&self);
 }

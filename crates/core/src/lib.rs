@@ -4,7 +4,7 @@
 //! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
 //! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils; [`journal`]:
-//!   what a device with a journal offers besides.
+//!   what a layer asks of the journal of one that has one.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer.
 //! * [`clock`]: tokens and their completions, for everything that takes virtual time.
@@ -56,15 +56,16 @@ pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
 pub use command::Command;
 pub use device::{
-    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MediumHealth, MediumTally,
-    Oob, PageRead,
+    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MapJournal, MediumHealth,
+    MediumTally, Oob, PageRead,
 };
 pub use divide::Divider;
 pub use error::{NamespaceError, StoreError};
-pub use ftl::{Allocation, Cost, Ftl, FtlError, FtlStats, Hint, LogStatus, QuietRoom};
+pub use ftl::{
+    Allocation, Cost, Deferral, Ftl, FtlError, FtlStats, Hint, LogStatus, Logs, Mapping, QuietRoom,
+};
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, LogControl, PlacementReports};
-pub use journal::MapJournal;
 pub use kinds::{KindCount, KindReport};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use placement::{FdpReport, PlacementReport, StreamReport};

@@ -60,7 +60,7 @@ pub trait Store: Clocked {
         self.start(command, applied, at)
     }
 
-    /// See [`crate::Ftl::allocation`]. By default everything is mapped, which is never wrong.
+    /// See [`crate::Mapping::allocation`]. By default everything is mapped, which is never wrong.
     fn allocation(&self, extent: Extent) -> Allocation {
         Allocation { is_mapped: true, bytes: extent.len }
     }

@@ -56,7 +56,7 @@ pub trait Subsystem: Clocked {
     /// Leaves every set in a state that opens at once, see [`crate::Ftl::shutdown`].
     fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError>;
 
-    /// See [`crate::Ftl::allocation`], offsets counted from the namespace's first byte.
+    /// See [`crate::Mapping::allocation`], offsets counted from the namespace's first byte.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation;
 
     /// What it shows.

@@ -17,8 +17,8 @@ use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::journal::newest;
 use nandscape_core::{
-    Barrier, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Param,
-    ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
+    Logs, Lpn, Mapping, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -308,10 +308,6 @@ impl<D: FlashDevice> HsbmGcl<D> {
 }
 
 impl<D: FlashDevice> Ftl for HsbmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
@@ -382,6 +378,24 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
         Ok(())
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for HsbmGcl<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
     }
@@ -404,14 +418,6 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes() + self.logs.dram_bytes(),
             ..self.base.cost(reserve.min(self.base.good_blocks))
         }
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
     }
 
     fn check_invariants(&self) {
@@ -448,3 +454,7 @@ impl<D: FlashDevice> Ftl for HsbmGcl<D> {
         assert_eq!(pages.count() as u64, self.base.stats.live_pages, "live pages");
     }
 }
+
+impl<D: FlashDevice> Logs for HsbmGcl<D> {}
+
+impl<D: FlashDevice> Deferral for HsbmGcl<D> {}

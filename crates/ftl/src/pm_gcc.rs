@@ -13,8 +13,8 @@ use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    Barrier, BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint, Info, Lpn,
-    Params, Ppn, SimTime, Token, UnitId,
+    Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, Ftl, FtlError, FtlStats, Geometry, Hint,
+    Info, Logs, Lpn, Mapping, Params, Ppn, SimTime, Token, UnitId,
 };
 
 /// What the registry says.
@@ -232,10 +232,6 @@ impl<D: FlashDevice> PmGcc<D> {
 }
 
 impl<D: FlashDevice> Ftl for PmGcc<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
@@ -296,6 +292,24 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
         Ok(())
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for PmGcc<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         if lpn.index() < self.table.len() { self.table.physical(lpn) } else { None }
     }
@@ -316,14 +330,6 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
         }
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
-    }
-
     fn check_invariants(&self) {
         let geometry = &self.base.geometry;
         assert_eq!(self.table.check(), self.base.stats.live_pages, "mapped pages against the count");
@@ -341,3 +347,7 @@ impl<D: FlashDevice> Ftl for PmGcc<D> {
         assert_eq!(left, self.left, "pages from the frontier {:?} to the end", self.frontier);
     }
 }
+
+impl<D: FlashDevice> Logs for PmGcc<D> {}
+
+impl<D: FlashDevice> Deferral for PmGcc<D> {}

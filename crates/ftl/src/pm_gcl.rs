@@ -17,8 +17,8 @@ use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    Barrier, BlockId, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Lpn, Params,
-    Ppn, SimTime, Token, UnitId,
+    Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Info, Logs,
+    Lpn, Mapping, Params, Ppn, SimTime, Token, UnitId,
 };
 use std::collections::VecDeque;
 
@@ -223,10 +223,6 @@ impl<D: FlashDevice> PmGcl<D> {
 }
 
 impl<D: FlashDevice> Ftl for PmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
@@ -288,6 +284,24 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
         Ok(())
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for PmGcl<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         if lpn.index() < self.table.len() { self.table.physical(lpn) } else { None }
     }
@@ -307,14 +321,6 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
             // Lazy collection starts when nothing is free, so no block is withheld from it.
             ..self.base.cost(0)
         }
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
     }
 
     fn check_invariants(&self) {
@@ -349,3 +355,7 @@ impl<D: FlashDevice> Ftl for PmGcl<D> {
         }
     }
 }
+
+impl<D: FlashDevice> Logs for PmGcl<D> {}
+
+impl<D: FlashDevice> Deferral for PmGcl<D> {}

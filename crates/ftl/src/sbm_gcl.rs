@@ -16,8 +16,8 @@ use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Barrier, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Issue, Lpn,
-    Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
+    Issue, Logs, Lpn, Mapping, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -348,10 +348,6 @@ impl<D: FlashDevice> SbmGcl<D> {
 }
 
 impl<D: FlashDevice> Ftl for SbmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
@@ -439,6 +435,24 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
         Ok(())
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for SbmGcl<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
     }
@@ -457,14 +471,6 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes(),
             ..self.base.cost(self.pool.reserve_blocks(&self.base))
         }
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
     }
 
     fn check_invariants(&self) {
@@ -497,3 +503,7 @@ impl<D: FlashDevice> Ftl for SbmGcl<D> {
         }
     }
 }
+
+impl<D: FlashDevice> Logs for SbmGcl<D> {}
+
+impl<D: FlashDevice> Deferral for SbmGcl<D> {}

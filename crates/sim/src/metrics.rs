@@ -6,7 +6,7 @@ use crate::result::LatencySummary;
 use crate::sums;
 use hdrhistogram::Histogram;
 use nandscape_core::command::HostCounts;
-use nandscape_core::{CauseTable, Ftl, FtlStats, Op, SimTime, Subsystem};
+use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem};
 
 /// Ten days; longer latencies count as this, while the exact maximum is kept beside.
 const LONGEST_NS: u64 = 864_000_000_000_000;
@@ -280,7 +280,7 @@ impl SeriesRecorder {
             simulated_ns,
             host: subsystem.inspect().host_counts(0),
             causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
-            ftl: layer.map(Ftl::stats).unwrap_or_default(),
+            ftl: layer.map(|layer| layer.stats()).unwrap_or_default(),
             cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),

@@ -20,8 +20,8 @@ use crate::error::FtlBuildError;
 use crate::parts::base::{Base, Target};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info, Lpn,
-    Params, Ppn, SimTime, Token,
+    Barrier, BlockId, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
+    Logs, Lpn, Mapping, Params, Ppn, SimTime, Token,
 };
 use space::Space;
 
@@ -128,10 +128,6 @@ impl<D: FlashDevice> PageLog<D> {
 }
 
 impl<D: FlashDevice> Ftl for PageLog<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.base.check(extent)?;
         let mut done = Token::NONE;
@@ -188,6 +184,24 @@ impl<D: FlashDevice> Ftl for PageLog<D> {
         self.base.read_only
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.base.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.base.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for PageLog<D> {
+    fn logical_pages(&self) -> u64 {
+        self.base.logical_pages
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         if lpn.index() < self.table.len() { self.table.physical(lpn) } else { None }
     }
@@ -209,15 +223,11 @@ impl<D: FlashDevice> Ftl for PageLog<D> {
         }
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
-    }
-
     fn check_invariants(&self) {
         check::check(self);
     }
 }
+
+impl<D: FlashDevice> Logs for PageLog<D> {}
+
+impl<D: FlashDevice> Deferral for PageLog<D> {}

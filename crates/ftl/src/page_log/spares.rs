@@ -17,7 +17,7 @@
 use super::recover::Found;
 use crate::parts::base::{Base, LOST};
 use nandscape_core::journal::prefer;
-use nandscape_core::{BlockId, BlockState, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
@@ -228,7 +228,7 @@ mod tests {
     use super::super::{Collection, PageLog};
     use super::*;
     use crate::{Journal, JournalOptions};
-    use nandscape_core::{Capabilities, Extent, Ftl as _, Geometry, Issue, Oob, Params};
+    use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Issue, Mapping, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
 
     /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to

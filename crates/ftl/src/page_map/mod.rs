@@ -43,8 +43,8 @@ use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, Barrier, BlockId, Cause, Cost, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats,
-    Hint, Issue, LogStatus, Lpn, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError,
+    FtlStats, Hint, Issue, LogStatus, Logs, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -71,7 +71,7 @@ pub struct PageMap<D> {
     background_gc: bool,
     /// Pages of a victim that are moved for each page written; 0 for all at once.
     gc_step: u32,
-    /// Collection is put off ([`Ftl::defer_collection`]).
+    /// Collection is put off ([`Deferral::defer_collection`]).
     deferred: bool,
     rmw: bool,
     /// Something is wrong: see [`PageMap::attend`].
@@ -320,10 +320,6 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> Ftl for PageMap<D> {
-    fn logical_pages(&self) -> u64 {
-        self.logical_pages
-    }
-
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.check_range(extent)?;
         self.read_spans(extent, data, at)
@@ -399,38 +395,22 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         if self.background_gc && !self.deferred { self.collect_in_background(at, until) } else { Ok(()) }
     }
 
-    fn logs(&self) -> u16 {
-        self.host_bytes.len() as u16
+    fn device(&self) -> &dyn FlashDevice {
+        &self.device
     }
 
-    fn log_status(&self, log: u16) -> LogStatus {
-        self.status_of(usize::from(log))
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for PageMap<D> {
+    fn logical_pages(&self) -> u64 {
+        self.logical_pages
     }
 
-    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
-        Ok(self.renew(usize::from(log)))
-    }
-
-    /// The room of the fullest plane with static allocation, as if every write went there.
-    fn quiet_room(&self) -> Option<QuietRoom> {
-        let least = |a: QuietRoom, b: QuietRoom| QuietRoom {
-            now_pages: a.now_pages.min(b.now_pages),
-            least_pages: a.least_pages.min(b.least_pages),
-        };
-        let mut rooms = self.domains.iter().map(Domain::quiet_room);
-        let first = rooms.next()??;
-        rooms.try_fold(first, |sum, room| room.map(|room| least(sum, room)))
-    }
-
-    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
-        self.deferred = deferred;
-        for domain in 0..self.domains.len() {
-            self.domains[domain].defer(deferred);
-            if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
-                self.reclaim(domain, logs::HOST, 0, at)?;
-            }
-        }
-        Ok(())
+    fn page_bytes(&self) -> u32 {
+        self.page_bytes
     }
 
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
@@ -485,15 +465,45 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         }
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        &self.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.device
-    }
-
     fn check_invariants(&self) {
         self.check();
+    }
+}
+
+impl<D: FlashDevice> Logs for PageMap<D> {
+    fn logs(&self) -> u16 {
+        self.host_bytes.len() as u16
+    }
+
+    fn log_status(&self, log: u16) -> LogStatus {
+        self.status_of(usize::from(log))
+    }
+
+    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
+        Ok(self.renew(usize::from(log)))
+    }
+}
+
+impl<D: FlashDevice> Deferral for PageMap<D> {
+    /// The room of the fullest plane with static allocation, as if every write went there.
+    fn quiet_room(&self) -> Option<QuietRoom> {
+        let least = |a: QuietRoom, b: QuietRoom| QuietRoom {
+            now_pages: a.now_pages.min(b.now_pages),
+            least_pages: a.least_pages.min(b.least_pages),
+        };
+        let mut rooms = self.domains.iter().map(Domain::quiet_room);
+        let first = rooms.next()??;
+        rooms.try_fold(first, |sum, room| room.map(|room| least(sum, room)))
+    }
+
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+        self.deferred = deferred;
+        for domain in 0..self.domains.len() {
+            self.domains[domain].defer(deferred);
+            if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
+                self.reclaim(domain, logs::HOST, 0, at)?;
+            }
+        }
+        Ok(())
     }
 }

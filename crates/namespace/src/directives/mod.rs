@@ -1,6 +1,6 @@
 //! Directives of NVMe: Streams (base specification 2.2, section 8.1.8.3) and Data Placement with flexible
 //! data placement (section 8.1.10), as state machines without sockets. What tells a host's writes apart here
-//! is a log number, which a translation layer understands ([`nandscape_core::Ftl::logs`]).
+//! is a log number, which a translation layer understands ([`nandscape_core::Logs::logs`]).
 //!
 //! * [`Directives`] is the state of a subsystem: its controllers, hosts, namespaces and endurance groups. It
 //!   answers Directive Send and Receive, I/O Management Send and Receive, the features 1Dh and 1Eh and the

@@ -3,14 +3,11 @@
 use super::{Log, Sabotage};
 use nandscape_core::journal::checkpoint;
 use nandscape_core::{
-    Barrier, Cause, Cost, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Issue, Lpn, Ppn, SimTime, Token,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Issue, Logs, Lpn,
+    Mapping, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> Ftl for Log<D> {
-    fn logical_pages(&self) -> u64 {
-        self.map.len() as u64
-    }
-
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
         self.check_range(extent)?;
         let mut done = Token::NONE;
@@ -91,6 +88,24 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(())
     }
 
+    fn device(&self) -> &dyn FlashDevice {
+        &self.device
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+        &mut self.device
+    }
+}
+
+impl<D: FlashDevice> Mapping for Log<D> {
+    fn logical_pages(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    fn page_bytes(&self) -> u32 {
+        self.device().geometry().page_bytes
+    }
+
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         self.map[lpn.index()].map(|place| place.page)
     }
@@ -107,14 +122,6 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Cost { logical_pages: self.map.len() as u64, ..Cost::default() }
     }
 
-    fn device(&self) -> &dyn FlashDevice {
-        &self.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.device
-    }
-
     fn check_invariants(&self) {
         for (lpn, place) in self.map.iter().enumerate() {
             if let Some(place) = place {
@@ -126,3 +133,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         }
     }
 }
+
+impl<D: FlashDevice> Logs for Log<D> {}
+
+impl<D: FlashDevice> Deferral for Log<D> {}
