@@ -3,9 +3,9 @@
 use crate::csv::line;
 use crate::number::{grouped, printable};
 use crate::table::{Head, Table};
-use nandscape_cache::simulate::advice::{Advice, Suggestion};
-use nandscape_cache::simulate::curve::{Knee, Point};
 use nandscape_core::units::format_bytes;
+use nandscape_policies::simulate::advice::{Advice, Suggestion};
+use nandscape_policies::simulate::curve::{Knee, Point};
 use std::fmt::Write as _;
 
 /// `131,072 blocks (512 MiB)`.

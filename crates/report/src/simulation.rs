@@ -2,8 +2,8 @@
 
 use crate::number::{grouped, printable};
 use crate::table::{Head, Table};
-use nandscape_cache::simulate::Row;
 use nandscape_core::units::format_bytes;
+use nandscape_policies::simulate::Row;
 
 fn head(group: &str, name: &str, is_left: bool) -> Head {
     Head { group: group.to_owned(), name: name.to_owned(), unit: String::new(), is_left }

@@ -2,12 +2,12 @@
 
 use super::feed::Feed;
 use super::simulate::Replacement;
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EVICTIONS;
-use nandscape_cache::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
-use nandscape_cache::simulate::curve::{Curve, Point};
-use nandscape_cache::simulate::{BELADY, Counts, NextUses, Request, Sampler, StackDistances, simulation};
 use nandscape_core::ParamError;
+use nandscape_policies::Map;
+use nandscape_policies::eviction::EVICTIONS;
+use nandscape_policies::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
+use nandscape_policies::simulate::curve::{Curve, Point};
+use nandscape_policies::simulate::{BELADY, Counts, NextUses, Request, Sampler, StackDistances, simulation};
 use nandscape_sim::Progress;
 use nandscape_stack::RunError;
 use nandscape_trace::BoxReader;

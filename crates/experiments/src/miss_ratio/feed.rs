@@ -1,8 +1,8 @@
 //! A workload as streams of cache units, chunk by chunk: memory is bounded, however long the workload and its
 //! requests are.
 
-use nandscape_cache::simulate::{Request, Splitter};
 use nandscape_core::{IoRecord, TraceError, TraceReader};
+use nandscape_policies::simulate::{Request, Splitter};
 use nandscape_trace::BoxReader;
 
 /// Units of a chunk, of the smallest size of unit. A chunk with its tables still fits into a cache of the

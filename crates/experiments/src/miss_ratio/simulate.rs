@@ -1,17 +1,15 @@
 //! Any number of caches over one reading of a workload.
 
 use super::feed::{Feed, Unit};
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::presets::{self, Placement};
-use nandscape_cache::simulate::{BELADY, Request, Row, Simulation, belady, simulation};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::{ParamError, TraceError};
+use nandscape_policies::Map;
+use nandscape_policies::eviction::{EVICTIONS, EvictionSpec};
+use nandscape_policies::simulate::{BELADY, Request, Row, Simulation, belady, simulation};
 use nandscape_sim::Progress;
 use nandscape_stack::RunError;
 use nandscape_trace::BoxReader;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,7 +31,7 @@ impl Replacement {
         EvictionSpec::parse(text).map(Self::Policy).map_err(|error| match error {
             // The list of what there is has one more here than in a running cache.
             ParamError::UnknownName { name, .. } => {
-                let all = nandscape_cache::eviction::EVICTIONS.iter().chain([&BELADY]);
+                let all = EVICTIONS.iter().chain([&BELADY]);
                 unknown_name("eviction policy", &name, all)
             }
             error => error,
@@ -71,50 +69,6 @@ impl Case {
         })
     }
 
-    /// Map, ways and policy of a design, with its block or another one. What does not fill a set is left out,
-    /// as the designs do.
-    ///
-    /// # Errors
-    ///
-    /// An unknown name, or a block that the design has not.
-    pub fn of_preset(name: &str, block_bytes: u64, slots: u32) -> Result<Self, ParamError> {
-        let preset = find_preset(name)?;
-        let (min, max) = preset.block_range;
-        if !block_bytes.is_power_of_two() || !(u64::from(min)..=u64::from(max)).contains(&block_bytes) {
-            return Err(ParamError::BadValue {
-                key: "block".to_owned(),
-                value: block_bytes.to_string(),
-                expected: format!("a power of two from {min} to {max} for preset {name}"),
-            });
-        }
-        let map = match preset.placement_with(u32::try_from(block_bytes).expect("within the range")) {
-            Placement::Full => Map::Full,
-            Placement::Linear { ways } => Map::Linear { ways },
-            Placement::ClusterHashed { ways, cluster_bytes } => {
-                Map::ClusterHashed { ways, cluster: (cluster_bytes / block_bytes).max(1) as u32 }
-            }
-        };
-        let params: BTreeMap<String, String> =
-            preset.eviction.params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Ok(Self {
-            replacement: Replacement::Policy(EvictionSpec::new(preset.eviction.name, "", &params)?),
-            eviction: preset.eviction.name.to_owned(),
-            preset: Some(preset.info.name.to_owned()),
-            map,
-            block_bytes: Some(block_bytes),
-            slots: slots - slots % map.ways(slots).max(1),
-        })
-    }
-
-    /// Block of a design, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// An unknown name.
-    pub fn preset_block(name: &str) -> Result<u64, ParamError> {
-        find_preset(name).map(|preset| u64::from(preset.block_bytes))
-    }
-
     fn row(&self, workload: &str, seed: u64) -> Row {
         let block = self.block_bytes.unwrap_or(0);
         Row {
@@ -130,11 +84,6 @@ impl Case {
             ..Row::default()
         }
     }
-}
-
-fn find_preset(name: &str) -> Result<&'static presets::Preset, ParamError> {
-    presets::find(name.trim())
-        .ok_or_else(|| unknown_name("cache preset", name.trim(), presets::PRESETS.iter().map(|p| &p.info)))
 }
 
 /// How to simulate. Nothing here but the seed changes what is counted.

@@ -5,9 +5,9 @@ use super::escape::text;
 use super::tables::frame;
 use crate::advice::{asked, findings};
 use crate::number::grouped;
-use nandscape_cache::simulate::advice::Advice;
-use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_core::units::format_bytes;
+use nandscape_policies::simulate::advice::Advice;
+use nandscape_policies::simulate::curve::{Curve, Point};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

@@ -3,13 +3,13 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use nandscape_cache::simulate::Counts;
-use nandscape_cache::simulate::advice::{Advice, advise};
-use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
+use nandscape_policies::simulate::Counts;
+use nandscape_policies::simulate::advice::{Advice, advise};
+use nandscape_policies::simulate::curve::{Curve, Point};
 use nandscape_report::{ReproductionRow, RowSeries, Run};
 use nandscape_sim::RunResult;
 use nandscape_sim::cached::CachePoint;

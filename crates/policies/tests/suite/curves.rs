@@ -1,10 +1,10 @@
 //! Stack distances against simulations of every size, samples against exact counts, and requests that are
 //! split.
 
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Request, Sampler, Splitter, StackDistances, simulation};
-use nandscape_cache::{BlockKey, Map};
 use nandscape_core::{IoRecord, Op, SimTime};
+use nandscape_policies::eviction::EvictionSpec;
+use nandscape_policies::simulate::{Counts, Request, Sampler, Splitter, StackDistances, simulation};
+use nandscape_policies::{BlockKey, Map};
 use nandscape_trace::{OpenOptions, Target, open};
 use proptest::prelude::*;
 

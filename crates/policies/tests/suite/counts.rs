@@ -4,10 +4,10 @@
 //! `NANDSCAPE_PUBLIC_TRACES` names a directory that has it, and without it these tests say that they were
 //! skipped.
 
-use nandscape_cache::BlockKey;
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Request, Splitter, StackDistances, belady, simulation};
+use nandscape_policies::BlockKey;
+use nandscape_policies::Map;
+use nandscape_policies::eviction::EvictionSpec;
+use nandscape_policies::simulate::{Counts, Request, Splitter, StackDistances, belady, simulation};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::path::Path;
 
@@ -206,7 +206,7 @@ fn no_policy_misses_less_often_than_belady() {
     let requests = generated("zipf-cdf:ranks=20k,alpha=0.9,count=200k,read=70%");
     for slots in [10, 300, 4000] {
         let best = belady(&requests, slots).misses();
-        for info in nandscape_cache::eviction::EVICTIONS {
+        for info in nandscape_policies::eviction::EVICTIONS {
             let misses = run(&requests, info.name, slots, Map::Full).misses();
             assert!(misses >= best, "{}, {slots} blocks: {misses} < {best}", info.name);
         }
@@ -232,7 +232,7 @@ fn trims_make_room_and_are_not_requests() {
         used: 4,
     };
     assert_eq!(belady(&requests, 4), expected);
-    for info in nandscape_cache::eviction::EVICTIONS {
+    for info in nandscape_policies::eviction::EVICTIONS {
         assert_eq!(run(&requests, info.name, 4, Map::Full), expected, "{}", info.name);
     }
 }
