@@ -34,7 +34,7 @@ fn benches(criterion: &mut Criterion) {
                     || simulation(&spec, slots, Map::Full, 1).expect("the size is fine"),
                     |cache| {
                         cache.feed(&requests);
-                        black_box(cache.counts().misses())
+                        black_box(cache.counts().accesses.misses())
                     },
                     BatchSize::PerIteration,
                 );

@@ -21,63 +21,50 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct NextUses(Vec<u64>);
 
-/// Runs the whole stream. Memory: 8 B a request, and some 32 B for each different block.
-pub fn belady(requests: &[Request], slots: u32) -> Counts {
-    NextUses::of(requests).belady(requests, slots)
-}
-
 impl NextUses {
-    /// Looks through the stream from its end.
+    /// Looks through the stream from its end. A block that is trimmed before counts as not asked for again.
+    /// Memory: 8 B a request, and some 32 B for each different block.
     pub fn of(requests: &[Request]) -> Self {
-        Self(next_uses(requests))
+        let mut seen = KeyMap::new(bits_for(1024));
+        let mut next = vec![NEVER; requests.len()];
+        for (at, request) in requests.iter().enumerate().rev() {
+            let here = if request.is_trim() { NEVER } else { at as u64 };
+            next[at] = seen.insert(request.key().0, here).unwrap_or(NEVER);
+        }
+        Self(next)
     }
 
     /// The best that a cache of so many slots could do with the stream that this was made of.
     pub fn belady(&self, requests: &[Request], slots: u32) -> Counts {
-        run(requests, &self.0, slots)
-    }
-}
-
-fn run(requests: &[Request], next: &[u64], slots: u32) -> Counts {
-    let mut counts = Counts::default();
-    // Next use of each cached block, and the same by the latest; entries of the heap that are not current any
-    // more are passed over.
-    let mut cached = KeyMap::new(bits_for(slots as usize));
-    let mut latest: BinaryHeap<(u64, u64)> = BinaryHeap::new();
-    for (request, &next) in requests.iter().zip(next) {
-        let key = request.key().0;
-        if request.is_trim() {
-            counts.trimmed += u64::from(cached.remove(key).is_some());
-            continue;
-        }
-        let is_hit = cached.get(key).is_some();
-        counts.count(*request, is_hit);
-        if !is_hit && cached.len() == slots as usize {
-            while let Some((next, key)) = latest.pop() {
-                if cached.get(key) == Some(next) {
-                    cached.remove(key);
-                    counts.evictions += 1;
-                    break;
+        let mut counts = Counts::default();
+        // Next use of each cached block, and the same by the latest; entries of the heap that are not current
+        // any more are passed over.
+        let mut cached = KeyMap::new(bits_for(slots as usize));
+        let mut latest: BinaryHeap<(u64, u64)> = BinaryHeap::new();
+        for (request, &next) in requests.iter().zip(&self.0) {
+            let key = request.key().0;
+            if request.is_trim() {
+                counts.trimmed += u64::from(cached.remove(key).is_some());
+                continue;
+            }
+            let is_hit = cached.get(key).is_some();
+            counts.accesses.count(*request, is_hit);
+            if !is_hit && cached.len() == slots as usize {
+                while let Some((next, key)) = latest.pop() {
+                    if cached.get(key) == Some(next) {
+                        cached.remove(key);
+                        counts.evictions += 1;
+                        break;
+                    }
                 }
             }
+            cached.insert(key, next);
+            latest.push((next, key));
+            if latest.len() > 4 * slots as usize + 1024 {
+                latest.retain(|(next, key)| cached.get(*key) == Some(*next));
+            }
         }
-        cached.insert(key, next);
-        latest.push((next, key));
-        if latest.len() > 4 * slots as usize + 1024 {
-            latest.retain(|(next, key)| cached.get(*key) == Some(*next));
-        }
+        counts.used = cached.len() as u64;
+        counts
     }
-    counts.used = cached.len() as u64;
-    counts
-}
-
-/// For each request, when its block is read or written next, if it is not trimmed before.
-fn next_uses(requests: &[Request]) -> Vec<u64> {
-    let mut seen = KeyMap::new(bits_for(1024));
-    let mut next = vec![NEVER; requests.len()];
-    for (at, request) in requests.iter().enumerate().rev() {
-        let here = if request.is_trim() { NEVER } else { at as u64 };
-        next[at] = seen.insert(request.key().0, here).unwrap_or(NEVER);
-    }
-    next
 }

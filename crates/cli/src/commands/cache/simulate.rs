@@ -7,7 +7,7 @@ use nandscape_cache::Design;
 use nandscape_cache::presets::{self, PRESETS};
 use nandscape_core::ParamError;
 use nandscape_core::registry::unknown_name;
-use nandscape_experiments::miss_ratio::{Case, Replacement, SimulateOptions, simulate};
+use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
 use nandscape_report::render_simulations_text;
 
 /// Simulates every policy or design at every size.
@@ -16,7 +16,7 @@ pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
     let reader = open(&args.workload, &args.unit)?;
     stop_on_ctrl_c()?;
     let bar = console.progress("simulate");
-    let options = SimulateOptions {
+    let options = Options {
         seed: args.unit.seed,
         jobs: args.jobs.map(usize::from),
         stop: Some(&STOP),
