@@ -4,10 +4,10 @@
 //!
 //! Opening may refuse, and must not panic. If it succeeds, its repairs must not change what is found.
 
-use nandscape_cache::BlockKey;
 use nandscape_cache::manage;
 use nandscape_cache::metadata::{self, Area, Entry, Setup, Table, Volume};
 use nandscape_core::StoreError;
+use nandscape_policies::BlockKey;
 use nandscape_testkit::checksums::reseal_cache;
 use std::sync::OnceLock;
 

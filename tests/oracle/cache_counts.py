@@ -4,7 +4,7 @@ made here.
 
     cache_counts.py --make FILE           writes the trace (CSV, .gz), the same every time
     cache_counts.py --print FILE          misses of every policy and size, as rows for
-    crates/cache/tests/counts.rs
+    crates/policies/tests/suite/counts.rs
     cache_counts.py --binary B FILE       compares them with 'nandscape cache simulate'
 
 The definitions are the published ones: Corbato's CLOCK with one bit; SIEVE (NSDI '24); S3-FIFO (SOSP '23)

@@ -11,12 +11,12 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use nandscape_cache::counters::Counters;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::{Cache, Design};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
+use nandscape_policies::eviction::AnyEviction;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 

@@ -3,9 +3,9 @@
 //! element is one request; reading and splitting are not in it.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Request, Splitter, StackDistances, simulation};
+use nandscape_policies::Map;
+use nandscape_policies::eviction::EvictionSpec;
+use nandscape_policies::simulate::{Request, Splitter, StackDistances, simulation};
 use nandscape_trace::{OpenOptions, Target, open};
 use std::hint::black_box;
 
@@ -34,7 +34,7 @@ fn benches(criterion: &mut Criterion) {
                     || simulation(&spec, slots, Map::Full, 1).expect("the size is fine"),
                     |cache| {
                         cache.feed(&requests);
-                        black_box(cache.counts().misses())
+                        black_box(cache.counts().accesses.misses())
                     },
                     BatchSize::PerIteration,
                 );

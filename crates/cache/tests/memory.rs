@@ -5,15 +5,16 @@
 #[path = "suite/rig/mod.rs"]
 mod rig;
 
+use nandscape_cache::Cache;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::metadata::{self, Entry, Sketch, Table, Volume};
 use nandscape_cache::presets::PRESETS;
-use nandscape_cache::{BlockKey, Cache};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime};
 use nandscape_disk::Keep;
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::AnyEviction;
 use rig::{design, store};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

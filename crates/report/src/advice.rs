@@ -3,9 +3,9 @@
 use crate::csv::line;
 use crate::number::{grouped, printable};
 use crate::table::{Head, Table};
-use nandscape_cache::simulate::advice::{Advice, Suggestion};
-use nandscape_cache::simulate::curve::{Knee, Point};
 use nandscape_core::units::format_bytes;
+use nandscape_policies::simulate::advice::{Advice, Suggestion};
+use nandscape_policies::simulate::curve::{Knee, Point};
 use std::fmt::Write as _;
 
 /// `131,072 blocks (512 MiB)`.
@@ -99,23 +99,17 @@ pub fn render_advice_text(advice: &Advice) -> String {
         return out;
     }
     let mut table = Table::new();
-    let head = |group: &str, name: &str| Head {
-        group: group.to_owned(),
-        name: printable(name),
-        unit: String::new(),
-        is_left: false,
-    };
+    let sizes = || advice.best.iter().map(|best| &best.suggestion);
     if advice.block_bytes > 0 {
-        table
-            .column(head("", "size"), advice.best.iter().map(|best| format_bytes(best.size_bytes)).collect());
+        table.column(Head::number("", "size", ""), sizes().map(|best| format_bytes(best.size_bytes)));
     }
-    table.column(head("", "blocks"), advice.best.iter().map(|best| grouped(best.size_blocks)).collect());
+    table.column(Head::number("", "blocks", ""), sizes().map(|best| grouped(best.size_blocks)));
     for curve in &advice.curves {
-        let cells = curve.points.iter().zip(&advice.best).map(|(point, best)| {
+        let cells = curve.points.iter().zip(sizes()).map(|(point, best)| {
             let mark = if best.eviction == curve.eviction { "*" } else { "" };
-            format!("{mark}{:.4}", point.miss_ratio)
+            format!("{mark}{:.4}", point.accesses.miss_ratio())
         });
-        table.column(head("miss ratio, * the least", &curve.eviction), cells.collect());
+        table.column(Head::number("miss ratio, * the least", &printable(&curve.eviction), ""), cells);
     }
     out.push_str(&table.render());
     out.push('\n');
@@ -133,11 +127,12 @@ pub fn render_advice_csv(advice: &Advice, lru: &[Point]) -> String {
     for curve in &advice.curves {
         let points = if curve.eviction == "lru" { lru } else { &curve.points };
         for p in points {
-            let numbers = [p.size_blocks, p.size_bytes, p.hits, p.misses].map(|n| n.to_string()).into_iter();
-            let sides = [p.read_hits, p.read_misses, p.write_hits, p.write_misses].map(|n| n.to_string());
+            let a = &p.accesses;
+            let numbers = [p.size_blocks, p.size_bytes, a.hits(), a.misses()].map(|n| n.to_string());
+            let sides = [a.read_hits, a.read_misses, a.write_hits, a.write_misses].map(|n| n.to_string());
             let cells: Vec<String> = std::iter::once(curve.eviction.clone())
                 .chain(numbers)
-                .chain([p.miss_ratio.to_string()])
+                .chain([a.miss_ratio().to_string()])
                 .chain(sides)
                 .collect();
             line(&mut out, cells.iter().map(String::as_str));

@@ -140,10 +140,8 @@ pub(crate) fn cache_text(run: &Run) -> String {
     };
     let facts = facts(cache);
     let mut table = Table::new();
-    let head =
-        |name: &str| Head { group: String::new(), name: name.to_owned(), unit: String::new(), is_left: true };
-    table.column(head("  cache"), facts.iter().map(|(name, _)| format!("  {name}")).collect());
-    table.column(head(""), facts.into_iter().map(|(_, value)| value).collect());
+    table.column(Head::text("  cache"), facts.iter().map(|(name, _)| format!("  {name}")));
+    table.column(Head::text(""), facts.into_iter().map(|(_, value)| value));
     format!("\n{}", table.render())
 }
 

@@ -31,10 +31,6 @@ pub(crate) fn label(job: &JobResult) -> String {
     if job.members > 1 { format!("{name} x{}", job.members) } else { name }
 }
 
-fn head(group: &str, name: &str, unit: &str, is_left: bool) -> Head {
-    Head { group: group.to_owned(), name: name.to_owned(), unit: unit.to_owned(), is_left }
-}
-
 /// Percentiles that the table shows, with the requests that make each more than the maximum.
 type Pick = (&'static str, fn(&LatencySummary) -> f64);
 const LATENCIES: &[Pick] = &[
@@ -54,17 +50,14 @@ pub(crate) fn jobs_table(result: &RunResult) -> Option<Table> {
     }
     let lines = lines(result);
     let mut table = Table::new();
-    table.column(head("", "  job", "", true), lines.iter().map(|l| format!("  {}", label(l.job))).collect());
-    table.column(
-        head("", "on", "", true),
-        lines.iter().map(|l| printable(&l.job.namespaces.join(","))).collect(),
-    );
-    table.column(head("", "op", "", true), lines.iter().map(|l| l.direction.to_owned()).collect());
+    table.column(Head::text("  job"), lines.iter().map(|l| format!("  {}", label(l.job))));
+    table.column(Head::text("on"), lines.iter().map(|l| printable(&l.job.namespaces.join(","))));
+    table.column(Head::text("op"), lines.iter().map(|l| l.direction.to_owned()));
     let mut figures = |group: &str, name: &str, kind: Kind, value: &dyn Fn(&Line<'_>) -> f64| {
         let values: Vec<f64> = lines.iter().map(value).collect();
         let unit = kind.unit(values.iter().copied());
-        let cells = values.iter().map(|v| kind.show(*v, unit)).collect();
-        table.column(head(group, name, unit.name, false), cells);
+        let cells = values.iter().map(|v| kind.show(*v, unit));
+        table.column(Head::number(group, name, unit.name), cells);
     };
     figures("", "requests", Kind::Count, &|l| l.figures.requests as f64);
     figures("", "IOPS", Kind::Count, &|l| l.figures.iops);
@@ -82,14 +75,14 @@ pub(crate) fn sets_table(result: &RunResult) -> Option<Table> {
     }
     let mut table = Table::new();
     let sets = &result.sets;
-    table.column(head("", "  set", "", true), sets.iter().map(|s| format!("  {}", s.set)).collect());
+    table.column(Head::text("  set"), sets.iter().map(|s| format!("  {}", s.set)));
     let names = |s: &SetResult| printable(&s.namespaces.join(","));
-    table.column(head("", "namespaces", "", true), sets.iter().map(names).collect());
+    table.column(Head::text("namespaces"), sets.iter().map(names));
     let mut figures = |name: &str, kind: Kind, value: &dyn Fn(&SetResult) -> Option<f64>| {
         let values: Vec<Option<f64>> = sets.iter().map(value).collect();
         let unit = kind.unit(values.iter().flatten().copied());
-        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| kind.show(v, unit))).collect();
-        table.column(head("", name, unit.name, false), cells);
+        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| kind.show(v, unit)));
+        table.column(Head::number("", name, unit.name), cells);
     };
     figures("written", Kind::Bytes, &|s| Some(s.host.write_bytes as f64));
     figures("read", Kind::Bytes, &|s| Some(s.host.read_bytes as f64));

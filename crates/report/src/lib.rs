@@ -31,8 +31,8 @@ mod table;
 pub mod text;
 pub mod workload;
 
-use nandscape_cache::simulate::advice::Advice;
-use nandscape_cache::simulate::curve::Point;
+use nandscape_policies::simulate::advice::Advice;
+use nandscape_policies::simulate::curve::Point;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::metrics::{Sample, Series};
 use nandscape_sim::{JobSeries, RunResult};

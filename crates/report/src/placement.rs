@@ -78,8 +78,7 @@ pub(crate) fn placement_text(run: &Run) -> String {
     let mut out = format!("\nstreams: {}\n", facts(placement));
     let mut table = Table::new();
     for (name, cells) in columns(placement) {
-        let head = Head { group: String::new(), name: name.to_owned(), unit: String::new(), is_left: false };
-        table.column(head, cells);
+        table.column(Head::number("", name, ""), cells);
     }
     out.push_str(&table.render());
     if let Some(line) = not_listed(placement) {

@@ -106,10 +106,6 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         rest = after;
         let _ = writeln!(out, "{}", heading(block));
         let mut table = Table::new();
-        let mut column = |name: &str, is_left, cells: Vec<String>| {
-            let head = Head { group: String::new(), name: name.to_owned(), unit: String::new(), is_left };
-            table.column(head, cells);
-        };
         let mut notes: Vec<&str> = Vec::new();
         let mut marks = Vec::new();
         for row in block {
@@ -123,16 +119,13 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
             });
             marks.push(format!("[{}]", at + 1));
         }
-        column("", true, block.iter().map(|r| format!("  {}", printable(&r.name))).collect());
-        column("unit", true, block.iter().map(|r| printable(&r.unit)).collect());
-        column("published", false, block.iter().map(|r| figure(&r.published)).collect());
-        column("measured", false, block.iter().map(|r| figure(&r.measured)).collect());
-        column(
-            "ratio",
-            false,
-            block.iter().map(|r| r.ratio.map_or("-".into(), |x| format!("{x:.3}"))).collect(),
-        );
-        column("note", true, marks);
+        table.column(Head::text(""), block.iter().map(|r| format!("  {}", printable(&r.name))));
+        table.column(Head::text("unit"), block.iter().map(|r| printable(&r.unit)));
+        table.column(Head::number("", "published", ""), block.iter().map(|r| figure(&r.published)));
+        table.column(Head::number("", "measured", ""), block.iter().map(|r| figure(&r.measured)));
+        let ratio = |row: &ReproductionRow| row.ratio.map_or("-".into(), |x| format!("{x:.3}"));
+        table.column(Head::number("", "ratio", ""), block.iter().map(ratio));
+        table.column(Head::text("note"), marks);
         out.push_str(&table.render());
         for (i, note) in notes.iter().enumerate() {
             let _ = writeln!(out, "  [{}] {}", i + 1, printable(note));
@@ -170,17 +163,12 @@ fn over_time(rows: &[ReproductionRow]) -> String {
         let Some((_, first)) = lines.first() else { continue };
         let every = first.time_s.len().div_ceil(TIMES).max(1);
         let times: Vec<f64> = first.time_s.iter().copied().skip(every - 1).step_by(every).collect();
-        let head = |group: &str, name: &str, unit: &str| Head {
-            group: printable(group),
-            name: printable(name),
-            unit: printable(unit),
-            is_left: false,
-        };
         let mut table = Table::new();
-        table.column(head("", "  until", "  s"), times.iter().map(|s| four_digits(*s)).collect());
+        table.column(Head::number("", "  until", "  s"), times.iter().map(|s| four_digits(*s)));
         for (chart, line) in lines {
             let cells = times.iter().map(|time| value_at(line, *time).map_or("-".into(), four_digits));
-            table.column(head(chart.chart, &line.line, chart.unit), cells.collect());
+            let [group, name, unit] = [chart.chart, &line.line, chart.unit].map(printable);
+            table.column(Head::number(&group, &name, &unit), cells);
         }
         let _ = writeln!(out, "{}\n{}", printable(part[0].part), table.render());
     }

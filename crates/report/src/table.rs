@@ -10,6 +10,19 @@ pub(crate) struct Head {
     pub is_left: bool,
 }
 
+impl Head {
+    /// A column of text, read from the left.
+    pub fn text(name: &str) -> Self {
+        Self { group: String::new(), name: name.to_owned(), unit: String::new(), is_left: true }
+    }
+
+    /// A column of numbers.
+    pub fn number(group: &str, name: &str, unit: &str) -> Self {
+        let [group, name, unit] = [group, name, unit].map(str::to_owned);
+        Self { group, name, unit, is_left: false }
+    }
+}
+
 /// A table with up to three head lines.
 pub(crate) struct Table {
     heads: Vec<Head>,
@@ -37,7 +50,8 @@ impl Table {
     }
 
     /// Adds a column with one cell per row. All columns have the same number of cells.
-    pub fn column(&mut self, head: Head, cells: Vec<String>) {
+    pub fn column(&mut self, head: Head, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<String> = cells.into_iter().collect();
         if self.heads.is_empty() {
             self.rows = vec![Vec::new(); cells.len()];
         }

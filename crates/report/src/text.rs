@@ -72,30 +72,24 @@ fn heading(out: &mut String, runs: &[&Run]) {
 
 fn summary_table(runs: &[&Run]) -> Table {
     let mut table = Table::new();
-    let head = |group: &str, name: &str, unit: &str, is_left| Head {
-        group: group.to_owned(),
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        is_left,
-    };
     let name = |run: &&Run| match run.status() {
         "complete" => printable(run.name()),
         status => format!("{} {}", printable(run.name()), status.to_uppercase()),
     };
     let first = if runs.iter().any(|run| run.result.cache.is_some()) { "cache" } else { "FTL" };
-    table.column(head("", first, "", true), runs.iter().map(name).collect());
+    table.column(Head::text(first), runs.iter().map(name));
     for metric in SUMMARY {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
         if values.iter().all(Option::is_none) {
             continue;
         }
         let unit = metric.kind.unit(values.iter().flatten().copied());
-        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| metric.kind.show(v, unit))).collect();
+        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| metric.kind.show(v, unit)));
         let unit_name = match (metric.group, metric.name) {
             ("GC", "moved") => "pages",
             _ => unit.name,
         };
-        table.column(head(metric.group, metric.name, unit_name, false), cells);
+        table.column(Head::number(metric.group, metric.name, unit_name), cells);
     }
     table
 }
@@ -282,26 +276,17 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
 fn policy_table(result: &RunResult) -> Option<Table> {
     let policy = result.policy.as_ref()?;
     let mut table = Table::new();
-    let head = |name: &str, unit: &str, is_left| Head {
-        group: String::new(),
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        is_left,
-    };
     let name = |stream: u16| if stream == 0 { "none".to_owned() } else { stream.to_string() };
     let total: u64 = policy.streams.iter().map(|stream| stream.bytes).sum();
     table.column(
-        head(&format!("stream ({})", printable(&policy.name)), "", true),
-        policy.streams.iter().map(|stream| name(stream.stream)).collect(),
+        Head::text(&format!("stream ({})", printable(&policy.name))),
+        policy.streams.iter().map(|stream| name(stream.stream)),
     );
     let count = |n: u64| Kind::Count.show_alone(n as f64);
-    table.column(
-        head("writes", "", false),
-        policy.streams.iter().map(|stream| count(stream.writes)).collect(),
-    );
-    table.column(head("written", "", false), policy.streams.iter().map(|s| format_bytes(s.bytes)).collect());
+    table.column(Head::number("", "writes", ""), policy.streams.iter().map(|stream| count(stream.writes)));
+    table.column(Head::number("", "written", ""), policy.streams.iter().map(|s| format_bytes(s.bytes)));
     let share = |bytes: u64| format!("{:.1}", bytes as f64 * 100.0 / total.max(1) as f64);
-    table.column(head("share", "%", false), policy.streams.iter().map(|s| share(s.bytes)).collect());
+    table.column(Head::number("", "share", "%"), policy.streams.iter().map(|s| share(s.bytes)));
     Some(table)
 }
 
@@ -334,19 +319,10 @@ fn causes_table(result: &RunResult) -> Table {
     rows.sort_by_key(|(name, _)| crate::html::cause_order(name));
     rows.push(("total", [result.flash.programs, result.flash.reads, result.flash.erases]));
     let mut table = Table::new();
-    let head = |name: &str, is_left| Head {
-        group: String::new(),
-        name: name.to_owned(),
-        unit: String::new(),
-        is_left,
-    };
-    table.column(
-        head("  flash operations", true),
-        rows.iter().map(|r| format!("  {}", printable(r.0))).collect(),
-    );
+    table.column(Head::text("  flash operations"), rows.iter().map(|r| format!("  {}", printable(r.0))));
     for (i, name) in ["programs", "reads", "erases"].into_iter().enumerate() {
-        let cells = rows.iter().map(|r| Kind::Count.show_alone(r.1[i] as f64)).collect();
-        table.column(head(name, false), cells);
+        let cells = rows.iter().map(|r| Kind::Count.show_alone(r.1[i] as f64));
+        table.column(Head::number("", name, ""), cells);
     }
     table
 }
@@ -392,25 +368,19 @@ fn latency_table(result: &RunResult) -> Option<Table> {
     }
     let mut table = Table::new();
     let unit = Kind::Nanos.unit(rows.iter().flat_map(|(_, s)| latency_points(s)).map(|(_, v)| v));
-    let head = |name: &str, is_left| Head {
-        group: String::new(),
-        name: name.to_owned(),
-        unit: String::new(),
-        is_left,
-    };
     let title = format!("  latency, {}", unit.name);
-    table.column(head(&title, true), rows.iter().map(|(name, _)| format!("  {name}")).collect());
+    table.column(Head::text(&title), rows.iter().map(|(name, _)| format!("  {name}")));
     table.column(
-        head("requests", false),
-        rows.iter().map(|(_, s)| Kind::Count.show_alone(s.count as f64)).collect(),
+        Head::number("", "requests", ""),
+        rows.iter().map(|(_, s)| Kind::Count.show_alone(s.count as f64)),
     );
     for i in 0..10 {
         let name = latency_points(rows[0].1)[i].0;
         // With fewer requests than a percentile needs, it would only be the longest one again.
         let is_known = |s: &LatencySummary| rarity(name).is_none_or(|rarity| s.count as f64 >= rarity);
         let show = |s: &LatencySummary| Kind::Nanos.show(latency_points(s)[i].1, unit);
-        let cells = rows.iter().map(|(_, s)| if is_known(s) { show(s) } else { "-".to_owned() }).collect();
-        table.column(head(name, false), cells);
+        let cells = rows.iter().map(|(_, s)| if is_known(s) { show(s) } else { "-".to_owned() });
+        table.column(Head::number("", name, ""), cells);
     }
     Some(table)
 }

@@ -9,13 +9,13 @@ use crate::config::{ConfigError, StackConfig, Typed};
 use crate::keys::{flat, int, param, table_of, take_table};
 use crate::storing;
 use nandscape_cache::engine::{BoxedStore, Disk};
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::metadata::Volume;
 use nandscape_cache::{Cache, ComposeError, Design};
 use nandscape_core::{Info, ParamError, ParamKind, Params, SimTime, Subsystem, units};
 use nandscape_disk::registry::DiskSpec;
 use nandscape_disk::{Joined, Keep, Layout};
 use nandscape_namespace::NamespaceStore;
+use nandscape_policies::eviction::AnyEviction;
 use nandscape_sim::result::CacheResult;
 use std::collections::BTreeMap;
 

@@ -38,5 +38,5 @@ pub use config::{ConfigError, StackConfig, Typed};
 pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, ImageMedium, Problem, Snapshot};
 pub use nandscape_report::Run;
-pub use run::{CompareOptions, RunError, RunOptions, compare, replay};
+pub use run::{CompareOptions, RunError, RunOptions, compare, pool, replay};
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};

@@ -228,7 +228,7 @@ pub fn compare(
 }
 
 /// Threads for so many runs at a time; `None` for one per core.
-pub(crate) fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
+pub fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
     let jobs = jobs.unwrap_or(0);
     rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)

@@ -1,7 +1,6 @@
 //! What a cache tells of itself, served or not, and the pages that each published design would print of it.
 
 use super::{CacheFile, CacheFileError, Settings};
-use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Change, Held, Verdict};
 use nandscape_cache::metadata::Report;
@@ -9,6 +8,7 @@ use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
 use nandscape_core::CacheReport;
 use nandscape_core::command::HostCounts;
+use nandscape_policies::admission::Bypass;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -118,9 +118,9 @@ impl CacheStat {
     /// What every cache of this design says of itself.
     pub(super) fn of_design(fast: PathBuf, design: &Design) -> Self {
         let (ways, cluster) = match design.map {
-            nandscape_cache::Map::Full => (0, 0),
-            nandscape_cache::Map::Linear { ways } => (ways, 0),
-            nandscape_cache::Map::ClusterHashed { ways, cluster } => (ways, cluster),
+            nandscape_policies::Map::Full => (0, 0),
+            nandscape_policies::Map::Linear { ways } => (ways, 0),
+            nandscape_policies::Map::ClusterHashed { ways, cluster } => (ways, cluster),
         };
         Self {
             fast,

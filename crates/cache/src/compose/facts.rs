@@ -1,12 +1,12 @@
 //! What the printers of `table` and `status` are given of a running cache.
 
 use super::{Design, Member};
-use crate::admission;
 use crate::counters::{Counters, Gauges};
-use crate::map::Map;
 use crate::mode::Mode;
 use crate::status::{Facts, Health};
 use nandscape_core::Params;
+use nandscape_policies::Map;
+use nandscape_policies::admission;
 
 /// Bytes of a block of metadata, of every kind that has any.
 const METADATA_BLOCK: u32 = 4096;

@@ -13,16 +13,16 @@ mod tests;
 pub use facts::Now;
 pub use keys::{KEYS, Typed};
 
-use crate::admission::{Admission, Chain};
-use crate::cleaning::{self, Cleaning};
 use crate::engine::{BoxedStore, Cache, CacheError, Disk, Setup, Started};
-use crate::eviction::{AnyEviction, EvictionSpec};
-use crate::map::Map;
 use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
 use crate::presets::{self, Flushing, PRESETS, Preset, Quirks};
 use keys::{blocks, names, quoted, take, unquoted};
 use nandscape_core::{ParamError, Params, SimTime, registry};
+use nandscape_policies::Map;
+use nandscape_policies::admission::{Admission, Chain};
+use nandscape_policies::cleaning::{self, Cleaning};
+use nandscape_policies::eviction::{AnyEviction, EvictionSpec};
 
 /// Why a cache cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -325,14 +325,14 @@ impl Design {
     }
 
     fn unknown(&self, key: &str) -> ParamError {
-        let admissions = crate::admission::ADMISSIONS.iter().map(|entry| entry.info);
+        let admissions = nandscape_policies::admission::ADMISSIONS.iter().map(|entry| entry.info);
         let admissions = admissions.filter(|info| names(&self.admission.name).any(|name| name == info.name));
         let cleanings = cleaning::CLEANINGS.iter().map(|entry| entry.info);
         let cleanings = cleanings.filter(|info| self.cleaning_names().any(|name| name == info.name));
         let infos = [KEYS, *self.eviction.info()].into_iter().chain(admissions).chain(cleanings);
         let known = infos.chain([cleaning::CAPS]).flat_map(|info| info.params).map(|param| param.name);
-        let evictions = crate::eviction::EVICTIONS.iter();
-        let all = evictions.chain(crate::admission::ADMISSIONS.iter().map(|entry| &entry.info));
+        let evictions = nandscape_policies::eviction::EVICTIONS.iter();
+        let all = evictions.chain(nandscape_policies::admission::ADMISSIONS.iter().map(|entry| &entry.info));
         let mut all = all.chain(cleaning::CLEANINGS.iter().map(|entry| &entry.info));
         let other = all.find(|info| info.params.iter().any(|param| param.name == key));
         let other = other.map_or_else(String::new, |info| {

@@ -2,14 +2,14 @@
 
 use super::Member;
 use super::keys::{Typed, bad, names, take};
-use crate::admission::Chain;
-use crate::cleaning;
-use crate::eviction::{EVICTIONS, EvictionSpec};
-use crate::map::Map;
 use crate::metadata;
 use crate::mode::Mode;
 use crate::presets::{Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
 use nandscape_core::{ParamError, Params, registry};
+use nandscape_policies::Map;
+use nandscape_policies::admission::Chain;
+use nandscape_policies::cleaning;
+use nandscape_policies::eviction::{EVICTIONS, EvictionSpec};
 
 /// What was typed for a member of a preset's choices, over what the preset says.
 fn member(name: &str, choices: &[Choice], typed: Typed) -> Member {
@@ -151,8 +151,8 @@ pub(super) fn admission(
     let list = own.get("admission").map_or_else(|| listed(preset.admission), str::to_owned);
     let mut all = Typed::new();
     for name in names(&list) {
-        let known = crate::admission::ADMISSIONS.iter().map(|entry| &entry.info);
-        let entry = crate::admission::find(name)
+        let known = nandscape_policies::admission::ADMISSIONS.iter().map(|entry| &entry.info);
+        let entry = nandscape_policies::admission::find(name)
             .ok_or_else(|| registry::unknown_name("admission policy", name, known))?;
         all.extend(member(name, preset.admission, take(rest, &entry.info)).typed);
     }

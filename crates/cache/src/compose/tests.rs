@@ -1,9 +1,9 @@
 use super::*;
-use crate::BlockKey;
-use crate::eviction::EVICTIONS;
 use crate::presets::{Choice, Partial, Victims};
 use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::EVICTIONS;
 
 fn typed(pairs: &[(&str, &str)]) -> Typed {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -147,7 +147,7 @@ fn a_wrong_key_or_value_is_named_with_what_was_expected() {
 #[test]
 fn names_of_parameters_are_unique_among_all_that_stand_in_one_table() {
     let mut seen = std::collections::BTreeMap::new();
-    let admissions = crate::admission::ADMISSIONS.iter().map(|entry| entry.info);
+    let admissions = nandscape_policies::admission::ADMISSIONS.iter().map(|entry| entry.info);
     let cleanings = cleaning::CLEANINGS.iter().map(|entry| entry.info);
     let others: Vec<_> = [KEYS, cleaning::CAPS].into_iter().chain(admissions).chain(cleanings).collect();
     for info in &others {

@@ -18,8 +18,8 @@ mod histogram;
 
 pub use histogram::{LatencyHistogram, SizeHistogram};
 
-use crate::admission::Bypass;
 use nandscape_core::SimTime;
+use nandscape_policies::admission::Bypass;
 use serde::{Deserialize, Serialize};
 
 /// Pieces and bytes that went past the cache, by reason. Indexed by [`Bypass::index`].

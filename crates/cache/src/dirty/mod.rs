@@ -4,16 +4,16 @@
 //! By place, dirty blocks are short numbers or bits in a tree (`places`), so that a run of neighbours is
 //! found at once and costs little memory: about 2.2 bytes for a block alone, and a bit for one of many in a
 //! row. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
-//! a cleaning policy asks for ages ([`crate::cleaning::Needs`]). By set they are counts in order, 12 bytes
-//! for each set.
+//! a cleaning policy asks for ages ([`nandscape_policies::cleaning::Needs`]). By set they are counts in
+//! order, 12 bytes for each set.
 
 mod ages;
 mod places;
 mod sets;
 
-use crate::key::BlockKey;
 use ages::Ages;
 use nandscape_core::SimTime;
+use nandscape_policies::BlockKey;
 use places::Places;
 use sets::Sets;
 

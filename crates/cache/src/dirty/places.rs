@@ -1,6 +1,6 @@
 //! A set of blocks in the order of the disk.
 
-use crate::key::BlockKey;
+use nandscape_policies::BlockKey;
 use std::collections::BTreeMap;
 
 /// Blocks of a range, and the most of which their numbers are listed: more than these are bits.

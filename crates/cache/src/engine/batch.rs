@@ -3,9 +3,9 @@
 use super::side::Bytes;
 use super::steps::{Gather, Moment, Notice, Place};
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{Extent, Op, SimTime};
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::Eviction;
 
 /// Bytes of one disk write at most, so that the memory it passes through is bounded.
 const WRITE_MAX: u64 = 1 << 20;

@@ -1,11 +1,11 @@
 //! Cleaning: what the policies are told, when they are asked, and which blocks a plan means.
 
 use super::{Cache, CacheError};
-use crate::cleaning::{Cleaning, Needs, Order, Plan, View};
 use crate::dirty::DirtyIndex;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::SimTime;
+use nandscape_policies::BlockKey;
+use nandscape_policies::cleaning::{Cleaning, Needs, Order, Plan, View};
+use nandscape_policies::eviction::Eviction;
 
 /// After an error of a disk, cleaning pauses for so long.
 const RETRY_NS: u64 = 1_000_000_000;

@@ -3,9 +3,9 @@
 
 use super::Cache;
 use super::steps::FAST;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{Extent, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::Eviction;
 use std::cell::Cell;
 
 /// Calls after which a key's bucket is there, and its slot's record.

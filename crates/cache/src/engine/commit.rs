@@ -4,9 +4,9 @@ use super::side::Bytes;
 use super::steps::{FAST, Gather, Moment, Notice, Place};
 use super::unflushed::Recorded;
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
 use crate::metadata::Write;
 use nandscape_core::{Extent, Op, SimTime};
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// Writes that the last commit is durable, which need not be so itself.

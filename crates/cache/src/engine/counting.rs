@@ -5,9 +5,9 @@
 //! fails. Nothing here allocates, but for a volume that is attached and for more answers under way than there
 //! ever were.
 
-use crate::admission::Bypass;
 use crate::counters::{CacheCounters, Counters};
 use nandscape_core::{Command, Op, SimTime};
+use nandscape_policies::admission::Bypass;
 
 /// What became of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use super::side::Bytes;
 use super::slots::{Bits, Pins};
 use super::steps::{FAST, Moment, Place};
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
-use crate::hash::KeyMap;
 use nandscape_core::{Extent, Op, StoreError};
+use nandscape_policies::eviction::Eviction;
+use nandscape_policies::hash::KeyMap;
 
 /// Failures of the fast store in one command after which it is used no more.
 const TRIES: u32 = 16;

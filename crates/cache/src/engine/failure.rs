@@ -8,8 +8,8 @@
 
 use super::steps::LateError;
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
 use nandscape_core::{Command, Op};
+use nandscape_policies::eviction::Eviction;
 
 impl<E> Cache<E> {
     /// The first of the errors at starts that no flush has told yet.

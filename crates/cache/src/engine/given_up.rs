@@ -14,8 +14,8 @@
 //! Both are tried again with each such command.
 
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
 use nandscape_core::{Extent, SimTime, StoreError};
+use nandscape_policies::eviction::Eviction;
 
 /// Makes durable, outside the engine, that the fast store is given up.
 pub trait GiveUp: Send {

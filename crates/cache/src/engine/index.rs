@@ -1,9 +1,9 @@
 //! From block to slot: buckets of slot numbers, 4.3 bytes for each slot.
 
 use super::slots::Slots;
-use crate::hash::mix;
-use crate::key::BlockKey;
 use nandscape_memory::prefetch;
+use nandscape_policies::BlockKey;
+use nandscape_policies::hash::mix;
 
 const EMPTY: u32 = u32::MAX;
 /// Entries of a bucket, which is a cache line, and for how many of them there are slots.

@@ -2,10 +2,10 @@
 
 use super::steps::{Moment, Notice};
 use super::{Cache, CacheError};
-use crate::admission::{Ask, Bypass, Room};
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{Command, Extent, Hint, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::{Ask, Bypass, Room};
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// Whether a request may enter.

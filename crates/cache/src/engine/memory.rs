@@ -1,7 +1,7 @@
 //! What a cache holds in memory.
 
 use super::{Cache, Slots};
-use crate::eviction::Eviction;
+use nandscape_policies::eviction::Eviction;
 
 /// Bytes of memory by what they are for. Buffers that data passes through, which do not grow with the cache,
 /// are not among them.

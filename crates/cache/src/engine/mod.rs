@@ -61,11 +61,6 @@ pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
 pub use steps::LateError;
 
-use crate::admission::{Admission, Bypass};
-use crate::eviction::{Build, Eviction};
-use crate::hash::KeyMap;
-use crate::key::BlockKey;
-use crate::map::Map;
 use crate::metadata::{Entry, Metadata, RECORDS, Write};
 use crate::mode::Mode;
 use crate::presets::{Flushing, Quirks};
@@ -78,6 +73,11 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Command, Extent, NamespaceInfo, Op, Params, SimTime, Store, StoreError, Token,
 };
+use nandscape_policies::BlockKey;
+use nandscape_policies::Map;
+use nandscape_policies::admission::{Admission, Bypass};
+use nandscape_policies::eviction::{Build, Eviction};
+use nandscape_policies::hash::KeyMap;
 use regions::Regions;
 use shape::{Piece, Shape};
 use side::{Buffers, Bytes, Side};

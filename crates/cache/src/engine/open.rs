@@ -4,9 +4,9 @@ use super::hole::Hole;
 use super::regions::Regions;
 use super::steps::{FAST, Gather, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
-use crate::eviction::Eviction;
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
 use nandscape_core::{Extent, SimTime};
+use nandscape_policies::eviction::Eviction;
 
 /// A disk that is to be cached, and what tells it from others.
 pub struct Disk {

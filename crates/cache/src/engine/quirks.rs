@@ -4,11 +4,11 @@ use super::counting::Piece as Became;
 use super::shape::Piece;
 use super::steps::Place;
 use super::{Cache, CacheError};
-use crate::admission::Bypass;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use crate::presets::{Partial, Quirks};
 use nandscape_core::Extent;
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// Follows a design in these from now on.

@@ -5,10 +5,10 @@ use super::shape::Piece;
 use super::side::Bytes;
 use super::steps::{Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
-use crate::admission::Bypass;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{Command, Extent, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::Eviction;
 
 /// Bytes of one disk read at most, so that the memory it passes through is bounded.
 const RUN_MAX: u64 = 1 << 20;

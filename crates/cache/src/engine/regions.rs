@@ -9,11 +9,11 @@
 
 use super::steps::Moment;
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
-use crate::hash::mix;
-use crate::key::BlockKey;
 use crate::metadata::region;
 use nandscape_core::Extent;
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::Eviction;
+use nandscape_policies::hash::mix;
 
 /// Commits after which a class that is not written to any more is given up; twice as many at most.
 const ROUND: u32 = 16;

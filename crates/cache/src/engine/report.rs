@@ -1,10 +1,10 @@
 //! What a cache tells of itself, for result documents and servers.
 
 use super::Cache;
-use crate::admission::Bypass;
 use crate::counters::{Counters, Gauges};
-use crate::eviction::Eviction;
 use nandscape_core::{BypassCount, CacheReport};
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// The counters by name, how the cache stands, and what went to either side, over all volumes.

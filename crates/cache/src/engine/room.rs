@@ -3,11 +3,11 @@
 use super::side::Bytes;
 use super::steps::{FAST, Gather, Moment, Place};
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use crate::metadata::Entry;
 use crate::presets::Victims;
 use nandscape_core::{Extent, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::Eviction;
 
 /// Blocks that are dirty, or whose disk would still lose them, and are passed over in search of one that may
 /// leave at once.

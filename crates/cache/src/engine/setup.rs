@@ -4,9 +4,9 @@ use super::CacheError;
 use super::shape::Shape;
 use super::side::Side;
 use super::spaces::{SPACE, SPACES, STEP};
-use crate::map::Map;
 use crate::mode::Mode;
 use nandscape_core::Store;
+use nandscape_policies::Map;
 
 /// The choices that the engine needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use super::steps::{FAST, Gather, Moment, Place};
 use super::{BoxedStore, Cache, CacheError};
-use crate::eviction::Eviction;
 use nandscape_core::command::Payload;
 use nandscape_core::{Applied, Command, Extent, Op, SimTime, StoreError, Token};
+use nandscape_policies::eviction::Eviction;
 
 /// The bytes of a step, where bytes are kept.
 pub(super) enum Bytes<'a> {

@@ -2,10 +2,10 @@
 //! free.
 
 use super::spaces::{SPACE, Spaces};
-use crate::hash::KeyMap;
-use crate::key::BlockKey;
 use crate::metadata::{Entry, Table};
 use nandscape_memory::prefetch;
+use nandscape_policies::BlockKey;
+use nandscape_policies::hash::KeyMap;
 
 const NONE: u32 = u32::MAX;
 

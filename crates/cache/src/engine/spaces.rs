@@ -1,6 +1,6 @@
 //! Blocks of all volumes in one space of 40 bits, so that a key in a slot takes five bytes.
 
-use crate::key::BlockKey;
+use nandscape_policies::BlockKey;
 
 /// Blocks that there can be, and in how many steps the volumes get them: of 4 KiB, 4 PiB in steps of 1 TiB.
 pub(super) const SPACE: u64 = SPACES * STEP;

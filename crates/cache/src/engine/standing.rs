@@ -2,10 +2,10 @@
 
 use super::Cache;
 use super::steps::{FAST, Moment, Notice};
-use crate::admission::Served;
 use crate::counters::{CacheCounters, Gauges};
-use crate::eviction::Eviction;
 use nandscape_core::Token;
+use nandscape_policies::admission::Served;
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// What was counted since the last reset, of each volume and of the cache.

@@ -2,13 +2,13 @@
 
 use super::steps::{FAST, Gather, Moment};
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
 use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
     Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     fn refusal(&self, extent: Extent, error: CacheError) -> NamespaceError {

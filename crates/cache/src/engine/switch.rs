@@ -1,7 +1,7 @@
 //! Another eviction policy while blocks are cached.
 
 use super::Cache;
-use crate::eviction::Eviction;
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     /// Who chooses what leaves from now on: `make` is given the slots of a set and a seed. The blocks that

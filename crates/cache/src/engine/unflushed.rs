@@ -17,11 +17,11 @@
 use super::slots::{Bits, Slots};
 use super::steps::{Gather, Moment};
 use super::{Cache, CacheError};
-use crate::eviction::Eviction;
-use crate::hash::{KeyMap, mix};
-use crate::key::BlockKey;
 use crate::metadata::{Entry, Metadata, Table};
 use crate::presets::Flushing;
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::Eviction;
+use nandscape_policies::hash::{KeyMap, mix};
 use std::ops::Range;
 
 /// Neighbouring blocks that are looked at as one, as a shift.

@@ -5,11 +5,11 @@ use super::hole::Hole;
 use super::side::Side;
 use super::unflushed::Unflushed;
 use super::{BoxedStore, Cache, CacheError};
-use crate::admission::Bypass;
 use crate::counters::Counters;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{SimTime, Subsystem};
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::Eviction;
 
 /// Blocks that leave for one that comes, where more are held than may be.
 const AT_ONCE: u32 = 16;

@@ -4,10 +4,10 @@ use super::shape::Piece;
 use super::side::Bytes;
 use super::steps::{Moment, Place};
 use super::{Cache, CacheError, Mode, counting, part};
-use crate::admission::Bypass;
-use crate::eviction::Eviction;
-use crate::key::BlockKey;
 use nandscape_core::{Command, Extent, Op};
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
     pub(super) fn write(

@@ -1,8 +1,8 @@
 //! A few places of a disk, which tell whether it was used.
 
-use crate::hash::mix;
 use crate::metadata::Area;
 use nandscape_core::{Extent, StoreError};
+use nandscape_policies::hash::mix;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Bytes of a place.

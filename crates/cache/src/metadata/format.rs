@@ -2,7 +2,7 @@
 //! docs/formats/cache.md.
 
 use super::Entry;
-use crate::key::BlockKey;
+use nandscape_policies::BlockKey;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a block of metadata, except where a smaller unit is chosen because it survives a loss of power

@@ -3,9 +3,9 @@
 //! A kind of metadata is told of every change and says what to write; the engine writes it, in order with the
 //! data. Nothing here touches a store, except when a cache is opened.
 
-use crate::hash::mix;
-use crate::key::BlockKey;
 use nandscape_core::{Info, StoreError};
+use nandscape_policies::BlockKey;
+use nandscape_policies::hash::mix;
 use std::ops::Range;
 
 mod area;

@@ -1,7 +1,7 @@
 //! What an opening found.
 
 use super::{Entry, MetadataError, format};
-use crate::key::BlockKey;
+use nandscape_policies::BlockKey;
 use serde::Serialize;
 use std::fmt;
 

@@ -32,7 +32,7 @@ pub const SETTINGS_MAX: usize = VOLUMES_AT - SETTINGS_AT;
 /// A volume that is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Its number in [`crate::BlockKey`].
+    /// Its number in [`nandscape_policies::BlockKey`].
     pub id: u16,
     /// Of this volume in this cache.
     pub uuid: [u8; 16],

@@ -1,5 +1,6 @@
 use super::*;
-use crate::{admission, cleaning, metadata, status};
+use crate::{metadata, status};
+use nandscape_policies::{admission, cleaning};
 use std::collections::BTreeMap;
 
 fn typed(choices: &[Choice]) -> BTreeMap<String, String> {

@@ -1,9 +1,9 @@
 //! `FlashCache`.
 
 use super::{Facts, Page, Printer, exact_percent, percent};
-use crate::admission::Bypass;
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::admission::Bypass;
 
 pub(super) const PRINTER: Printer = Printer {
     info: Info {

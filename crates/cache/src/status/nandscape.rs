@@ -1,9 +1,9 @@
 //! nandscape's own: every counter under its own name, grouped, with ratios that are what they say.
 
 use super::{Facts, Page, Printer, exact_percent};
-use crate::admission::Bypass;
 use crate::counters::Counters;
 use nandscape_core::{Info, units};
+use nandscape_policies::admission::Bypass;
 
 pub(super) const PRINTER: Printer = Printer {
     info: Info {

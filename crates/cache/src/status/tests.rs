@@ -1,7 +1,7 @@
 //! The samples of the article that the designs were compared in, and the originals' formats.
 
 use super::*;
-use crate::admission::Bypass;
+use nandscape_policies::admission::Bypass;
 
 fn facts(counters: &Counters) -> Facts<'_> {
     Facts {

@@ -2,10 +2,10 @@
 
 use crate::rig;
 
-use nandscape_cache::admission::Bypass;
 use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, Op, SimTime};
 use nandscape_disk::{Keep, rated};
+use nandscape_policies::admission::Bypass;
 use rig::Rig;
 
 const BLOCK: u64 = 4096;

@@ -2,9 +2,10 @@
 
 use crate::rig;
 
-use nandscape_cache::{BlockKey, Design};
+use nandscape_cache::Design;
 use nandscape_core::{Clocked, Op};
 use nandscape_disk::Keep;
+use nandscape_policies::BlockKey;
 use rig::{Rig, design};
 
 const SECOND: u64 = 1_000_000_000;

@@ -2,11 +2,12 @@
 
 use crate::rig;
 
-use nandscape_cache::admission::Bypass;
+use nandscape_cache::Mode;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::{BlockKey, Mode};
 use nandscape_core::{Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, replay};
 use nandscape_trace::{OpenOptions, Target, open};
 use rig::{Rig, design, store};

@@ -3,11 +3,11 @@
 
 use crate::rig;
 
-use nandscape_cache::cleaning::CLEANINGS;
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::Op;
 use nandscape_core::rng::seeded;
 use nandscape_disk::Keep;
+use nandscape_policies::cleaning::CLEANINGS;
 use rig::{QUICK, Rig};
 
 const STORES: [(&str, &str); 3] = [("ram", "ram"), ("ram", "disk"), ("rated", "disk")];

@@ -4,15 +4,16 @@
 
 use crate::support;
 
-use nandscape_cache::admission::{Admission, Ask, Bypass, Room};
 use nandscape_cache::compose::Design;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::metadata::Entry;
-use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
+use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Command, Extent, Info, Op, Params, SimTime, Subsystem};
+use nandscape_policies::admission::{Admission, Ask, Bypass, Room};
+use nandscape_policies::{BlockKey, Map};
 use support::{Journal, Lru, Memory};
 
 const NOTHING: Info = Info { name: "lru", summary: "", source: "", params: &[] };

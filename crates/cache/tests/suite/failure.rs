@@ -4,12 +4,13 @@
 use crate::support;
 
 use nandscape_cache::engine::{Disk, Identity};
-use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
+use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Command, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
+use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeSet;
 use support::{Lru, Memory};
 

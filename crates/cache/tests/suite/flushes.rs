@@ -3,11 +3,11 @@
 use crate::rig;
 
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::{Cache, Mode};
 use nandscape_core::command::Payload;
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
+use nandscape_policies::eviction::AnyEviction;
 use rig::{design, store};
 
 const BLOCK: u64 = 4096;

@@ -3,9 +3,7 @@
 mod admission;
 mod campaign;
 mod cleaning;
-mod counts;
 mod crash;
-mod curves;
 mod cutoff;
 mod designs;
 mod engine;

@@ -6,9 +6,7 @@
 
 use crate::rig;
 
-use nandscape_cache::cleaning::CLEANINGS;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::{AnyEviction, EVICTIONS};
 use nandscape_cache::presets::PRESETS;
 use nandscape_cache::{Cache, Mode};
 use nandscape_core::{FlashDevice, Geometry, Params, SimTime, Store, Subsystem};
@@ -16,6 +14,8 @@ use nandscape_disk::{Keep, registry};
 use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::{NamespaceStore, NvmSubsystem};
+use nandscape_policies::cleaning::CLEANINGS;
+use nandscape_policies::eviction::{AnyEviction, EVICTIONS};
 use nandscape_testkit::conformance::{Device, Shape, device};
 use nandscape_testkit::subsystem::{Seen, Trial, run};
 use rig::{QUICK, design, store, typed};

@@ -4,11 +4,12 @@ use crate::support;
 
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::metadata::{KINDS, MetadataError};
-use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
+use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::{Clocked, Command, Extent, Op, SimTime, Store};
 use nandscape_disk::{Keep, registry};
+use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeMap;
 use support::{Lru, Memory};
 

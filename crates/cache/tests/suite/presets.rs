@@ -2,13 +2,13 @@
 
 use crate::rig;
 
-use nandscape_cache::admission::Bypass;
 use nandscape_cache::compose::Now;
 use nandscape_cache::status::{self, Health, Page};
 use nandscape_cache::{Counters, Gauges};
 use nandscape_core::rng::seeded;
 use nandscape_core::{Op, SimTime};
 use nandscape_disk::Keep;
+use nandscape_policies::admission::Bypass;
 use rig::Rig;
 
 const MS: u64 = 1_000_000;

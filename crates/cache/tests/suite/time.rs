@@ -6,13 +6,14 @@
 use crate::support;
 
 use nandscape_cache::CacheCounters;
-use nandscape_cache::{Cache, Map, Mode, Setup};
+use nandscape_cache::{Cache, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::{Clocked, Command, Completion, Extent, Info, Op, Params, SimTime, Subsystem, Token};
 use nandscape_disk::decorate::Shared;
 use nandscape_disk::ram::RamSpeed;
 use nandscape_disk::{Keep, RamDisk};
+use nandscape_policies::Map;
 use support::{Journal, Lru};
 
 const NOTHING: Info = Info { name: "lru", summary: "", source: "", params: &[] };

@@ -2,14 +2,15 @@
 
 use crate::rig;
 
-use nandscape_cache::admission::Bypass;
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::{AnyEviction, EVICTIONS, EvictionSpec};
-use nandscape_cache::{BlockKey, Cache, CacheError, Mode};
+use nandscape_cache::{Cache, CacheError, Mode};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::{Joined, Keep, Layout};
+use nandscape_policies::BlockKey;
+use nandscape_policies::admission::Bypass;
+use nandscape_policies::eviction::{AnyEviction, EVICTIONS, EvictionSpec};
 use rig::{design, store};
 
 const BLOCK: u64 = 4096;

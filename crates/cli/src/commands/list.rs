@@ -2,15 +2,15 @@
 
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
-use nandscape_cache::admission::ADMISSIONS;
-use nandscape_cache::cleaning::{CAPS, CLEANINGS};
-use nandscape_cache::eviction::EVICTIONS;
 use nandscape_cache::metadata;
 use nandscape_cache::presets::{PRESETS, Preset};
-use nandscape_cache::simulate::BELADY;
 use nandscape_core::Info;
 use nandscape_disk::registry::DiskPreset;
 use nandscape_experiments::reproduce;
+use nandscape_policies::admission::ADMISSIONS;
+use nandscape_policies::cleaning::{CAPS, CLEANINGS};
+use nandscape_policies::eviction::EVICTIONS;
+use nandscape_policies::simulate::BELADY;
 use nandscape_stack::{cache, config, directives, faults, file_system, host, journal, partition, presets};
 use std::fmt::Write;
 

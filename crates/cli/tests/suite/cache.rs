@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cache/tests/data/mixed.csv.gz");
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies/tests/data/mixed.csv.gz");
 
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_nandscape")).args(args).stdin(Stdio::null()).output().unwrap()

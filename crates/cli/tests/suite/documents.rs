@@ -15,7 +15,7 @@ fn document() -> String {
 #[test]
 fn the_commands_of_the_document_run() {
     let dir = tempfile::tempdir().unwrap();
-    let trace = Path::new(ROOT).join("crates/cache/tests/data/mixed.csv.gz");
+    let trace = Path::new(ROOT).join("crates/policies/tests/data/mixed.csv.gz");
     std::fs::copy(trace, dir.path().join("my.csv.gz")).unwrap();
     let mut commands = 0;
     let mut is_inside = false;
@@ -63,7 +63,7 @@ fn the_document_names_every_field_and_flag() {
     // In prose, `arc` and `clock` are in other words too.
     let rows = text.lines().filter(|line| line.starts_with('|'));
     let cells: Vec<&str> = rows.flat_map(|row| row.split(['|', ',', '`', ' '])).collect();
-    for info in nandscape_cache::eviction::EVICTIONS {
+    for info in nandscape_policies::eviction::EVICTIONS {
         assert!(cells.contains(&info.name), "{} is in no table of the document", info.name);
     }
 }

@@ -2,17 +2,19 @@
 
 use super::feed::Feed;
 use super::simulate::Replacement;
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EVICTIONS;
-use nandscape_cache::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
-use nandscape_cache::simulate::curve::{Curve, Point};
-use nandscape_cache::simulate::{BELADY, Counts, NextUses, Request, Sampler, StackDistances, simulation};
-use nandscape_core::ParamError;
+use super::{Options, bad_value};
+use nandscape_policies::Map;
+use nandscape_policies::eviction::EVICTIONS;
+use nandscape_policies::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
+use nandscape_policies::simulate::curve::{Curve, Point};
+use nandscape_policies::simulate::{
+    Accesses, BELADY, NextUses, Request, Sampler, StackDistances, simulation,
+};
 use nandscape_sim::Progress;
-use nandscape_stack::RunError;
+use nandscape_stack::{ConfigError, RunError, pool};
 use nandscape_trace::BoxReader;
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Blocks of a simulated cache over a sample below which an estimate says little.
@@ -31,19 +33,6 @@ pub struct AdviseCase {
     pub rate: f64,
 }
 
-/// How to go about it. Nothing here but the seed changes what is found.
-#[derive(Clone, Copy)]
-pub struct AdviseOptions<'a> {
-    /// Seed of samples and of policies that draw.
-    pub seed: u64,
-    /// Simulations at the same time; `None` for one per core.
-    pub jobs: Option<usize>,
-    /// Set from outside to stop without a result.
-    pub stop: Option<&'a AtomicBool>,
-    /// Called now and then.
-    pub progress: &'a (dyn Fn(Progress) + Sync),
-}
-
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Advised {
@@ -57,7 +46,8 @@ pub struct Advised {
 struct Stream {
     requests: Vec<Request>,
     distances: StackDistances,
-    all: Counts,
+    /// Every read and write, as a miss.
+    all: Accesses,
 }
 
 /// Reads the workload, then simulates every policy at every size. Memory: 8 B a request of the sample, 16 B
@@ -66,7 +56,7 @@ pub fn advise(
     workload: &str,
     reader: BoxReader,
     case: &AdviseCase,
-    options: &AdviseOptions<'_>,
+    options: &Options<'_>,
 ) -> Result<Advised, RunError> {
     let start = Instant::now();
     let names: Vec<String> = if case.evictions.is_empty() {
@@ -74,17 +64,14 @@ pub fn advise(
     } else {
         case.evictions.iter().map(|name| name.trim().to_owned()).collect()
     };
-    let bad = |error: ParamError| RunError::Config(error.into());
-    let policies: Vec<Replacement> =
-        names.iter().map(|name| Replacement::parse(name)).collect::<Result<_, _>>().map_err(bad)?;
-    let sampler = Sampler::new(case.rate, options.seed).map_err(|expected| {
-        bad(ParamError::BadValue { key: "sample".to_owned(), value: case.rate.to_string(), expected })
-    })?;
-    let jobs = options.jobs.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|error| RunError::Threads { jobs, message: error.to_string() })?;
+    let policies: Vec<Replacement> = names
+        .iter()
+        .map(|name| Replacement::parse(name))
+        .collect::<Result<_, _>>()
+        .map_err(ConfigError::from)?;
+    let sampler = Sampler::new(case.rate, options.seed)
+        .map_err(|expected| bad_value("sample", &case.rate, expected))?;
+    let pool = pool(options.jobs)?;
     let stream = read(workload, reader, case, sampler, options)?;
     let block = case.block_bytes.unwrap_or(0);
     let lru_size = (stream.distances.size_max() as f64 / case.rate).round() as u64;
@@ -98,7 +85,7 @@ pub fn advise(
         sizes
     };
     let curves = pool.install(|| curves(&stream, &names, &policies, &sizes, sampler, block, options))?;
-    let mut base = Advice::of_counts(workload, block, &stream.all);
+    let mut base = Advice::of_accesses(workload, block, stream.all);
     let up = |n: u64| (n as f64 / case.rate).round() as u64;
     base.blocks = up(stream.distances.blocks());
     base.first_misses = up(stream.distances.first_uses());
@@ -120,11 +107,11 @@ fn read(
     reader: BoxReader,
     case: &AdviseCase,
     sampler: Sampler,
-    options: &AdviseOptions<'_>,
+    options: &Options<'_>,
 ) -> Result<Stream, RunError> {
     let mut feed = Feed::new(reader, workload, &[case.block_bytes]);
     let mut stream =
-        Stream { requests: Vec::new(), distances: StackDistances::new(), all: Counts::default() };
+        Stream { requests: Vec::new(), distances: StackDistances::new(), all: Accesses::default() };
     let mut chunk = vec![Vec::new()];
     loop {
         feed.fill(&mut chunk).map_err(RunError::Trace)?;
@@ -137,22 +124,10 @@ fn read(
         chunk[0].retain(|request| sampler.takes(*request));
         stream.distances.feed(&chunk[0]);
         stream.requests.extend_from_slice(&chunk[0]);
-        (options.progress)(Progress {
-            preconditioning: false,
-            requests: feed.records(),
-            expected: feed.expected(),
-        });
-        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        (options.progress)(feed.progress());
+        if options.is_stopped() {
             return Err(RunError::Interrupted);
         }
-    }
-}
-
-impl Stream {
-    /// Counts of a cache over the sample, as those of one over all.
-    fn corrected(&self, counts: &Counts, sampler: Sampler) -> Counts {
-        let (reads, writes) = (self.all.read_misses, self.all.write_misses);
-        if sampler.rate() < 1.0 { sampler.corrected(counts, reads, writes) } else { *counts }
     }
 }
 
@@ -163,24 +138,15 @@ fn curves(
     sizes: &[u64],
     sampler: Sampler,
     block: u64,
-    options: &AdviseOptions<'_>,
+    options: &Options<'_>,
 ) -> Result<Vec<Curve>, RunError> {
     let scaled: Vec<u32> = sizes
         .iter()
         .map(|size| {
             sampler.scaled(*size).ok_or_else(|| {
-                RunError::Config(
-                    ParamError::BadValue {
-                        key: "size".to_owned(),
-                        value: size.to_string(),
-                        expected: format!(
-                            "at least {} blocks with a sample of {}",
-                            (1.0 / sampler.rate()).ceil(),
-                            sampler.rate()
-                        ),
-                    }
-                    .into(),
-                )
+                let rate = sampler.rate();
+                let least = (1.0 / rate).ceil();
+                bad_value("size", size, format!("at least {least} blocks with a sample of {rate}"))
             })
         })
         .collect::<Result<_, _>>()?;
@@ -193,20 +159,15 @@ fn curves(
         (0..policies.len()).flat_map(|policy| (0..sizes.len()).map(move |size| (policy, size))).collect();
     let done = AtomicU64::new(0);
     let run = |&(policy, size): &(usize, usize)| -> Result<Point, RunError> {
-        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if options.is_stopped() {
             return Err(RunError::Interrupted);
         }
         let counts = match &policies[policy] {
             Replacement::Belady => next.as_ref().expect("made for it").belady(&stream.requests, scaled[size]),
             Replacement::Policy(spec) if spec.info().name == "lru" => lru[size],
             Replacement::Policy(spec) => {
-                let mut cache =
-                    simulation(spec, scaled[size], Map::Full, options.seed).map_err(|expected| {
-                        let value = scaled[size].to_string();
-                        RunError::Config(
-                            ParamError::BadValue { key: "size".to_owned(), value, expected }.into(),
-                        )
-                    })?;
+                let mut cache = simulation(spec, scaled[size], Map::Full, options.seed)
+                    .map_err(|expected| bad_value("size", &scaled[size], expected))?;
                 cache.feed(&stream.requests);
                 cache.counts()
             }
@@ -214,7 +175,7 @@ fn curves(
         let all = tasks.len() as u64 * stream.requests.len() as u64;
         let requests = (done.fetch_add(1, Ordering::Relaxed) + 1) * stream.requests.len() as u64;
         (options.progress)(Progress { preconditioning: false, requests, expected: Some(all) });
-        Ok(Point::new(sizes[size], block, &stream.corrected(&counts, sampler)))
+        Ok(Point::new(sizes[size], block, sampler.corrected(counts.accesses, stream.all)))
     };
     let points: Vec<Point> = tasks.par_iter().map(run).collect::<Result<_, _>>()?;
     let curve = |(name, points): (&String, &[Point])| Curve {
@@ -234,6 +195,6 @@ fn lru_steps(stream: &Stream, sampler: Sampler, block: u64) -> Vec<Point> {
         .at(&steps)
         .iter()
         .zip(&steps)
-        .map(|(counts, step)| Point::new(size(*step), block, &stream.corrected(counts, sampler)))
+        .map(|(counts, step)| Point::new(size(*step), block, sampler.corrected(counts.accesses, stream.all)))
         .collect()
 }

@@ -1,8 +1,9 @@
 //! A workload as streams of cache units, chunk by chunk: memory is bounded, however long the workload and its
 //! requests are.
 
-use nandscape_cache::simulate::{Request, Splitter};
 use nandscape_core::{IoRecord, TraceError, TraceReader};
+use nandscape_policies::simulate::{Request, Splitter};
+use nandscape_sim::Progress;
 use nandscape_trace::BoxReader;
 
 /// Units of a chunk, of the smallest size of unit. A chunk with its tables still fits into a cache of the
@@ -44,14 +45,10 @@ impl Feed {
         }
     }
 
-    /// Requests of the workload so far.
-    pub(super) const fn records(&self) -> u64 {
-        self.records
-    }
-
-    /// How many there are, where that is known.
-    pub(super) fn expected(&self) -> Option<u64> {
-        self.reader.info().expected_records
+    /// How much of the workload has been read.
+    pub(super) fn progress(&self) -> Progress {
+        let expected = self.reader.info().expected_records;
+        Progress { preconditioning: false, requests: self.records, expected }
     }
 
     /// Fills a chunk for each unit, in their order. They are all empty at the end.

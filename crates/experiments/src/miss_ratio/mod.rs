@@ -7,5 +7,34 @@ mod advise;
 mod feed;
 mod simulate;
 
-pub use advise::{AdviseCase, AdviseOptions, Advised, advise};
-pub use simulate::{Case, Replacement, SimulateOptions, simulate};
+pub use advise::{AdviseCase, Advised, advise};
+pub use simulate::{Case, Replacement, simulate};
+
+use nandscape_core::ParamError;
+use nandscape_sim::Progress;
+use nandscape_stack::RunError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How to go about it. Nothing here but the seed changes what is found.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Seed of samples and of policies that draw.
+    pub seed: u64,
+    /// Simulations at the same time; `None` for one per core.
+    pub jobs: Option<usize>,
+    /// Set from outside to stop: [`simulate()`] then has partial results, [`advise()`] none.
+    pub stop: Option<&'a AtomicBool>,
+    /// Called now and then.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+impl Options<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+fn bad_value(key: &str, value: &dyn ToString, expected: String) -> RunError {
+    let error = ParamError::BadValue { key: key.to_owned(), value: value.to_string(), expected };
+    RunError::Config(error.into())
+}

@@ -1,18 +1,15 @@
 //! Any number of caches over one reading of a workload.
 
 use super::feed::{Feed, Unit};
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::presets::{self, Placement};
-use nandscape_cache::simulate::{BELADY, Request, Row, Simulation, belady, simulation};
+use super::{Options, bad_value};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::{ParamError, TraceError};
-use nandscape_sim::Progress;
-use nandscape_stack::RunError;
+use nandscape_policies::Map;
+use nandscape_policies::eviction::{EVICTIONS, EvictionSpec};
+use nandscape_policies::simulate::{BELADY, NextUses, Request, Row, Simulation, simulation};
+use nandscape_stack::{RunError, pool};
 use nandscape_trace::BoxReader;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Which block leaves.
@@ -33,7 +30,7 @@ impl Replacement {
         EvictionSpec::parse(text).map(Self::Policy).map_err(|error| match error {
             // The list of what there is has one more here than in a running cache.
             ParamError::UnknownName { name, .. } => {
-                let all = nandscape_cache::eviction::EVICTIONS.iter().chain([&BELADY]);
+                let all = EVICTIONS.iter().chain([&BELADY]);
                 unknown_name("eviction policy", &name, all)
             }
             error => error,
@@ -71,50 +68,6 @@ impl Case {
         })
     }
 
-    /// Map, ways and policy of a design, with its block or another one. What does not fill a set is left out,
-    /// as the designs do.
-    ///
-    /// # Errors
-    ///
-    /// An unknown name, or a block that the design has not.
-    pub fn of_preset(name: &str, block_bytes: u64, slots: u32) -> Result<Self, ParamError> {
-        let preset = find_preset(name)?;
-        let (min, max) = preset.block_range;
-        if !block_bytes.is_power_of_two() || !(u64::from(min)..=u64::from(max)).contains(&block_bytes) {
-            return Err(ParamError::BadValue {
-                key: "block".to_owned(),
-                value: block_bytes.to_string(),
-                expected: format!("a power of two from {min} to {max} for preset {name}"),
-            });
-        }
-        let map = match preset.placement_with(u32::try_from(block_bytes).expect("within the range")) {
-            Placement::Full => Map::Full,
-            Placement::Linear { ways } => Map::Linear { ways },
-            Placement::ClusterHashed { ways, cluster_bytes } => {
-                Map::ClusterHashed { ways, cluster: (cluster_bytes / block_bytes).max(1) as u32 }
-            }
-        };
-        let params: BTreeMap<String, String> =
-            preset.eviction.params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Ok(Self {
-            replacement: Replacement::Policy(EvictionSpec::new(preset.eviction.name, "", &params)?),
-            eviction: preset.eviction.name.to_owned(),
-            preset: Some(preset.info.name.to_owned()),
-            map,
-            block_bytes: Some(block_bytes),
-            slots: slots - slots % map.ways(slots).max(1),
-        })
-    }
-
-    /// Block of a design, in bytes.
-    ///
-    /// # Errors
-    ///
-    /// An unknown name.
-    pub fn preset_block(name: &str) -> Result<u64, ParamError> {
-        find_preset(name).map(|preset| u64::from(preset.block_bytes))
-    }
-
     fn row(&self, workload: &str, seed: u64) -> Row {
         let block = self.block_bytes.unwrap_or(0);
         Row {
@@ -130,24 +83,6 @@ impl Case {
             ..Row::default()
         }
     }
-}
-
-fn find_preset(name: &str) -> Result<&'static presets::Preset, ParamError> {
-    presets::find(name.trim())
-        .ok_or_else(|| unknown_name("cache preset", name.trim(), presets::PRESETS.iter().map(|p| &p.info)))
-}
-
-/// How to simulate. Nothing here but the seed changes what is counted.
-#[derive(Clone, Copy)]
-pub struct SimulateOptions<'a> {
-    /// Seed of policies that draw.
-    pub seed: u64,
-    /// Caches simulated at the same time; `None` for one per core.
-    pub jobs: Option<usize>,
-    /// Set from outside to stop early with partial results.
-    pub stop: Option<&'a AtomicBool>,
-    /// Called now and then.
-    pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
 /// One case under way.
@@ -184,16 +119,17 @@ impl Run {
             Work::AtTheEnd => {
                 let requests = &kept[self.unit];
                 self.row.memory_bytes = 16 * requests.len() as u64;
-                belady(requests, self.row.size_blocks)
+                NextUses::of(requests).belady(requests, self.row.size_blocks)
             }
         };
         if matches!(self.work, Work::AtTheEnd) {
             self.took += start.elapsed();
         }
-        self.row.count(&counts);
+        self.row.requests = counts.accesses.requests();
+        self.row.counts = counts;
         self.row.wall_s = self.took.as_secs_f64();
         if self.row.wall_s > 0.0 {
-            self.row.requests_per_wall_s = (counts.requests() as f64 / self.row.wall_s).round();
+            self.row.requests_per_wall_s = (self.row.requests as f64 / self.row.wall_s).round();
         }
         self.row.reading_wall_s = reading.as_secs_f64();
         self.row.partial = is_partial;
@@ -206,40 +142,30 @@ pub fn simulate(
     workload: &str,
     reader: BoxReader,
     cases: &[Case],
-    options: &SimulateOptions<'_>,
+    options: &Options<'_>,
 ) -> Result<Vec<Row>, RunError> {
     let mut units: Vec<Unit> = cases.iter().map(|case| case.block_bytes).collect();
     units.sort_unstable();
     units.dedup();
-    let runs: Result<Vec<Run>, ParamError> = cases
+    let runs = cases
         .iter()
         .map(|case| {
             let work = match &case.replacement {
                 Replacement::Belady => Work::AtTheEnd,
                 Replacement::Policy(spec) => {
                     let made = simulation(spec, case.slots, case.map, options.seed);
-                    Work::Online(made.map_err(|message| ParamError::BadValue {
-                        key: "size".to_owned(),
-                        value: case.slots.to_string(),
-                        expected: message,
-                    })?)
+                    Work::Online(made.map_err(|expected| bad_value("size", &case.slots, expected))?)
                 }
             };
             let unit = units.binary_search(&case.block_bytes).expect("it is among them");
             Ok(Run { row: case.row(workload, options.seed), unit, work, took: Duration::ZERO })
         })
-        .collect();
-    let runs = runs.map_err(nandscape_stack::config::ConfigError::from)?;
+        .collect::<Result<Vec<Run>, RunError>>()?;
     let keeps: Vec<bool> = (0..units.len())
         .map(|unit| runs.iter().any(|run| run.unit == unit && matches!(run.work, Work::AtTheEnd)))
         .collect();
-    let jobs = options.jobs.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|error| RunError::Threads { jobs, message: error.to_string() })?;
     let mut feed = Feed::new(reader, workload, &units);
-    pool.install(|| drive(&mut feed, runs, &keeps, options)).map_err(RunError::Trace)
+    pool(options.jobs)?.install(|| drive(&mut feed, runs, &keeps, options)).map_err(RunError::Trace)
 }
 
 /// Reads a chunk ahead of the one that is simulated.
@@ -247,7 +173,7 @@ fn drive(
     feed: &mut Feed,
     mut runs: Vec<Run>,
     keeps: &[bool],
-    options: &SimulateOptions<'_>,
+    options: &Options<'_>,
 ) -> Result<Vec<Row>, TraceError> {
     let mut reading = Duration::ZERO;
     let mut read = |feed: &mut Feed, chunks: &mut [Vec<Request>]| {
@@ -271,12 +197,8 @@ fn drive(
             rayon::join(|| read(feed, &mut next), || runs.par_iter_mut().for_each(|run| run.feed(&now)));
         outcome?;
         std::mem::swap(&mut now, &mut next);
-        (options.progress)(Progress {
-            preconditioning: false,
-            requests: feed.records(),
-            expected: feed.expected(),
-        });
-        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        (options.progress)(feed.progress());
+        if options.is_stopped() {
             is_partial = true;
             break;
         }

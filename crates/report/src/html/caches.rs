@@ -5,9 +5,9 @@ use super::escape::text;
 use super::tables::frame;
 use crate::advice::{asked, findings};
 use crate::number::grouped;
-use nandscape_cache::simulate::advice::Advice;
-use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_core::units::format_bytes;
+use nandscape_policies::simulate::advice::{Advice, Choice};
+use nandscape_policies::simulate::curve::{Curve, Point};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -27,9 +27,10 @@ pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
              table</p></div><div class=\"controls\">"
         );
         // With one kind only, all are of it.
-        let counts = advice.curves.iter().flat_map(|curve| &curve.points).next();
+        let accesses =
+            advice.curves.iter().flat_map(|curve| &curve.points).map(|point| point.accesses).next();
         let has_both =
-            counts.is_some_and(|p| p.read_hits + p.read_misses > 0 && p.write_hits + p.write_misses > 0);
+            accesses.is_some_and(|a| a.read_hits + a.read_misses > 0 && a.write_hits + a.write_misses > 0);
         if has_both {
             out.push_str("<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
             for (view, name) in ["all", "reads", "writes"].into_iter().enumerate() {
@@ -63,7 +64,7 @@ fn table(advice: &Advice) -> String {
     }
     head.push_str("</tr>");
     let mut body = String::new();
-    for (at, best) in advice.best.iter().enumerate() {
+    for (at, Choice { suggestion: best, .. }) in advice.best.iter().enumerate() {
         let size = if best.size_bytes == 0 { String::new() } else { format_bytes(best.size_bytes) };
         let _ = write!(
             body,
@@ -71,7 +72,7 @@ fn table(advice: &Advice) -> String {
             grouped(best.size_blocks)
         );
         for curve in &advice.curves {
-            let ratio = curve.points[at].miss_ratio;
+            let ratio = curve.points[at].accesses.miss_ratio();
             let _ = if best.eviction == curve.eviction {
                 write!(body, "<td><strong>{ratio:.4}</strong></td>")
             } else {
@@ -106,14 +107,15 @@ fn chart(advice: &Advice, lru: &[Point]) -> Value {
             } else {
                 curve.points.clone()
             };
+            let accesses = || points.iter().map(|point| point.accesses);
             json!({
                 "label": crate::number::printable(&curve.eviction),
                 "is_bound": place(&curve).is_none(),
                 "x": points.iter().map(|p| number((p.size_blocks * advice.block_bytes.max(1)) as f64)).collect::<Vec<_>>(),
                 "values": [
-                    points.iter().map(|p| number(p.miss_ratio)).collect::<Vec<_>>(),
-                    points.iter().map(|p| share(p.read_misses, p.read_hits)).collect::<Vec<_>>(),
-                    points.iter().map(|p| share(p.write_misses, p.write_hits)).collect::<Vec<_>>(),
+                    accesses().map(|a| number(a.miss_ratio())).collect::<Vec<_>>(),
+                    accesses().map(|a| share(a.read_misses, a.read_hits)).collect::<Vec<_>>(),
+                    accesses().map(|a| share(a.write_misses, a.write_hits)).collect::<Vec<_>>(),
                 ],
             })
         })

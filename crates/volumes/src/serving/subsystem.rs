@@ -5,7 +5,6 @@ use super::watching::Watching;
 use super::{Place, Served, Settings};
 use crate::LostRange;
 use nandscape_cache::engine::{Cache, CacheError};
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::status::Health;
 use nandscape_core::command::{HostCounts, Payload};
@@ -13,6 +12,7 @@ use nandscape_core::{
     Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
     Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
 };
+use nandscape_policies::eviction::AnyEviction;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -4,9 +4,9 @@
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{ComposeError, Design};
 use nandscape_cache::engine::{Disk as Member, Started};
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_core::{SimTime, Store};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Overlay, When};
+use nandscape_policies::eviction::AnyEviction;
 
 type BoxedStore = Box<dyn Store + Send>;
 

@@ -10,10 +10,10 @@
 mod slab;
 
 use super::side::{Bytes, Side};
-use crate::hash::KeyMap;
-use crate::key::BlockKey;
 use nandscape_core::ftl::Hint;
 use nandscape_core::{Applied, Command, Completion, Extent, Op, SimTime, StoreError, Token};
+use nandscape_policies::BlockKey;
+use nandscape_policies::hash::KeyMap;
 use slab::{Slab, State, StepId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -61,7 +61,7 @@ struct Run {
 type Model = Vec<Vec<(u8, bool)>>;
 
 /// What was written is durable, but for what is lost.
-fn settle<E: crate::eviction::Eviction>(cache: &Cache<E>, volume: u16, model: &mut Model) {
+fn settle<E: nandscape_policies::eviction::Eviction>(cache: &Cache<E>, volume: u16, model: &mut Model) {
     let lost: Vec<Extent> = cache.lost().filter(|(of, _)| *of == volume).map(|(_, extent)| extent).collect();
     for (unit, states) in (0..).zip(model) {
         if lost.iter().any(|extent| (extent.offset / UNIT..extent.end() / UNIT).contains(&unit)) {

@@ -10,8 +10,6 @@ mod watched;
 
 use super::*;
 use crate::engine::{Cache, Disk as Member, Setup};
-use crate::eviction::{AnyEviction, EvictionSpec};
-use crate::map::Map;
 use crate::metadata::{Setup as Shape, StoreArea, Superblock, WATCH_BYTES};
 use crate::mode::Mode;
 use nandscape_core::command::Payload;
@@ -20,6 +18,8 @@ use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::decorate::{Cut, Failing, Fate, Operations, Shared, Tell, Told};
 use nandscape_disk::ram::RamSpeed;
 use nandscape_disk::{Keep, RamDisk};
+use nandscape_policies::Map;
+use nandscape_policies::eviction::{AnyEviction, EvictionSpec};
 use std::sync::{Arc, Mutex};
 
 const FAST: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use super::super::table::{scan, table_block};
 use super::super::{Area, Entry, Found, MetadataError, Opened, Superblock, Write, region, running, written};
 use super::replay::{Ring, Window};
 use super::{Journal, Sides, is_journal};
-use crate::key::BlockKey;
+use nandscape_policies::BlockKey;
 
 /// Stamps of both copies of each table block; `None` where a copy is damaged.
 type Stamps = Vec<[Option<u64>; 2]>;

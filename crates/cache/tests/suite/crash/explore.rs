@@ -228,7 +228,7 @@ impl Explorer<'_> {
     /// What is cached is what the design brings back.
     fn check_entries(
         &mut self,
-        cache: &nandscape_cache::Cache<nandscape_cache::eviction::AnyEviction>,
+        cache: &nandscape_cache::Cache<nandscape_policies::eviction::AnyEviction>,
         warm: &[u16],
     ) -> Result<(), String> {
         let after = self.case.after_cut;

@@ -3,15 +3,16 @@
 
 use crate::crash::model::{self, Volume};
 use crate::crash::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
-use nandscape_cache::admission::{Bypass, Chain};
 use nandscape_cache::engine::{Disk, Identity, Started};
-use nandscape_cache::eviction::{AnyEviction, EvictionSpec};
 use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
 use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
-use nandscape_cache::{BlockKey, Cache, CacheError, Map, Mode, Setup};
+use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Token};
+use nandscape_policies::admission::{Bypass, Chain};
+use nandscape_policies::eviction::{AnyEviction, EvictionSpec};
+use nandscape_policies::{BlockKey, Map};
 
 /// Something that is done wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

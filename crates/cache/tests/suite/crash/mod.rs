@@ -19,8 +19,9 @@ mod tape;
 
 use explore::{Effort, campaign, finds};
 use life::{Case, Sabotage};
+use nandscape_cache::Mode;
 use nandscape_cache::presets::{self, AfterCut, Flushing, Placement, Preset, Victims};
-use nandscape_cache::{Map, Mode};
+use nandscape_policies::Map;
 use tape::Drives;
 
 const EFFORT: Effort = Effort { steps: 120, again_every: 150 };

@@ -3,12 +3,12 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use nandscape_cache::engine::Disk;
-use nandscape_cache::eviction::AnyEviction;
 use nandscape_cache::{Cache, Counters, Design};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
+use nandscape_policies::eviction::AnyEviction;
 use std::collections::BTreeMap;
 
 /// Every cleaning policy, with parameters by which it does something in a short run.

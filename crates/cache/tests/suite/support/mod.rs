@@ -1,11 +1,11 @@
 //! What the tests of the engine stand on: stores in memory that know what a flush has made durable, a journal
 //! that is nothing but a list of committed entries, and the simplest least-recently-used list.
 
-use nandscape_cache::BlockKey;
-use nandscape_cache::eviction::{Build, Eviction};
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{Applied, Clocked, Command, Info, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_policies::BlockKey;
+use nandscape_policies::eviction::{Build, Eviction};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -5,7 +5,7 @@ use crate::args::AdviseArgs;
 use crate::commands::command_line;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
-use nandscape_experiments::miss_ratio::{AdviseCase, AdviseOptions, advise};
+use nandscape_experiments::miss_ratio::{AdviseCase, Options, advise};
 use nandscape_report::{ReportContext, render_advice_csv, render_advice_text, render_html, write_atomically};
 
 /// Finds the curves and what follows from them.
@@ -22,7 +22,7 @@ pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     let reader = open(&args.workload, &args.unit)?;
     stop_on_ctrl_c()?;
     let bar = console.progress("advise");
-    let options = AdviseOptions {
+    let options = Options {
         seed: args.unit.seed,
         jobs: args.jobs.map(usize::from),
         stop: Some(&STOP),

@@ -3,7 +3,11 @@
 use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::SimulateArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
-use nandscape_experiments::miss_ratio::{Case, SimulateOptions, simulate};
+use nandscape_cache::Design;
+use nandscape_cache::presets::{self, PRESETS};
+use nandscape_core::ParamError;
+use nandscape_core::registry::unknown_name;
+use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
 use nandscape_report::render_simulations_text;
 
 /// Simulates every policy or design at every size.
@@ -12,7 +16,7 @@ pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
     let reader = open(&args.workload, &args.unit)?;
     stop_on_ctrl_c()?;
     let bar = console.progress("simulate");
-    let options = SimulateOptions {
+    let options = Options {
         seed: args.unit.seed,
         jobs: args.jobs.map(usize::from),
         stop: Some(&STOP),
@@ -49,22 +53,47 @@ fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>, Failure> {
     if args.unit.objects {
         return Err(Failure::usage("--objects: expected --eviction, since designs cache blocks"));
     }
-    let default = [nandscape_cache::presets::PRESETS[0].info.name.to_owned()];
+    let default = [PRESETS[0].info.name.to_owned()];
     let presets = if args.preset.is_empty() { &default[..] } else { &args.preset };
     for name in presets {
-        let unit = typed.map_or_else(|| Case::preset_block(name), Ok).map_err(Failure::usage)?;
+        let design = design(name.trim(), typed).map_err(Failure::usage)?;
+        let block_bytes = Some(design.block_bytes.into());
         for size in &args.size {
-            let wanted = slots(size, Some(unit))?;
-            let case = Case::of_preset(name, unit, wanted).map_err(Failure::usage)?;
-            if case.slots != wanted {
-                let ways = case.map.ways(case.slots);
+            let wanted = slots(size, block_bytes)?;
+            // What does not fill a set is left out, as the designs do.
+            let slots = wanted - wanted % design.map.ways(wanted).max(1);
+            if slots != wanted {
+                let ways = design.map.ways(slots);
                 console.note(&format!(
-                    "{name}: {wanted} blocks are no whole sets of {ways} ways: {} are used",
-                    case.slots
+                    "{name}: {wanted} blocks are no whole sets of {ways} ways: {slots} are used"
                 ));
             }
-            cases.push(case);
+            cases.push(Case {
+                eviction: design.eviction.info().name.to_owned(),
+                replacement: Replacement::Policy(design.eviction.clone()),
+                preset: Some(design.preset.info.name.to_owned()),
+                map: design.map,
+                block_bytes,
+                slots,
+            });
         }
     }
     Ok(cases)
+}
+
+/// The design of that name, with its own block or another one.
+fn design(name: &str, block_bytes: Option<u64>) -> Result<Design, ParamError> {
+    let preset = presets::find(name)
+        .ok_or_else(|| unknown_name("cache preset", name, PRESETS.iter().map(|preset| &preset.info)))?;
+    let (min, max) = preset.block_range;
+    let block_bytes = block_bytes.unwrap_or(preset.block_bytes.into());
+    if !(u64::from(min)..=u64::from(max)).contains(&block_bytes) {
+        return Err(ParamError::BadValue {
+            key: "block".to_owned(),
+            value: block_bytes.to_string(),
+            expected: format!("a power of two from {min} to {max} for preset {name}"),
+        });
+    }
+    let keys = [("preset", name.to_owned()), ("block", block_bytes.to_string())];
+    Design::parse("", &keys.map(|(key, value)| (key.to_owned(), value)).into())
 }

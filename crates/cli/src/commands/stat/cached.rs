@@ -1,8 +1,8 @@
 //! A cache in a stat document, for people. All its counters are in `nandscape cache status`.
 
 use super::text::row;
-use nandscape_cache::admission::Bypass;
 use nandscape_core::units::format_bytes;
+use nandscape_policies::admission::Bypass;
 use nandscape_volumes::CacheStat;
 
 /// What stands in the place of the rows about flash.

@@ -3,13 +3,13 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use nandscape_cache::simulate::Counts;
-use nandscape_cache::simulate::advice::{Advice, advise};
-use nandscape_cache::simulate::curve::{Curve, Point};
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
     Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
+use nandscape_policies::simulate::Accesses;
+use nandscape_policies::simulate::advice::{Advice, advise};
+use nandscape_policies::simulate::curve::{Curve, Point};
 use nandscape_report::{ReproductionRow, RowSeries, Run};
 use nandscape_sim::RunResult;
 use nandscape_sim::cached::CachePoint;
@@ -422,22 +422,21 @@ pub fn workload_stats() -> TraceStats {
 
 /// Advice on a made-up load, and its LRU curve at twice as many sizes.
 pub fn advice(name: &str) -> (Advice, Vec<Point>) {
-    let counts = |bend: f64, size: u64| {
+    let accesses = |bend: f64, size: u64| {
         let misses = (1000.0 / (1.0 + size as f64 / bend)) as u64 + 200;
         let hits = 1200 - misses;
-        Counts {
+        Accesses {
             read_hits: hits / 2,
             read_misses: misses / 3,
             write_hits: hits - hits / 2,
             write_misses: misses - misses / 3,
-            ..Counts::default()
         }
     };
     let points = |bend: f64, step: usize| -> Vec<Point> {
-        (2..14u32).step_by(step).map(|i| Point::new(1 << i, 4096, &counts(bend, 1 << i))).collect()
+        (2..14u32).step_by(step).map(|i| Point::new(1 << i, 4096, accesses(bend, 1 << i))).collect()
     };
-    let all = Counts { read_misses: 400, write_misses: 800, ..Counts::default() };
-    let mut base = Advice::of_counts(name, 4096, &all);
+    let all = Accesses { read_misses: 400, write_misses: 800, ..Accesses::default() };
+    let mut base = Advice::of_accesses(name, 4096, all);
     base.curves = [("lru", 900.0), ("s3-fifo", 700.0), (name, 800.0), ("belady", 300.0)]
         .map(|(name, bend)| Curve { eviction: name.to_owned(), points: points(bend, 2), knee: None })
         .into();

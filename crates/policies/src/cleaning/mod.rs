@@ -42,8 +42,8 @@ pub struct View {
     pub waited: u64,
     /// Slots of a set; all of them where the cache is fully associative.
     pub ways: u32,
-    /// The set with the most dirty blocks, and how many ([`crate::dirty::DirtyIndex::fullest_set`]); `None`
-    /// without dirty blocks.
+    /// The set with the most dirty blocks, and how many they are; `None` without dirty blocks. Of
+    /// equals, any.
     pub fullest: Option<(u32, u32)>,
 }
 
@@ -104,8 +104,7 @@ pub enum Needs {
     NoAges,
     /// Since it became dirty.
     SinceDirty,
-    /// Since it was written last: [`crate::dirty::DirtyIndex::rewrite`] is called at each write of a dirty
-    /// block.
+    /// Since it was written last: each write of a dirty block makes it the youngest.
     SinceWritten,
 }
 

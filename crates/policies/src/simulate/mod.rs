@@ -2,7 +2,7 @@
 //!
 //! One unit of the cache for each request ([`Request`]); a [`Splitter`] makes them of block requests. The
 //! cache starts empty, nothing warms it up, and every miss is admitted. Memory is proportional to the size of
-//! the cache, whatever the length of the stream; only [`belady`] needs the whole of it.
+//! the cache, whatever the length of the stream; only [`NextUses`] needs the whole of it.
 
 pub mod advice;
 mod belady;
@@ -14,7 +14,7 @@ mod index;
 mod sample;
 mod split;
 
-pub use belady::{BELADY, NextUses, belady};
+pub use belady::{BELADY, NextUses};
 pub use distance::StackDistances;
 pub use document::Row;
 pub use engine::{Simulation, simulation};
@@ -23,7 +23,8 @@ pub use split::{MAX_VOLUMES, Splitter, Units};
 
 use crate::key::BlockKey;
 use nandscape_core::Op;
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 /// A request for one unit of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +72,10 @@ impl Request {
     }
 }
 
-/// What a simulation counts. Trims are neither requests nor misses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+/// Reads and writes of units of a cache, by what it had. Trims are none. In documents the sums and the miss
+/// ratio come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accesses {
     /// Units read that were cached.
     pub read_hits: u64,
     /// Units read that were not.
@@ -82,15 +84,9 @@ pub struct Counts {
     pub write_hits: u64,
     /// Units written that were not.
     pub write_misses: u64,
-    /// Blocks that left for others.
-    pub evictions: u64,
-    /// Cached blocks that were trimmed.
-    pub trimmed: u64,
-    /// Slots in use at the end.
-    pub used: u64,
 }
 
-impl Counts {
+impl Accesses {
     /// Requests for one unit each.
     pub const fn requests(&self) -> u64 {
         self.hits() + self.misses()
@@ -129,4 +125,33 @@ impl Counts {
         };
         *counter += 1;
     }
+}
+
+impl Serialize for Accesses {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Accesses", 7)?;
+        out.serialize_field("hits", &self.hits())?;
+        out.serialize_field("misses", &self.misses())?;
+        out.serialize_field("miss_ratio", &self.miss_ratio())?;
+        out.serialize_field("read_hits", &self.read_hits)?;
+        out.serialize_field("read_misses", &self.read_misses)?;
+        out.serialize_field("write_hits", &self.write_hits)?;
+        out.serialize_field("write_misses", &self.write_misses)?;
+        out.end()
+    }
+}
+
+/// What a simulation counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Reads and writes.
+    #[serde(flatten)]
+    pub accesses: Accesses,
+    /// Blocks that left for others.
+    pub evictions: u64,
+    /// Cached blocks that were trimmed.
+    pub trimmed: u64,
+    /// Slots in use at the end.
+    #[serde(rename = "used_blocks")]
+    pub used: u64,
 }

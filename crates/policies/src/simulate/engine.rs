@@ -116,7 +116,7 @@ impl State {
             }
             return;
         }
-        self.counts.count(request, found.is_some());
+        self.counts.accesses.count(request, found.is_some());
         match found {
             Some(slot) => policy.hit(slot - room.first),
             None => self.miss(key, policy, room),

@@ -1,6 +1,6 @@
 //! A part of the blocks that stands for all of them.
 
-use super::{Counts, Request};
+use super::{Accesses, Request};
 use crate::hash::mix;
 
 /// Spatial sampling at a fixed rate R (SHARDS; Waldspurger, Park, Garthwaite and Ahmad, FAST 2015): a block
@@ -52,20 +52,16 @@ impl Sampler {
         (scaled >= 1.0).then_some(scaled as u32)
     }
 
-    /// Misses of all requests, reads and writes, by those of the sample; `reads` and `writes` are the
-    /// requests of the whole stream.
-    pub fn corrected(&self, counts: &Counts, reads: u64, writes: u64) -> Counts {
-        let up = |n: u64| (n as f64 / self.rate).round() as u64;
-        let (read_misses, write_misses) =
-            (up(counts.read_misses).min(reads), up(counts.write_misses).min(writes));
-        Counts {
+    /// Accesses of a cache over `all` requests, by those of one over the sample.
+    pub fn corrected(&self, sample: Accesses, all: Accesses) -> Accesses {
+        let up = |misses: u64, requests: u64| ((misses as f64 / self.rate).round() as u64).min(requests);
+        let (reads, writes) = (all.read_hits + all.read_misses, all.write_hits + all.write_misses);
+        let (read_misses, write_misses) = (up(sample.read_misses, reads), up(sample.write_misses, writes));
+        Accesses {
             read_hits: reads - read_misses,
             read_misses,
             write_hits: writes - write_misses,
             write_misses,
-            evictions: up(counts.evictions),
-            trimmed: up(counts.trimmed),
-            used: up(counts.used),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What size and policy a workload asks for.
 
-use super::curve::{Curve, Knee, Point, knee};
-use super::{BELADY, Counts};
+use super::curve::{Curve, Point, knee};
+use super::{Accesses, BELADY};
 use serde::Serialize;
 
 /// What a workload would gain from a cache, by policy and size. Fields are added, never renamed.
@@ -53,14 +53,9 @@ pub struct Sample {
 /// The best policy of a size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// Blocks of the cache.
-    pub size_blocks: u64,
-    /// The same in bytes; 0 where requests are objects.
-    pub size_bytes: u64,
-    /// Its name.
-    pub eviction: String,
-    /// Misses over requests.
-    pub miss_ratio: f64,
+    /// The size and the policy.
+    #[serde(flatten)]
+    pub suggestion: Suggestion,
     /// What the best policy that knows the future would have, where it was simulated.
     pub least: Option<f64>,
 }
@@ -108,27 +103,25 @@ pub fn advise(base: Advice, lru: &[Point]) -> Advice {
     let mut best = Vec::new();
     for at in 0..sizes {
         // The first of equals.
-        let winner = online.iter().min_by_key(|curve| curve.points[at].misses).expect("there is one");
+        let winner =
+            online.iter().min_by_key(|curve| curve.points[at].accesses.misses()).expect("there is one");
         let point = winner.points[at];
         envelope.push(point);
         best.push(Choice {
-            size_blocks: point.size_blocks,
-            size_bytes: point.size_bytes,
-            eviction: winner.eviction.clone(),
-            miss_ratio: point.miss_ratio,
-            least: least.map(|curve| curve.points[at].miss_ratio),
+            suggestion: Suggestion {
+                size_blocks: point.size_blocks,
+                size_bytes: point.size_bytes,
+                eviction: winner.eviction.clone(),
+                miss_ratio: point.accesses.miss_ratio(),
+            },
+            least: least.map(|curve| curve.points[at].accesses.miss_ratio()),
         });
     }
-    let suggestion = |choice: &Choice| Suggestion {
-        size_blocks: choice.size_blocks,
-        size_bytes: choice.size_bytes,
-        eviction: choice.eviction.clone(),
-        miss_ratio: choice.miss_ratio,
-    };
-    let at_size = |size: u64| best.iter().find(|choice| choice.size_blocks == size).map(suggestion);
-    advice.knee = knee(&envelope).and_then(|knee: Knee| at_size(knee.size_blocks));
-    let bottom = best.iter().map(|choice| choice.miss_ratio).fold(1.0, f64::min);
-    advice.enough = best.iter().find(|choice| choice.miss_ratio <= bottom + ENOUGH).map(suggestion);
+    let suggestions = || best.iter().map(|choice: &Choice| &choice.suggestion);
+    let knee = knee(&envelope);
+    advice.knee = knee.and_then(|knee| suggestions().find(|s| s.size_blocks == knee.size_blocks).cloned());
+    let bottom = suggestions().map(|suggestion| suggestion.miss_ratio).fold(1.0, f64::min);
+    advice.enough = suggestions().find(|suggestion| suggestion.miss_ratio <= bottom + ENOUGH).cloned();
     advice.ranking = ranking(&online, &envelope);
     advice.best = best;
     advice
@@ -138,8 +131,8 @@ fn ranking(online: &[&Curve], envelope: &[Point]) -> Vec<Standing> {
     let mut ranking: Vec<Standing> = online
         .iter()
         .map(|curve| {
-            let excess =
-                || curve.points.iter().zip(envelope).map(|(own, best)| own.miss_ratio - best.miss_ratio);
+            let ratio = |point: &Point| point.accesses.miss_ratio();
+            let excess = || curve.points.iter().zip(envelope).map(|(own, best)| ratio(own) - ratio(best));
             Standing {
                 eviction: curve.eviction.clone(),
                 excess_mean: excess().sum::<f64>() / envelope.len().max(1) as f64,
@@ -167,7 +160,7 @@ pub fn sizes(largest: u64, smallest: u64) -> Vec<u64> {
 
 impl Advice {
     /// What is known before there are curves.
-    pub fn of_counts(workload: &str, block_bytes: u64, all: &Counts) -> Self {
+    pub fn of_accesses(workload: &str, block_bytes: u64, all: Accesses) -> Self {
         Self {
             workload: workload.to_owned(),
             block_bytes,
@@ -192,15 +185,16 @@ mod tests {
     use super::*;
 
     fn curve(name: &str, misses: [u64; 4]) -> Curve {
-        let counts = |misses| Counts { read_misses: misses, read_hits: 1000 - misses, ..Counts::default() };
+        let accesses =
+            |misses| Accesses { read_misses: misses, read_hits: 1000 - misses, ..Accesses::default() };
         let points = [10, 20, 40, 80].into_iter().zip(misses);
-        let points = points.map(|(size, misses)| Point::new(size, 4096, &counts(misses))).collect();
+        let points = points.map(|(size, misses)| Point::new(size, 4096, accesses(misses))).collect();
         Curve { eviction: name.to_owned(), points, knee: None }
     }
 
     #[test]
     fn advice_follows_from_the_curves() {
-        let mut base = Advice::of_counts("w", 4096, &Counts { read_misses: 1000, ..Counts::default() });
+        let mut base = Advice::of_accesses("w", 4096, Accesses { read_misses: 1000, ..Accesses::default() });
         base.curves = vec![
             curve("fifo", [900, 300, 250, 150]),
             curve("lru", [800, 320, 159, 151]),
@@ -208,7 +202,7 @@ mod tests {
         ];
         let steps = curve("lru", [700, 600, 159, 151]).points;
         let advice = advise(base, &steps);
-        let best: Vec<&str> = advice.best.iter().map(|best| best.eviction.as_str()).collect();
+        let best: Vec<&str> = advice.best.iter().map(|best| best.suggestion.eviction.as_str()).collect();
         assert_eq!(best, ["lru", "fifo", "lru", "fifo"]);
         assert_eq!(advice.best[0].least, Some(0.5));
         // The best of each size fall from 1 to 0.15 at 80 blocks: at 20 they have done 0.82 of it, at 40

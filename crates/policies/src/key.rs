@@ -7,7 +7,8 @@
 pub struct BlockKey(pub u64);
 
 impl BlockKey {
-    pub(crate) const BLOCK_BITS: u32 = 48;
+    /// Bits of a block number.
+    pub const BLOCK_BITS: u32 = 48;
 
     /// Block `block` (counted in cache blocks from the first byte) of volume `volume`.
     pub const fn new(volume: u16, block: u64) -> Self {

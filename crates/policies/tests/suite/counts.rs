@@ -4,10 +4,12 @@
 //! `NANDSCAPE_PUBLIC_TRACES` names a directory that has it, and without it these tests say that they were
 //! skipped.
 
-use nandscape_cache::BlockKey;
-use nandscape_cache::Map;
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Request, Splitter, StackDistances, belady, simulation};
+use nandscape_policies::BlockKey;
+use nandscape_policies::Map;
+use nandscape_policies::eviction::EvictionSpec;
+use nandscape_policies::simulate::{
+    Accesses, Counts, NextUses, Request, Splitter, StackDistances, simulation,
+};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::path::Path;
 
@@ -39,16 +41,20 @@ fn run(requests: &[Request], policy: &str, slots: u32, map: Map) -> Counts {
     simulation.counts()
 }
 
+fn belady(requests: &[Request], slots: u32) -> Counts {
+    NextUses::of(requests).belady(requests, slots)
+}
+
 /// Misses of the policies in order, and of belady unless it is 0.
 fn check(requests: &[Request], table: &[(u32, [u64; 7])]) {
     for (slots, expected) in table {
         for (policy, expected) in POLICIES.iter().zip(expected) {
             let counts = run(requests, policy, *slots, Map::Full);
-            assert_eq!(counts.misses(), *expected, "{policy}, {slots} blocks");
-            assert_eq!(counts.requests(), requests.len() as u64);
+            assert_eq!(counts.accesses.misses(), *expected, "{policy}, {slots} blocks");
+            assert_eq!(counts.accesses.requests(), requests.len() as u64);
         }
         if expected[6] > 0 {
-            assert_eq!(belady(requests, *slots).misses(), expected[6], "belady, {slots} blocks");
+            assert_eq!(belady(requests, *slots).accesses.misses(), expected[6], "belady, {slots} blocks");
         }
     }
 }
@@ -114,13 +120,17 @@ fn other_policies_come_near_the_counts_of_another_program() {
     ] {
         for (slots, expected) in sizes.into_iter().zip(misses) {
             let counts = run(&starts, policy, slots, Map::Full);
-            let off = counts.misses().abs_diff(expected) as f64 / starts.len() as f64;
-            assert!(off <= tolerance, "{policy}, {slots} blocks: {}, expected {expected}", counts.misses());
+            let off = counts.accesses.misses().abs_diff(expected) as f64 / starts.len() as f64;
+            assert!(
+                off <= tolerance,
+                "{policy}, {slots} blocks: {}, expected {expected}",
+                counts.accesses.misses()
+            );
         }
     }
     // A textbook W-TinyLFU that counts exactly, without a sketch, misses 0.7257 and 0.5336 of them.
     for (slots, ratio) in [(10_000, 0.7257), (20_000, 0.5336)] {
-        let ours = run(&starts, "w-tinylfu", slots, Map::Full).miss_ratio();
+        let ours = run(&starts, "w-tinylfu", slots, Map::Full).accesses.miss_ratio();
         assert!((ours - ratio).abs() < 0.002, "{slots} blocks: {ours}");
     }
 }
@@ -130,8 +140,8 @@ fn blocks_of_the_public_trace_are_those_known() {
     let Some(workload) = public() else { return };
     let blocks = blocks(&workload);
     let counts = run(&blocks, "fifo", 1 << 20, Map::Full);
-    assert_eq!(counts.read_hits + counts.read_misses, 485_700);
-    assert_eq!(counts.write_hits + counts.write_misses, 656_169);
+    assert_eq!(counts.accesses.read_hits + counts.accesses.read_misses, 485_700);
+    assert_eq!(counts.accesses.write_hits + counts.accesses.write_misses, 656_169);
     assert_eq!(counts.used, 269_210);
     let check = blocks.iter().fold(0xcbf2_9ce4_8422_2325u64, |check, request| {
         (check ^ request.key().block()).wrapping_mul(0x0100_0000_01b3)
@@ -173,7 +183,7 @@ fn one_pass_gives_the_lru_counts_of_every_size() {
     ];
     let counts = distances.at(&table.map(|(size, _)| size));
     for ((size, misses), counts) in table.into_iter().zip(counts) {
-        assert_eq!(counts.misses(), misses, "{size} blocks");
+        assert_eq!(counts.accesses.misses(), misses, "{size} blocks");
         assert_eq!(counts, run(&requests, "lru", size as u32, Map::Full), "{size} blocks");
     }
     assert_eq!((distances.blocks(), distances.first_uses()), (269_210, 269_210));
@@ -186,14 +196,22 @@ fn sets_of_the_public_trace_cost_what_is_known() {
     // Ratios of four digits, and shares of the slots in use.
     for (slots, ratio, used) in [(65_536, 0.7477, 1.0), (131_072, 0.6746, 0.89), (262_144, 0.5755, 0.63)] {
         let counts = run(&blocks, "lru", slots, Map::Linear { ways: 512 });
-        assert!((counts.miss_ratio() - ratio).abs() <= 0.000_05, "{slots}: {}", counts.miss_ratio());
+        assert!(
+            (counts.accesses.miss_ratio() - ratio).abs() <= 0.000_05,
+            "{slots}: {}",
+            counts.accesses.miss_ratio()
+        );
         let share = counts.used as f64 / f64::from(slots);
         assert!((share - used).abs() < 0.005, "{slots}: {share} in use");
     }
     // The hash is not the same, so neither are the counts; but they are near each other.
     for (slots, ratio) in [(65_536, 0.7488), (131_072, 0.5464), (262_144, 0.3519)] {
         let counts = run(&blocks, "lru", slots, Map::ClusterHashed { ways: 512, cluster: 64 });
-        assert!((counts.miss_ratio() - ratio).abs() < 0.03, "{slots}: {}", counts.miss_ratio());
+        assert!(
+            (counts.accesses.miss_ratio() - ratio).abs() < 0.03,
+            "{slots}: {}",
+            counts.accesses.miss_ratio()
+        );
     }
 }
 
@@ -205,9 +223,9 @@ fn generated(spec: &str) -> Vec<Request> {
 fn no_policy_misses_less_often_than_belady() {
     let requests = generated("zipf-cdf:ranks=20k,alpha=0.9,count=200k,read=70%");
     for slots in [10, 300, 4000] {
-        let best = belady(&requests, slots).misses();
-        for info in nandscape_cache::eviction::EVICTIONS {
-            let misses = run(&requests, info.name, slots, Map::Full).misses();
+        let best = belady(&requests, slots).accesses.misses();
+        for info in nandscape_policies::eviction::EVICTIONS {
+            let misses = run(&requests, info.name, slots, Map::Full).accesses.misses();
             assert!(misses >= best, "{}, {slots} blocks: {misses} < {best}", info.name);
         }
     }
@@ -223,16 +241,13 @@ fn trims_make_room_and_are_not_requests() {
     requests.push(Request::new(key(7), nandscape_core::Op::Read));
     requests.push(Request::new(key(0), nandscape_core::Op::Read));
     let expected = Counts {
-        read_hits: 1,
-        read_misses: 1,
-        write_hits: 0,
-        write_misses: 4,
+        accesses: Accesses { read_hits: 1, read_misses: 1, write_hits: 0, write_misses: 4 },
         evictions: 0,
         trimmed: 1,
         used: 4,
     };
     assert_eq!(belady(&requests, 4), expected);
-    for info in nandscape_cache::eviction::EVICTIONS {
+    for info in nandscape_policies::eviction::EVICTIONS {
         assert_eq!(run(&requests, info.name, 4, Map::Full), expected, "{}", info.name);
     }
 }
@@ -244,8 +259,8 @@ fn compact_s3_fifo_misses_on_the_mixed_trace_what_it_did_and_about_as_often_as_s
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");
     let requests = blocks(&Workload::new(path, &OpenOptions::default(), Target::NONE).unwrap());
     for (slots, expected) in [(50, 22_367), (200, 20_774), (1000, 16_401), (3000, 10_059)] {
-        let misses = run(&requests, "s3-fifo-compact", slots, Map::Full).misses();
-        let exact = run(&requests, "s3-fifo", slots, Map::Full).misses();
+        let misses = run(&requests, "s3-fifo-compact", slots, Map::Full).accesses.misses();
+        let exact = run(&requests, "s3-fifo", slots, Map::Full).accesses.misses();
         assert!((misses as f64 / exact as f64 - 1.0).abs() < 0.06, "{misses} and {exact}, {slots} blocks");
         assert_eq!(misses, expected, "{slots} blocks");
     }

@@ -24,26 +24,9 @@ pub struct Row {
     pub size_bytes: u64,
     /// Blocks read and written; trims are none.
     pub requests: u64,
-    /// Those that were cached.
-    pub hits: u64,
-    /// Those that were not.
-    pub misses: u64,
-    /// Misses over requests.
-    pub miss_ratio: f64,
-    /// Blocks read that were cached.
-    pub read_hits: u64,
-    /// Blocks read that were not.
-    pub read_misses: u64,
-    /// Blocks written that were cached.
-    pub write_hits: u64,
-    /// Blocks written that were not.
-    pub write_misses: u64,
-    /// Blocks that left for others.
-    pub evictions: u64,
-    /// Cached blocks that were trimmed.
-    pub trimmed: u64,
-    /// Blocks cached at the end.
-    pub used_blocks: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Memory of the simulation in bytes, at the end.
     pub memory_bytes: u64,
     /// Seed of policies that draw.
@@ -56,21 +39,4 @@ pub struct Row {
     pub reading_wall_s: f64,
     /// Interrupted: what was counted until then.
     pub partial: bool,
-}
-
-impl Row {
-    /// Takes over what was counted.
-    pub fn count(&mut self, counts: &Counts) {
-        self.requests = counts.requests();
-        self.hits = counts.hits();
-        self.misses = counts.misses();
-        self.miss_ratio = counts.miss_ratio();
-        self.read_hits = counts.read_hits;
-        self.read_misses = counts.read_misses;
-        self.write_hits = counts.write_hits;
-        self.write_misses = counts.write_misses;
-        self.evictions = counts.evictions;
-        self.trimmed = counts.trimmed;
-        self.used_blocks = counts.used;
-    }
 }

@@ -44,7 +44,7 @@ impl Map {
 
     /// The set of a block. Volumes after the first start at other sets of the linear map.
     #[inline]
-    pub(crate) fn set(self, key: BlockKey, sets: u32) -> u32 {
+    pub fn set(self, key: BlockKey, sets: u32) -> u32 {
         let sets = u64::from(sets);
         match self {
             Self::Full => 0,

@@ -1,6 +1,6 @@
 //! LRU at every size in one pass.
 
-use super::{Counts, Request};
+use super::{Accesses, Counts, Request};
 use crate::hash::KeyMap;
 use std::collections::BinaryHeap;
 
@@ -150,17 +150,14 @@ impl StackDistances {
             .iter()
             .map(|&size| {
                 let (read_hits, write_hits) = (upto(0, &self.hits[0], size), upto(1, &self.hits[1], size));
-                let mut counts = Counts {
+                let accesses = Accesses {
                     read_hits,
                     read_misses: reads - read_hits,
                     write_hits,
                     write_misses: writes - write_hits,
-                    trimmed: upto(2, &self.trims, size),
-                    ..Counts::default()
                 };
-                counts.used = self.used(size);
-                counts.evictions = counts.misses() - counts.trimmed - counts.used;
-                counts
+                let (trimmed, used) = (upto(2, &self.trims, size), self.used(size));
+                Counts { accesses, evictions: accesses.misses() - trimmed - used, trimmed, used }
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! Miss-ratio curves, and what follows from them.
 
-use super::Counts;
+use super::Accesses;
 use serde::Serialize;
 
 /// What a cache of one size counts.
@@ -10,36 +10,15 @@ pub struct Point {
     pub size_blocks: u64,
     /// The same in bytes; 0 where requests are objects.
     pub size_bytes: u64,
-    /// Blocks read and written that were cached.
-    pub hits: u64,
-    /// Those that were not.
-    pub misses: u64,
-    /// Misses over requests.
-    pub miss_ratio: f64,
-    /// Blocks read that were cached.
-    pub read_hits: u64,
-    /// Blocks read that were not.
-    pub read_misses: u64,
-    /// Blocks written that were cached.
-    pub write_hits: u64,
-    /// Blocks written that were not.
-    pub write_misses: u64,
+    /// Blocks read and written.
+    #[serde(flatten)]
+    pub accesses: Accesses,
 }
 
 impl Point {
     /// The point of a size in blocks of `block_bytes`.
-    pub fn new(size_blocks: u64, block_bytes: u64, counts: &Counts) -> Self {
-        Self {
-            size_blocks,
-            size_bytes: size_blocks * block_bytes,
-            hits: counts.hits(),
-            misses: counts.misses(),
-            miss_ratio: counts.miss_ratio(),
-            read_hits: counts.read_hits,
-            read_misses: counts.read_misses,
-            write_hits: counts.write_hits,
-            write_misses: counts.write_misses,
-        }
+    pub fn new(size_blocks: u64, block_bytes: u64, accesses: Accesses) -> Self {
+        Self { size_blocks, size_bytes: size_blocks * block_bytes, accesses }
     }
 }
 
@@ -79,10 +58,10 @@ const DEPTH_MIN: f64 = 0.05;
 /// `None` where the curve lies nowhere clearly below the line: misses then fall evenly with the size, or
 /// late.
 pub fn knee(points: &[Point]) -> Option<Knee> {
-    let least = points.iter().map(|point| point.miss_ratio).fold(1.0, f64::min);
-    let last = points.iter().find(|point| point.miss_ratio <= least)?;
+    let least = points.iter().map(|point| point.accesses.miss_ratio()).fold(1.0, f64::min);
+    let last = points.iter().find(|point| point.accesses.miss_ratio() <= least)?;
     let (size, fall) = (last.size_blocks as f64, 1.0 - least);
-    let depth = |point: &Point| (1.0 - point.miss_ratio) / fall - point.size_blocks as f64 / size;
+    let depth = |point: &Point| (1.0 - point.accesses.miss_ratio()) / fall - point.size_blocks as f64 / size;
     let mut best: Option<Knee> = None;
     for point in points.iter().take_while(|point| point.size_blocks <= last.size_blocks) {
         let depth = depth(point);
@@ -90,7 +69,7 @@ pub fn knee(points: &[Point]) -> Option<Knee> {
             best = Some(Knee {
                 size_blocks: point.size_blocks,
                 size_bytes: point.size_bytes,
-                miss_ratio: point.miss_ratio,
+                miss_ratio: point.accesses.miss_ratio(),
                 depth,
             });
         }
@@ -103,8 +82,9 @@ mod tests {
     use super::*;
 
     fn curve(ratios: &[(u64, u64)]) -> Vec<Point> {
-        let counts = |misses| Counts { read_misses: misses, read_hits: 1000 - misses, ..Counts::default() };
-        ratios.iter().map(|(size, misses)| Point::new(*size, 4096, &counts(*misses))).collect()
+        let accesses =
+            |misses| Accesses { read_misses: misses, read_hits: 1000 - misses, ..Accesses::default() };
+        ratios.iter().map(|(size, misses)| Point::new(*size, 4096, accesses(*misses))).collect()
     }
 
     #[test]

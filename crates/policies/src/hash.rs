@@ -2,7 +2,7 @@
 
 /// Mixes all bits of a key into all bits of the answer. One-to-one.
 #[inline]
-pub(crate) const fn mix(key: u64) -> u64 {
+pub const fn mix(key: u64) -> u64 {
     let x = (key ^ (key >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x ^ (x >> 32)
@@ -19,23 +19,26 @@ const NONE: u64 = u64::MAX;
 
 /// From key to a number. Grows.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyMap {
+pub struct KeyMap {
     table: Vec<(u64, u64)>,
     bits: u32,
     len: usize,
 }
 
 impl KeyMap {
-    pub(crate) fn new(bits: u32) -> Self {
+    /// Empty, with a table of 2^`bits` entries.
+    pub fn new(bits: u32) -> Self {
         Self { table: vec![(NONE, 0); 1 << bits], bits, len: 0 }
     }
 
     /// A stand-in that holds nothing and to which nothing may be added.
-    pub(crate) const fn nothing() -> Self {
+    pub const fn nothing() -> Self {
         Self { table: Vec::new(), bits: 1, len: 0 }
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    /// How many keys there are.
+    #[expect(clippy::len_without_is_empty, reason = "users compare the count with others")]
+    pub const fn len(&self) -> usize {
         self.len
     }
 
@@ -56,15 +59,16 @@ impl KeyMap {
         at
     }
 
+    /// The number of a key.
     #[inline]
-    pub(crate) fn get(&self, key: u64) -> Option<u64> {
+    pub fn get(&self, key: u64) -> Option<u64> {
         let (found, value) = self.table[self.place(key)];
         (found == key).then_some(value)
     }
 
     /// Sets the number of a key and returns the one it had.
     #[inline]
-    pub(crate) fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
+    pub fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
         let at = self.place(key);
         let (found, old) = std::mem::replace(&mut self.table[at], (key, value));
         if found == key {
@@ -88,7 +92,8 @@ impl KeyMap {
         *self = larger;
     }
 
-    pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
+    /// Takes a key out and returns its number.
+    pub fn remove(&mut self, key: u64) -> Option<u64> {
         let mask = self.table.len() - 1;
         let mut hole = self.place(key);
         let (found, value) = self.table[hole];
@@ -122,12 +127,12 @@ impl KeyMap {
     }
 
     /// Every key and its number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.table.iter().filter(|entry| entry.0 != NONE).copied()
     }
 
     /// Removes the keys that need not be kept.
-    pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(u64, u64) -> bool) {
+    pub fn retain(&mut self, mut is_kept: impl FnMut(u64, u64) -> bool) {
         let mut at = 0;
         while at < self.table.len() {
             let (key, value) = self.table[at];
@@ -140,7 +145,8 @@ impl KeyMap {
         }
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    /// Memory held, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
         (self.table.capacity() * size_of::<(u64, u64)>()) as u64
     }
 }

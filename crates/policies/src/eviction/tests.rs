@@ -393,12 +393,15 @@ fn every_policy_agrees_with_its_textbook_model_request_by_request() {
                     model.forget(key);
                     continue;
                 }
-                let hits = fast.counts().hits();
+                let hits = fast.counts().accesses.hits();
                 fast.feed(&[Request::new(BlockKey(key), Op::Read)]);
-                let is_hit = fast.counts().hits() > hits;
+                let is_hit = fast.counts().accesses.hits() > hits;
                 assert_eq!(is_hit, model.ask(key), "{name}, {slots} slots, request {at}, key {key}");
             }
-            assert!(fast.counts().hits() > 0 && fast.counts().evictions > 0, "{name}, {slots} slots");
+            assert!(
+                fast.counts().accesses.hits() > 0 && fast.counts().evictions > 0,
+                "{name}, {slots} slots"
+            );
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Stack distances against simulations of every size, samples against exact counts, and requests that are
 //! split.
 
-use nandscape_cache::eviction::EvictionSpec;
-use nandscape_cache::simulate::{Counts, Request, Sampler, Splitter, StackDistances, simulation};
-use nandscape_cache::{BlockKey, Map};
 use nandscape_core::{IoRecord, Op, SimTime};
+use nandscape_policies::eviction::EvictionSpec;
+use nandscape_policies::simulate::{
+    Accesses, Counts, Request, Sampler, Splitter, StackDistances, simulation,
+};
+use nandscape_policies::{BlockKey, Map};
 use nandscape_trace::{OpenOptions, Target, open};
 use proptest::prelude::*;
 
@@ -36,8 +38,8 @@ proptest! {
         }
         let mut misses = u64::MAX;
         let falls = sizes.iter().zip(distances.at(&sizes)).filter(|(_, counts)| {
-            let is_lower = counts.misses() < misses && counts.hits() > 0;
-            misses = counts.misses();
+            let is_lower = counts.accesses.misses() < misses && counts.accesses.hits() > 0;
+            misses = counts.accesses.misses();
             is_lower
         });
         prop_assert_eq!(distances.steps(), falls.map(|(size, _)| *size).collect::<Vec<_>>());
@@ -59,19 +61,20 @@ fn generated(spec: &str) -> Vec<Request> {
 fn samples_come_near_the_exact_ratios() {
     let requests = generated("zipf-cdf:ranks=50k,alpha=0.9,count=400k,read=60%");
     let writes = requests.iter().filter(|r| **r == Request::new(r.key(), Op::Write)).count() as u64;
-    let reads = requests.len() as u64 - writes;
+    let all =
+        Accesses { read_misses: requests.len() as u64 - writes, write_misses: writes, ..Accesses::default() };
     let (mut errors, mut bare) = (Vec::new(), Vec::new());
     for policy in ["lru", "s3-fifo", "arc"] {
         for slots in [2000, 10_000] {
-            let exact = run(&requests, policy, slots).miss_ratio();
+            let exact = run(&requests, policy, slots).accesses.miss_ratio();
             for seed in 0..8 {
                 let sampler = Sampler::new(0.1, seed).unwrap();
                 let sample: Vec<Request> = requests.iter().copied().filter(|r| sampler.takes(*r)).collect();
                 let counts = run(&sample, policy, sampler.scaled(slots.into()).unwrap());
-                let estimate = sampler.corrected(&counts, reads, writes);
+                let estimate = sampler.corrected(counts.accesses, all);
                 assert_eq!(estimate.requests(), requests.len() as u64);
                 errors.push((estimate.miss_ratio() - exact).abs());
-                bare.push((counts.miss_ratio() - exact).abs());
+                bare.push((counts.accesses.miss_ratio() - exact).abs());
             }
         }
     }
