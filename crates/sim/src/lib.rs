@@ -6,7 +6,6 @@
 //! * [`precondition`]: writes that put a device into a known state and are not counted.
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests; [`cached`]: a
 //!   cache in that series.
-//! * [`lifetime`]: how much may be written until the flash is worn out.
 //! * [`result`]: the result document (schema 1); [`sums`]: counters of a subsystem, added up.
 //!
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in
@@ -16,7 +15,6 @@ pub mod cached;
 pub mod histogram;
 mod in_flight;
 pub mod jobs;
-pub mod lifetime;
 mod lookahead;
 pub mod metrics;
 pub mod precondition;
@@ -25,7 +23,6 @@ pub mod result;
 pub mod sums;
 
 pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, run_jobs};
-pub use lifetime::LifetimeResult;
 pub use precondition::Precondition;
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
-pub use result::RunResult;
+pub use result::{LifetimeResult, RunResult};

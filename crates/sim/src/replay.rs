@@ -5,8 +5,8 @@
 //! are submitted in nondecreasing virtual time. Schedulers that know completions at submission answer at
 //! once; event-driven ones are advanced.
 
+use crate::LifetimeResult;
 use crate::in_flight::InFlight;
-use crate::lifetime::LifetimeResult;
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;

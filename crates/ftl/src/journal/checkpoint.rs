@@ -1,43 +1,13 @@
 //! Checkpoints, written page by page among the programs of the layer, or without pause.
 
+use super::draft::{Draft, Region, Stage};
 use super::error::Sabotage;
 use super::format::Kind;
 use super::held;
-use super::pool::{Place, Region};
-use super::records::Record;
+use super::pool::Place;
 use super::shape::{Header, Table};
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::{Barrier, BlockId, FlashDevice, FlashError, SimTime, Token};
-
-/// A checkpoint under way.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub region: Region,
-    header: Vec<u8>,
-    /// The first sequence number after it began.
-    start_seq: u64,
-    table: Table,
-    stage: Stage,
-    /// Pages of the map so far.
-    slices: u32,
-    /// Records since it began that are already in the region before.
-    pub repeats: Vec<Record>,
-    /// Programs between two of its pages.
-    stride: u64,
-}
-
-/// The next page of a checkpoint.
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// A part of the header.
-    Header(u32),
-    /// A part of the table.
-    Table(u32),
-    /// A part of what tells which logical pages hold something.
-    Held(u32),
-    /// The first slice from here that is not empty.
-    Map(u32),
-}
 
 impl<D: FlashDevice> Journal<D> {
     /// After a program: the next page of the checkpoint under way, or the beginning of one.

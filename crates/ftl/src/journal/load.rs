@@ -7,12 +7,12 @@
 //! 3. No checkpoint, so that the OOB of every page is read; what the newest checkpoint says was dropped, and
 //!    its records.
 
+use super::draft::Region;
 use super::error::{JournalError, Sabotage};
 use super::format::{HEADER_BYTES, Kind, PageHead, from_oob, page_of, u32_at};
 use super::held;
 use super::newest::Newest;
 use super::open::Opening;
-use super::pool::Region;
 use super::records::Record;
 use super::scan::read_oob;
 use super::shape::{Header, Table};

@@ -28,6 +28,7 @@
 
 mod checkpoint;
 mod device;
+mod draft;
 mod error;
 mod format;
 mod held;

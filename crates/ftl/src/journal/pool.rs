@@ -1,7 +1,7 @@
 //! The journal's own blocks: which are free, where its next page goes, and what waits to be written.
 
 use super::SEQ_STEP;
-use super::checkpoint::Draft;
+use super::draft::{Draft, Region};
 use super::format::{Kind, PageHead, encode};
 use super::layout::Layout;
 use super::records::Record;
@@ -9,18 +9,6 @@ use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, SimTime, To
 
 const NO_BLOCK: FlashError =
     FlashError::ReadOnly { reason: "too many of the journal's own blocks have failed" };
-
-/// Where the pages of one generation are.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Region {
-    pub generation: u64,
-    /// Indices into the pool, in the order in which they were begun.
-    pub blocks: Vec<usize>,
-    /// Number of the next page.
-    pub index: u32,
-    /// Pages of records so far, each of which is there twice.
-    pub parts: u32,
-}
 
 /// Which region a page goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Miss-ratio curves and what follows from them.
 
-use super::data::number;
 use super::escape::text;
 use super::tables::frame;
+use super::values::number;
 use crate::advice::{asked, findings};
 use crate::number::grouped;
 use nandscape_core::units::format_bytes;

@@ -2,6 +2,7 @@
 //! single requests thinned out evenly.
 
 use super::Page;
+use super::values::{number, optional, ratio};
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
 use nandscape_sim::cached::CachePoint;
@@ -11,15 +12,6 @@ use serde_json::{Map, Value, json};
 
 /// Single requests of a run in the page.
 const MAX_REQUESTS: usize = 6000;
-
-/// Four significant digits; null for what is not a number.
-pub(super) fn number(value: f64) -> Value {
-    if !value.is_finite() {
-        return Value::Null;
-    }
-    let short: f64 = format!("{value:.3e}").parse().unwrap_or(value);
-    if short.fract() == 0.0 && short.abs() < 9e15 { json!(short as i64) } else { json!(short) }
-}
 
 /// The requests of a series that go into the page: every k-th of those kept.
 pub(super) fn kept_requests(series: &Series) -> impl Iterator<Item = &RequestSample> {
@@ -149,14 +141,6 @@ fn cache_point(so_far: &CachePoint, interval: &CachePoint) -> [Value; 6] {
     ]
 }
 
-pub(super) fn optional(value: Option<f64>) -> Value {
-    value.map_or(Value::Null, number)
-}
-
-pub(super) fn ratio(numerator: f64, denominator: f64) -> Value {
-    if denominator > 0.0 { number(numerator / denominator) } else { Value::Null }
-}
-
 /// One point of every curve, in the order of the columns above.
 fn point(sample: &Sample, before: Option<&Sample>, by_writes: bool) -> [Value; 13] {
     let bytes = |s: &Sample| (s.host.read_bytes + s.host.write_bytes) as f64;
@@ -190,15 +174,6 @@ fn point(sample: &Sample, before: Option<&Sample>, by_writes: bool) -> [Value; 1
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_keep_four_digits_and_no_useless_fraction() {
-        assert_eq!(number(123_456.0).to_string(), "123500");
-        assert_eq!(number(1.000_04).to_string(), "1");
-        assert_eq!(number(0.123_456).to_string(), "0.1235");
-        assert_eq!(number(f64::INFINITY), Value::Null);
-        assert_eq!(number(f64::NAN), Value::Null);
-    }
 
     #[test]
     fn a_percentile_needs_a_request_beyond_it() {

@@ -1,7 +1,7 @@
 //! Figures of an experiment over time.
 
-use super::data::number;
 use super::escape::text;
+use super::values::number;
 use crate::number::printable;
 use crate::reproduction::{ReproductionRow, RowChart, row_charts};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The jobs of a job file: a table, and what each did over time.
 
 use super::Page;
-use super::data::{number, optional, ratio};
 use super::escape::text;
+use super::values::{number, optional, ratio};
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
 use nandscape_sim::cached::CachePoint;

@@ -17,6 +17,7 @@ mod over_data;
 mod sections;
 mod stats;
 mod tables;
+mod values;
 
 use crate::cached::cache_html;
 use crate::placement::placement_html;

@@ -1,9 +1,9 @@
 //! Statistics of a workload: what is asked for, how large, where, and how it lies on pages and blocks.
 
 use super::bars::{Bar, chart, percent};
-use super::data::number;
 use super::escape::text;
 use super::tables::frame;
+use super::values::number;
 use crate::number::{Kind, grouped};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;

@@ -1,28 +1,14 @@
 //! Many runs: every operation with every fault, and draws of two faults.
 
-use super::Subject;
-use super::faults::{Access, Fault, Faults, Kind};
-use super::run::{Broken, End, Plan, Seen, run};
+use super::faults::{Access, Fault, Kind};
+use super::run::{Broken, Case, End, Plan, Seen, run};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
-/// Makes a subject over new stores, which ask these faults before every operation.
-pub type Make<'a> = dyn Fn(&Faults) -> Box<dyn Subject> + Sync + 'a;
-
 /// Loads with another seed after so many pairs of faults.
 const PAIRS_OF_A_LOAD: u64 = 500;
-
-/// Something to be tried.
-pub struct Case<'a> {
-    /// For messages and `CAMPAIGN_CASE`.
-    pub name: String,
-    /// Makes the subject.
-    pub make: Box<Make<'a>>,
-    /// Commands of the first service.
-    pub steps: usize,
-}
 
 /// What was tried.
 #[derive(Clone, Copy, Debug, Default)]

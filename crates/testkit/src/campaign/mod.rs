@@ -24,12 +24,12 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Case, Make, Tally, again, campaign, finds};
+pub use drive::{Tally, again, campaign, finds};
 pub use faults::{Access, Fault, Faults, Kind, Refusal};
 pub use load::{Act, acts};
 pub use medium::Medium;
 pub use model::{Model, UNIT, Version, fill};
-pub use run::{Broken, End, Plan};
+pub use run::{Broken, Case, End, Make, Plan};
 
 use std::ops::Range;
 

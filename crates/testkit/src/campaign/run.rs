@@ -1,6 +1,5 @@
 //! One run of a case.
 
-use super::drive::Case;
 use super::faults::{Fault, Faults};
 use super::load::{Act, acts};
 use super::model::{Model, UNIT, Version, fill};
@@ -13,6 +12,19 @@ use std::str::FromStr;
 
 /// Commands after the second start.
 const AFTER: usize = 6;
+
+/// Makes a subject over new stores, which ask these faults before every operation.
+pub type Make<'a> = dyn Fn(&Faults) -> Box<dyn Subject> + Sync + 'a;
+
+/// Something to be tried.
+pub struct Case<'a> {
+    /// For messages and `CAMPAIGN_CASE`.
+    pub name: String,
+    /// Makes the subject.
+    pub make: Box<Make<'a>>,
+    /// Commands of the first service.
+    pub steps: usize,
+}
 
 /// How a service ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Many cases: every configuration with every kind of buffer, seed after seed, until enough cuts were tried.
 
 use super::device::{Buffer, CrashDevice};
-use super::explore::{Case, Effort, Failure, Tally};
+use super::explore::{Case, Damage, Effort, Failure, Tally};
 use super::host::Layer;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::faults::FaultPlan;
@@ -25,9 +25,6 @@ pub struct Setup<'a> {
     /// How much is tried.
     pub effort: Effort,
 }
-
-/// Damages pages; the number decides which.
-pub type Damage = fn(&mut Nand, u64);
 
 /// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and
 /// bytes of a page in sectors of 512 bytes.

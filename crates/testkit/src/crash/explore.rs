@@ -16,6 +16,9 @@ use std::fmt;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Damages pages; the number decides which.
+pub type Damage = fn(&mut Nand, u64);
+
 /// How much is tried at each cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -96,7 +99,7 @@ pub struct Case<'a> {
     /// The layer.
     pub open: &'a Open<'a>,
     /// What happens to the flash while the power is off, after a cut of the first run.
-    pub damage: Option<super::campaign::Damage>,
+    pub damage: Option<Damage>,
     /// How much is tried.
     pub effort: Effort,
     /// Only this cut of the first run, such as `317t`.

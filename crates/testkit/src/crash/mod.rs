@@ -25,7 +25,7 @@ mod recorder;
 pub mod reference;
 mod states;
 
-pub use campaign::{Damage, Setup, campaign, finds, nand, points_from_environment};
+pub use campaign::{Setup, campaign, finds, nand, points_from_environment};
 pub use device::{Buffer, CrashDevice, Handle};
-pub use explore::{Case, Effort, Failure, Tally};
+pub use explore::{Case, Damage, Effort, Failure, Tally};
 pub use host::Layer;

@@ -1,6 +1,6 @@
 //! A cache in a stat document, for people. All its counters are in `nandscape cache status`.
 
-use super::text::row;
+use super::row;
 use nandscape_core::units::format_bytes;
 use nandscape_policies::admission::Bypass;
 use nandscape_volumes::CacheStat;

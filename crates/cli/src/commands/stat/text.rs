@@ -1,6 +1,6 @@
 //! A stat document for people.
 
-use super::cached;
+use super::{cached, row};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::{Latencies, Stat};
 use nandscape_sim::result::LatencySummary;
@@ -26,11 +26,6 @@ pub fn table(stat: &Stat) -> String {
     row(text, "waiting for the stack", &quantiles(&stat.queue.wait_ns));
     state(text, stat);
     out
-}
-
-/// Names stand in a column of this width.
-pub fn row(out: &mut String, name: &str, value: &str) {
-    writeln!(out, "{name:<22}{value}").expect("a string takes everything");
 }
 
 fn head(out: &mut String, stat: &Stat) {

@@ -1,6 +1,6 @@
 //! How much a host may write until the flash is worn out [streams-article 1.1], from what a run measured.
 
-use crate::result::RunResult;
+use super::RunResult;
 use serde::{Deserialize, Serialize};
 
 const DAYS_PER_YEAR: f64 = 365.25;

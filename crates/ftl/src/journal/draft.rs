@@ -1,0 +1,46 @@
+//! Where a checkpoint is, and one that is being written.
+
+use super::records::Record;
+use super::shape::Table;
+
+/// Where the pages of one generation are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Region {
+    pub generation: u64,
+    /// Indices into the pool, in the order in which they were begun.
+    pub blocks: Vec<usize>,
+    /// Number of the next page.
+    pub index: u32,
+    /// Pages of records so far, each of which is there twice.
+    pub parts: u32,
+}
+
+/// A checkpoint under way.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub region: Region,
+    pub header: Vec<u8>,
+    /// The first sequence number after it began.
+    pub start_seq: u64,
+    pub table: Table,
+    pub stage: Stage,
+    /// Pages of the map so far.
+    pub slices: u32,
+    /// Records since it began that are already in the region before.
+    pub repeats: Vec<Record>,
+    /// Programs between two of its pages.
+    pub stride: u64,
+}
+
+/// The next page of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stage {
+    /// A part of the header.
+    Header(u32),
+    /// A part of the table.
+    Table(u32),
+    /// A part of what tells which logical pages hold something.
+    Held(u32),
+    /// The first slice from here that is not empty.
+    Map(u32),
+}
