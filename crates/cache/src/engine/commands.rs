@@ -194,7 +194,7 @@ impl<E: Eviction> Cache<E> {
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
-        let concerns_disk = self.durability.concerns_disk(volume, self.active_mode().makes_dirty());
+        let concerns_disk = self.durability.concerns_disk(volume);
         if concerns_disk {
             // What relies on it is settled by this commit.
             self.durability.need_flush(&self.timeline, volume);

@@ -14,8 +14,7 @@
 
 use super::given_up::GivenUp;
 use super::lost::LostExtents;
-use super::timeline::Bytes;
-use super::timeline::{FAST, Moment, Place};
+use super::timeline::{Bytes, FAST, Moment, Place};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use nandscape_core::{Extent, Op, StoreError};
@@ -82,7 +81,7 @@ impl<E: Eviction> Cache<E> {
         let is_missing = |volume: &u16| failures.bypassed.is_some() && failures.given_up.is_missing(*volume);
         Health {
             bypassed: self.failures.bypassed.clone(),
-            retired_slots: self.directory.withdrawn(),
+            retired_slots: self.directory.withdrawn,
             failing_disks: failing.map(|(number, _)| number).collect(),
             lost_bytes: self.lost().map(|(_, extent)| extent.len).sum(),
             unrecorded: (0..self.volumes.len() as u16).filter(is_missing).collect(),

@@ -38,7 +38,7 @@ impl<E: Eviction> Cache<E> {
     pub fn memory(&self) -> Memory {
         let (directory, durability) = (&self.directory, &self.durability);
         Memory {
-            index: directory.index_bytes(),
+            index: directory.index.memory_bytes(),
             slots: directory.slots.memory_bytes(),
             marks: durability.reuse.marks_bytes() + directory.pinned.memory_bytes(),
             metadata: durability.memory_bytes(),

@@ -1,5 +1,11 @@
 //! The cache itself: blocks of slow stores kept in the slots of a fast one.
 //!
+//! Four owners know what is to be done, and the engine does it in order:
+//! * `directory`: which block is in which slot, which one leaves, and how much each volume may have;
+//! * `durability`: the metadata, their commits, and what waits for these or for a flush of a disk;
+//! * `writeback`: which dirty blocks go to the disk next, and in which writes;
+//! * `timeline`: the stores, and when each step there may start.
+//!
 //! Invariants, checked by [`Cache::check_invariants`] and by the model tests:
 //! * what is dirty is valid; what is not valid is not dirty and is up to date on the disk;
 //! * a clean sub-block equals the disk's;
@@ -157,7 +163,7 @@ impl<E: Eviction> Cache<E> {
         let keeps_bytes = fast.stores_bytes();
         Ok(Self {
             directory: Directory::new(shape, data_at, setup.map, ways, policies),
-            durability: Durability::new(metadata, count),
+            durability: Durability::new(metadata, count, setup.mode.makes_dirty()),
             writeback: Writeback::default(),
             timeline: Timeline::new(Side::new(fast)),
             volumes: Vec::new(),
@@ -249,6 +255,7 @@ impl<E: Eviction> Cache<E> {
     /// ([`Cache::clean`]) or evicted, and are served from the cache meanwhile.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;
+        self.durability.makes_dirty = self.active_mode().makes_dirty();
     }
 
     /// Dirty blocks.
@@ -258,7 +265,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Blocks that are cached.
     pub const fn used(&self) -> u32 {
-        self.directory.slots.used() - self.durability.reuse.limbo.len() as u32 - self.directory.withdrawn()
+        self.directory.slots.used() - self.durability.reuse.limbo.len() as u32 - self.directory.withdrawn
     }
 
     /// Slots there are.

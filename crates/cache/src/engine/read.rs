@@ -2,8 +2,7 @@
 //! cache what may enter.
 
 use super::directory::Piece;
-use super::timeline::Bytes;
-use super::timeline::{Moment, Place};
+use super::timeline::{Bytes, Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;

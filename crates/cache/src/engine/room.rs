@@ -1,12 +1,11 @@
 //! Slots: taking and giving up, moving, cleaning.
 
-use super::timeline::Bytes;
-use super::timeline::{FAST, Gather, Moment, Place};
+use super::timeline::{Bytes, FAST, Gather, Moment, Place};
 use super::{Cache, CacheError};
 use crate::eviction::Eviction;
 use crate::key::BlockKey;
 use crate::metadata::Entry;
-use nandscape_core::{Extent, Op};
+use nandscape_core::Op;
 
 /// Where a block has gone.
 pub(super) struct Moved {
@@ -133,13 +132,7 @@ impl<E: Eviction> Cache<E> {
     /// These sub-blocks of a slot, which are clean or about to be, come from the disk, or go there too. Of
     /// those that were dirty for the metadata until now, `was_dirty`.
     pub(super) fn rely_on_disk(&mut self, slot: u32, mask: u16, was_dirty: u16) {
-        let (makes_dirty, slots) = (self.active_mode().makes_dirty(), &self.directory.slots);
-        self.durability.rely_on_disk(slots, &self.timeline, slot, mask, was_dirty, makes_dirty);
-    }
-
-    fn put_record(&mut self, slot: u32, valid: u16, dirty: u16) {
-        let (makes_dirty, slots) = (self.active_mode().makes_dirty(), &mut self.directory.slots);
-        self.durability.record(slots, &mut self.timeline, slot, (valid, dirty), makes_dirty);
+        self.durability.rely_on_disk(&self.directory.slots, &self.timeline, slot, mask, was_dirty);
     }
 
     pub(super) fn free(&mut self, slot: u32, discard: bool) {
@@ -212,7 +205,7 @@ impl<E: Eviction> Cache<E> {
             self.turn(slot, old.key, dirty != 0);
         }
         if (old.valid, old.dirty) != (valid, dirty) {
-            self.put_record(slot, valid, dirty);
+            self.durability.record(&mut self.directory.slots, &mut self.timeline, slot, valid, dirty);
         }
     }
 
@@ -230,8 +223,7 @@ impl<E: Eviction> Cache<E> {
             self.expel(slot, false);
             return Ok(());
         }
-        let (makes_dirty, slots) = (self.active_mode().makes_dirty(), &self.directory.slots);
-        self.durability.record_filled(slots, &self.timeline, slot, filling, makes_dirty);
+        self.durability.record_filled(&self.directory.slots, &self.timeline, slot, filling);
         Ok(())
     }
 
@@ -271,7 +263,7 @@ impl<E: Eviction> Cache<E> {
             }
         }
         if keep != 0 {
-            self.put_record(target, keep, dirty);
+            self.durability.record(&mut self.directory.slots, &mut self.timeline, target, keep, dirty);
         }
         self.meter.own().relabels += 1;
         Ok(Some(Moved { slot: target, lost, was_dirty: old.dirty != 0 }))
@@ -307,10 +299,7 @@ impl<E: Eviction> Cache<E> {
         while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
             rest = others;
             let mut bytes = self.buffers.take(u64::from(end - start));
-            let extent = Extent::new(
-                self.directory.shape.offset(key.block()) + u64::from(start),
-                u64::from(end - start),
-            );
+            let extent = self.directory.on_disk(key, start, end);
             let read = self.at_slot(Op::Read, slot, start, end, Bytes::into(&mut bytes), Moment::PAST);
             let written = read.and_then(|read| {
                 // Not before the commit that speaks of it.

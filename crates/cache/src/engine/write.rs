@@ -1,8 +1,7 @@
 //! Writes and discards.
 
 use super::directory::{Piece, Shape};
-use super::timeline::Bytes;
-use super::timeline::{Moment, Place};
+use super::timeline::{Bytes, Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
 use crate::admission::Bypass;
 use crate::eviction::Eviction;
@@ -126,8 +125,7 @@ impl<E: Eviction> Cache<E> {
             }
             self.meter.write(became, u64::from(piece.end - piece.start), was_dirty);
             if slot.is_none() && makes_dirty {
-                let start = self.directory.shape.offset(block) + u64::from(piece.start);
-                let piece = Extent::new(start, u64::from(piece.end - piece.start));
+                let piece = self.directory.on_disk(key, piece.start, piece.end);
                 past = match past {
                     Some(run) if run.end() == piece.offset => {
                         Some(Extent::new(run.offset, run.len + piece.len))
@@ -205,8 +203,7 @@ impl<E: Eviction> Cache<E> {
             let keep = self.directory.slots.valid(slot) & !covered;
             let Some(moved) = self.renew(slot, keep, makes_dirty)? else {
                 self.evacuate(slot)?;
-                let start = self.directory.shape.offset(key.block()) + u64::from(piece.start);
-                let extent = Extent::new(start, u64::from(piece.end - piece.start));
+                let extent = self.directory.on_disk(key, piece.start, piece.end);
                 let after = self.guard(key.volume(), extent)?;
                 let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
                 self.note_host_write(key.volume());
@@ -258,10 +255,7 @@ impl<E: Eviction> Cache<E> {
         let mut rest = mask;
         while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
             let mut bytes = self.buffers.take(u64::from(end - start));
-            let extent = Extent::new(
-                self.directory.shape.offset(key.block()) + u64::from(start),
-                u64::from(end - start),
-            );
+            let extent = self.directory.on_disk(key, start, end);
             let read = self.at_disk(Op::Read, key.volume(), extent, Bytes::into(&mut bytes), Moment::PAST);
             let done = read.and_then(|read| {
                 self.at_slot(Op::Write, slot, start, end, Bytes::of(&bytes), read)?;

@@ -1,5 +1,5 @@
-//! Which block is in which slot: the index, the slots, the policies that choose what leaves, and how much each
-//! volume may have.
+//! Which block is in which slot: the index, the slots, the policies that choose what leaves, and how much
+//! each volume may have.
 //!
 //! * Every slot is free, is used by one block of the index, waits for a commit, or is retired.
 //! * What is dirty is valid.
@@ -34,7 +34,7 @@ pub(super) struct Directory<E> {
     /// First byte of the first slot's data.
     pub data_at: u64,
     map: Map,
-    index: Index,
+    pub index: Index,
     pub slots: Slots,
     /// Of each set.
     pub policies: Vec<E>,
@@ -46,16 +46,10 @@ pub(super) struct Directory<E> {
     limit: u32,
     /// Favoured and back again ([`Eviction::moves`]) at the last reset.
     moved: (u64, u64),
-    retired: Retired,
+    /// Slots that are used no more, and how many of them wait for no commit.
+    retired: Option<Bits>,
+    pub withdrawn: u32,
     coming: Coming,
-}
-
-/// Slots that are used no more.
-#[derive(Default)]
-struct Retired {
-    slots: Option<Bits>,
-    /// How many of them wait for no commit.
-    withdrawn: u32,
 }
 
 impl<E: Eviction> Directory<E> {
@@ -73,7 +67,8 @@ impl<E: Eviction> Directory<E> {
             shares: Vec::new(),
             limit: u32::MAX,
             moved: (0, 0),
-            retired: Retired::default(),
+            retired: None,
+            withdrawn: 0,
             coming: Coming::new(),
         }
     }
@@ -122,6 +117,11 @@ impl<E: Eviction> Directory<E> {
     /// Where bytes of a slot lie on the fast store.
     pub fn place(&self, slot: u32, start: u32, end: u32) -> Extent {
         Extent::new(self.data_at + self.shape.offset(slot.into()) + u64::from(start), u64::from(end - start))
+    }
+
+    /// Where bytes of a block lie on its disk.
+    pub fn on_disk(&self, key: BlockKey, start: u32, end: u32) -> Extent {
+        Extent::new(self.shape.offset(key.block()) + u64::from(start), u64::from(end - start))
     }
 
     pub fn capacity(&self, volume: u16) -> u64 {
@@ -195,8 +195,8 @@ impl<E: Eviction> Directory<E> {
 
     /// A slot is free, if it may be used.
     pub fn give(&mut self, slot: u32) {
-        if self.retired.slots.as_ref().is_some_and(|retired| retired.has(slot)) {
-            self.retired.withdrawn += 1;
+        if self.retired.as_ref().is_some_and(|retired| retired.has(slot)) {
+            self.withdrawn += 1;
             self.slots.set_bits(slot, 0, 0);
         } else {
             self.slots.give(slot);
@@ -206,18 +206,13 @@ impl<E: Eviction> Directory<E> {
     /// A slot is used no more, from when it is free.
     pub fn retire(&mut self, slot: u32) {
         let count = self.slots.count();
-        let retired = self.retired.slots.get_or_insert_with(|| Bits::new(count));
+        let retired = self.retired.get_or_insert_with(|| Bits::new(count));
         if !retired.has(slot) {
             retired.set(slot);
             if self.slots.withdraw(slot) {
-                self.retired.withdrawn += 1;
+                self.withdrawn += 1;
             }
         }
-    }
-
-    /// Slots that are used no more, and wait for no commit.
-    pub const fn withdrawn(&self) -> u32 {
-        self.retired.withdrawn
     }
 
     /// Nothing is pinned any more.
@@ -277,11 +272,6 @@ impl<E: Eviction> Directory<E> {
         Allocation { bytes: next.map_or(disk.bytes, |block| until(block).min(disk.bytes)), ..disk }
     }
 
-    /// Memory of the index.
-    pub fn index_bytes(&self) -> u64 {
-        self.index.memory_bytes()
-    }
-
     /// Checks index, slots and free lists, of which so many slots wait for a commit; panics with the values.
     /// For tests.
     pub fn check(&self, waiting: u32) {
@@ -299,7 +289,7 @@ impl<E: Eviction> Directory<E> {
             }
         }
         assert_eq!(self.index.count(), used as usize, "blocks in the index");
-        let (free, gone) = (self.slots.free_count(), waiting + self.withdrawn());
+        let (free, gone) = (self.slots.free_count(), waiting + self.withdrawn);
         assert_eq!(used + free + gone, self.slots.count(), "{used} used, {free} free");
         assert_eq!((used, dirty), (self.slots.used() - gone, self.slots.dirty()));
         assert_eq!(dirty_subs, self.slots.dirty_subs(), "dirty sub-blocks");

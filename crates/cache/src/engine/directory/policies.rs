@@ -50,9 +50,7 @@ impl<E: Eviction> Directory<E> {
         chosen.map(|local| base + local)
     }
 
-    /// Who chooses what leaves from now on: `make` is given the slots of a set and a seed. The blocks that
-    /// are cached come to it in the order in which they would have left; what else the policy before it
-    /// remembered, such as how often they were asked for, is forgotten, and so is what it counted.
+    /// See [`crate::Cache::set_evictions`].
     pub fn set_evictions(&mut self, mut make: impl FnMut(u32, u64) -> E, seed: u64) {
         let ways = self.ways();
         for set in 0..self.policies.len() as u32 {

@@ -34,8 +34,7 @@ impl<E: Eviction> Directory<E> {
         used.saturating_sub(self.limit)
     }
 
-    /// Dirty blocks of each volume by its number, and the bytes in them that the disk does not have. Looks at
-    /// every slot, once.
+    /// See [`crate::Cache::dirty_by_volume`].
     pub fn dirty_by_volume(&self) -> Vec<(u64, u64)> {
         let mut all = vec![(0, 0); self.shares.len()];
         let sub = u64::from(self.shape.sub_bytes());
@@ -55,7 +54,7 @@ impl<E: Eviction> Directory<E> {
             .filter(move |slot| self.slots.valid(*slot) != 0 && self.slots.key(*slot).volume() == volume)
     }
 
-    /// Slots that are used at most. Where more are, they leave as others come.
+    /// See [`crate::Cache::set_limit`].
     pub fn set_limit(&mut self, slots: u32) {
         self.limit = if slots < self.slots.count() { slots } else { u32::MAX };
     }

@@ -118,11 +118,11 @@ fn a_retired_slot_is_never_given_again() {
     let slot = put(&mut directory, block(0), 1, 0);
     directory.retire(slot);
     directory.retire(1 - slot);
-    assert_eq!(directory.withdrawn(), 1, "the other one is in use");
+    assert_eq!(directory.withdrawn, 1, "the other one is in use");
     directory.take_out(slot);
     directory.drop_from_policy(slot);
     directory.give(slot);
-    assert_eq!((directory.withdrawn(), directory.slots.take(0)), (2, None));
+    assert_eq!((directory.withdrawn, directory.slots.take(0)), (2, None));
     directory.check(0);
 }
 

@@ -73,7 +73,7 @@ impl Durability {
     }
 
     /// Makes the metadata durable, and what they speak of before them, and gives when that is done; `None` if
-    /// there is nothing to commit. What waited for it is to be freed ([`Durability::take_limbo`]).
+    /// there is nothing to commit. What waited for it is to be freed (`reuse.limbo`).
     pub fn commit(
         &mut self,
         slots: &Slots,

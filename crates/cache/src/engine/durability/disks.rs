@@ -210,8 +210,8 @@ impl Durability {
         self.late.next = (slot < slots.count()).then_some(slot);
     }
 
-    /// Everything that waited for disks is to be clean for the metadata once all of them are flushed, with the
-    /// commits that follow while [`Durability::is_settling`]. Whether anything waited.
+    /// Everything that waited for disks is to be clean for the metadata once all of them are flushed, with
+    /// the commits that follow until `late.next` is `None`. Whether anything waited.
     pub fn settle_rest(&mut self, timeline: &mut Timeline, flushed: Moment) -> bool {
         let has_any = self.late.count > 0;
         if has_any {
@@ -319,9 +319,9 @@ impl Durability {
     }
 
     /// Whether a host's flush of a volume has to flush its disk.
-    pub fn concerns_disk(&self, volume: u16, makes_dirty: bool) -> bool {
+    pub fn concerns_disk(&self, volume: u16) -> bool {
         let unflushed = &self.disks[usize::from(volume)];
-        !self.late.is_kept || !makes_dirty || unflushed.by_host || unflushed.has_absent
+        !self.late.is_kept || !self.makes_dirty || unflushed.by_host || unflushed.has_absent
     }
 
     /// The next commit flushes this disk first.

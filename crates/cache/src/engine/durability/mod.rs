@@ -55,6 +55,8 @@ pub(super) struct Rules {
 pub(super) struct Durability {
     pub metadata: Box<dyn Metadata + Send>,
     pub rules: Rules,
+    /// Whether the mode in force makes blocks dirty.
+    pub makes_dirty: bool,
     pub commits: Commits,
     pub reuse: Reuse,
     pub regions: Regions,
@@ -66,7 +68,7 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    pub fn new(metadata: Box<dyn Metadata + Send>, slots: u32) -> Self {
+    pub fn new(metadata: Box<dyn Metadata + Send>, slots: u32, makes_dirty: bool) -> Self {
         let is_in_place = metadata.is_in_place();
         Self {
             rules: Rules {
@@ -76,6 +78,7 @@ impl Durability {
                 flushing: Flushing::Both,
                 commit_after: commit_after(slots),
             },
+            makes_dirty,
             commits: Commits::default(),
             reuse: Reuse::new(slots),
             regions: Regions::default(),
@@ -142,13 +145,14 @@ impl Durability {
     /// The fast store is used no more. Gives the slots that waited for a commit; what answers wait for is
     /// still open ([`Durability::settle_open`]).
     pub fn give_up(&mut self) -> Vec<(u32, bool)> {
+        self.makes_dirty = false;
         self.late.forget();
         self.filling = KeyMap::new(3);
         (self.commits.is_due, self.commits.is_due_for_reuse) = (false, false);
         self.reuse.give_up()
     }
 
-    /// Memory of the rest.
+    /// Memory of the metadata, and of lists of what waits for a commit or a disk.
     pub fn memory_bytes(&self) -> u64 {
         let waiting = self.reuse.waiting_bytes() + self.late.memory_bytes() + self.filling.memory_bytes();
         self.metadata.memory_bytes() + waiting

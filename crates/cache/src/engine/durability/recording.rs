@@ -25,15 +25,8 @@ impl Durability {
         }
     }
 
-    /// A slot's block now has these sub-blocks. `makes_dirty`: the mode is one that makes blocks dirty.
-    pub fn record(
-        &mut self,
-        slots: &mut Slots,
-        timeline: &mut Timeline,
-        slot: u32,
-        (valid, dirty): (u16, u16),
-        makes_dirty: bool,
-    ) {
+    /// A slot's block now has these sub-blocks.
+    pub fn record(&mut self, slots: &mut Slots, timeline: &mut Timeline, slot: u32, valid: u16, dirty: u16) {
         let old = slots.entry(slot);
         let recorded = self.late.recorded(slot, old);
         self.turn_late(slots, timeline, slot, valid, dirty);
@@ -49,7 +42,7 @@ impl Durability {
         let is_unnoted = filling != 0;
         if is_unnoted {
             // The metadata will speak of what is still to come.
-            self.rely_on_disk(slots, timeline, slot, filling & valid & !dirty, 0, makes_dirty);
+            self.rely_on_disk(slots, timeline, slot, filling & valid & !dirty, 0);
             let free_at = timeline.free_at(Place::slot(slot));
             timeline.follow_up(FAST, free_at);
         }
@@ -78,23 +71,16 @@ impl Durability {
     }
 
     /// What was not told of a slot, since it was on its way ([`Durability::end_filling`]), is there.
-    pub fn record_filled(
-        &mut self,
-        slots: &Slots,
-        timeline: &Timeline,
-        slot: u32,
-        filling: u16,
-        makes_dirty: bool,
-    ) {
+    pub fn record_filled(&mut self, slots: &Slots, timeline: &Timeline, slot: u32, filling: u16) {
         let entry = slots.entry(slot);
-        self.rely_on_disk(slots, timeline, slot, filling & entry.valid & !entry.dirty, 0, makes_dirty);
+        self.rely_on_disk(slots, timeline, slot, filling & entry.valid & !entry.dirty, 0);
         let clean = Entry { dirty: 0, ..entry };
         self.commits.is_due |= self.metadata.is_synchronous(None, Some(&clean));
         self.note_change(slots, slot, !self.reuse.committed.has(slot));
     }
 
-    /// A slot's block leaves, or has gone to another slot (`moves`). `false` if the slot is free only with the
-    /// next commit. `discard`: its data are of no use to anybody.
+    /// A slot's block leaves, or has gone to another slot (`moves`). `false` if the slot is free only with
+    /// the next commit. `discard`: its data are of no use to anybody.
     pub fn leave(
         &mut self,
         slots: &mut Slots,
@@ -158,15 +144,7 @@ impl Durability {
     /// These sub-blocks of a slot, which are clean or about to be, come from the disk, or go there too. Of
     /// those that were dirty for the metadata until now, `was_dirty`.
     #[inline]
-    pub fn rely_on_disk(
-        &mut self,
-        slots: &Slots,
-        timeline: &Timeline,
-        slot: u32,
-        mask: u16,
-        was_dirty: u16,
-        makes_dirty: bool,
-    ) {
+    pub fn rely_on_disk(&mut self, slots: &Slots, timeline: &Timeline, slot: u32, mask: u16, was_dirty: u16) {
         // Without clean blocks after a loss of power none of them can be wrong.
         if !self.late.is_kept || !self.rules.keeps_clean || mask == 0 {
             return;
@@ -177,7 +155,7 @@ impl Durability {
         }
         let mut absent = self.late.absent_of(slot);
         let mut is_late = self.late.is_dirty(slot);
-        if makes_dirty {
+        if self.makes_dirty {
             (is_late, absent) = (true, absent & !mask);
         } else {
             absent &= !(mask & was_dirty);

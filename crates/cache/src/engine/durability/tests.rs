@@ -43,7 +43,7 @@ impl Rig {
         let policies = vec![Lru::new(slots, &Params::defaults(&Lru::INFO), 0)];
         let mut directory = Directory::new(Shape::new(4096), 0, Map::Full, slots, policies);
         directory.attach(0, 1 << 30).unwrap();
-        let mut durability = Durability::new(metadata, slots);
+        let mut durability = Durability::new(metadata, slots, true);
         durability.attach(0);
         let mut timeline = Timeline::new(side(BYTES));
         timeline.add(side(1 << 30));
@@ -70,7 +70,7 @@ impl Rig {
 
     fn record(&mut self, slot: u32, valid: u16, dirty: u16) {
         let Self { durability, directory, timeline, .. } = self;
-        durability.record(&mut directory.slots, timeline, slot, (valid, dirty), true);
+        durability.record(&mut directory.slots, timeline, slot, valid, dirty);
     }
 
     fn leave(&mut self, slot: u32) -> bool {
@@ -204,7 +204,7 @@ fn what_is_on_its_way_into_a_slot_is_told_when_it_is_there() {
     assert_eq!((rig.directory.slots.valid(slot), rig.recorded(slot)), (0b11, None));
     let filling = rig.durability.end_filling(slot);
     assert_eq!((filling, rig.durability.is_unknown(slot)), (0b11, true));
-    rig.durability.record_filled(&rig.directory.slots, &rig.timeline, slot, filling, true);
+    rig.durability.record_filled(&rig.directory.slots, &rig.timeline, slot, filling);
     assert_eq!(rig.recorded(slot).map(|entry| entry.valid), Some(0b11));
     assert_eq!(rig.durability.end_filling(slot), 0);
 }

@@ -19,8 +19,8 @@ impl Timeline {
         }
     }
 
-    /// Runs until a time, which [`Timeline::arrive`] leaves out for what stores do by themselves. `false` if it
-    /// stopped before, since cleaning or a commit has ended and the engine may want to begin something.
+    /// Runs until a time, which [`Timeline::arrive`] leaves out for what stores do by themselves. `false` if
+    /// it stopped before, since cleaning or a commit has ended and the engine may want to begin something.
     #[cold]
     pub fn run(&mut self, until: SimTime, is_inclusive: bool) -> bool {
         loop {
