@@ -2,7 +2,7 @@
 
 /// A cache block of a volume, as one number: volume in the upper 16 bits, block number in the lower 48.
 /// Packed, so that a list of entries with their slots takes 16 bytes for each and not 24.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(C, packed(4))]
 pub struct BlockKey(pub u64);
 

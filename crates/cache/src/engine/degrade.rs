@@ -14,13 +14,10 @@
 
 use super::given_up::GivenUp;
 use super::lost::LostExtents;
-use super::side::Bytes;
-use super::slots::{Bits, Pins};
-use super::steps::{FAST, Moment, Place};
+use super::timeline::{Bytes, FAST, Moment, Place};
 use super::{Cache, CacheError};
 use nandscape_core::{Extent, Op, StoreError};
 use nandscape_policies::eviction::Eviction;
-use nandscape_policies::hash::KeyMap;
 
 /// Failures of the fast store in one command after which it is used no more.
 const TRIES: u32 = 16;
@@ -44,9 +41,6 @@ pub struct Health {
 #[derive(Default)]
 pub(super) struct Failures {
     pub(super) bypassed: Option<StoreError>,
-    /// Slots that are used no more, and how many of them wait for no commit.
-    retired: Option<Bits>,
-    pub(super) withdrawn: u32,
     pub(super) lost: LostExtents,
     pub(super) given_up: GivenUp,
     /// Volumes that lost something of which no flush has told yet.
@@ -55,10 +49,6 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn is_retired(&self, slot: u32) -> bool {
-        self.retired.as_ref().is_some_and(|retired| retired.has(slot))
-    }
-
     /// Whether a read is of something lost.
     pub(super) fn check(&self, volume: u16, extent: Extent) -> Result<(), CacheError> {
         match self.lost.first_in(volume, extent) {
@@ -83,7 +73,7 @@ impl Failures {
     }
 }
 
-impl<E> Cache<E> {
+impl<E: Eviction> Cache<E> {
     /// What failures have left.
     pub fn health(&self) -> Health {
         let failing = (0..).zip(&self.volumes).filter(|(_, volume)| volume.is_failing);
@@ -91,7 +81,7 @@ impl<E> Cache<E> {
         let is_missing = |volume: &u16| failures.bypassed.is_some() && failures.given_up.is_missing(*volume);
         Health {
             bypassed: self.failures.bypassed.clone(),
-            retired_slots: self.failures.withdrawn,
+            retired_slots: self.directory.withdrawn,
             failing_disks: failing.map(|(number, _)| number).collect(),
             lost_bytes: self.lost().map(|(_, extent)| extent.len).sum(),
             unrecorded: (0..self.volumes.len() as u16).filter(is_missing).collect(),
@@ -135,7 +125,7 @@ impl<E: Eviction> Cache<E> {
         match error {
             StoreError::Io { offset, len, .. } if self.failures.tries < TRIES => {
                 let mut done = Err(CacheError::Fast(error.clone()));
-                for slot in self.slots_in(Extent::new(offset, len)) {
+                for slot in self.directory.slots_in(Extent::new(offset, len)) {
                     done = self.retire(slot, &error);
                     if done.is_err() {
                         break;
@@ -154,33 +144,16 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// Slots with bytes in a range of the fast store; none if part of it is metadata.
-    fn slots_in(&self, extent: Extent) -> std::ops::Range<u32> {
-        let (first, block) = (self.data_at, u64::from(self.shape.block_bytes()));
-        if extent.offset < first || extent.len == 0 {
-            return 0..0;
-        }
-        let slot = |offset: u64| u32::try_from((offset - first) / block).unwrap_or(u32::MAX);
-        slot(extent.offset).min(self.slots.count())
-            ..slot(extent.end() - 1).saturating_add(1).min(self.slots.count())
-    }
-
     /// A slot is used no more, because of an error there. If that loses something that the next start has to
     /// know, it is the error of the fast store.
     fn retire(&mut self, slot: u32, error: &StoreError) -> Result<(), CacheError> {
-        let count = self.slots.count();
-        let retired = self.failures.retired.get_or_insert_with(|| Bits::new(count));
-        if !retired.has(slot) {
-            retired.set(slot);
-            if self.slots.withdraw(slot) {
-                self.failures.withdrawn += 1;
-            }
-        }
-        if self.slots.valid(slot) != 0 {
-            self.pinned.clear(slot);
-            let key = self.slots.key(slot);
-            let block = Extent::new(self.shape.offset(key.block()), u64::from(self.limit(key)));
-            if self.slots.dirty_bits(slot) != 0 {
+        self.directory.retire(slot);
+        if self.directory.slots.valid(slot) != 0 {
+            self.directory.pinned.clear(slot);
+            let key = self.directory.slots.key(slot);
+            let block =
+                Extent::new(self.directory.shape.offset(key.block()), u64::from(self.directory.limit(key)));
+            if self.directory.slots.dirty_bits(slot) != 0 {
                 let after = self.guard(key.volume(), block)?;
                 self.salvage(slot, true, after);
                 // The metadata has no entry for what is lost, so after the next start the disk's older data
@@ -199,14 +172,15 @@ impl<E: Eviction> Cache<E> {
     /// What is dirty of a slot goes to the disk as far as it can be read and the disk takes it; the rest is
     /// lost.
     fn salvage(&mut self, slot: u32, is_readable: bool, after: Moment) {
-        let key = self.slots.key(slot);
-        let (unit, limit) = (self.steps.side(FAST).unit, self.limit(key));
-        let mut rest = self.slots.dirty_bits(slot);
-        while let Some((start, end, others)) = self.shape.run(rest, limit) {
+        let key = self.directory.slots.key(slot);
+        let (unit, limit) = (self.timeline.side(FAST).unit, self.directory.limit(key));
+        let mut rest = self.directory.slots.dirty_bits(slot);
+        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
             rest = others;
             for part in (start..end).step_by(unit as usize) {
-                let extent = Extent::new(self.shape.offset(key.block()) + u64::from(part), u64::from(unit));
-                let mut bytes = self.buffer(u64::from(unit));
+                let extent =
+                    Extent::new(self.directory.shape.offset(key.block()) + u64::from(part), u64::from(unit));
+                let mut bytes = self.buffers.take(u64::from(unit));
                 let read = if is_readable {
                     self.at_slot(Op::Read, slot, part, part + unit, Bytes::into(&mut bytes), after).ok()
                 } else {
@@ -214,9 +188,9 @@ impl<E: Eviction> Cache<E> {
                 };
                 let saved = read.and_then(|read| self.save(key.volume(), extent, &bytes, read));
                 if let Some(saved) = saved {
-                    self.steps.hold(Place::block(key), saved);
+                    self.timeline.hold(Place::block(key), saved);
                 }
-                self.give_buffer(bytes);
+                self.buffers.give(bytes);
                 if saved.is_none() && self.failures.check(key.volume(), extent).is_ok() {
                     self.failures.lose(key.volume(), extent);
                     self.meter.of(key.volume()).lost_bytes += extent.len;
@@ -228,21 +202,21 @@ impl<E: Eviction> Cache<E> {
     /// When the disk has this, whose blocks may be larger than those of the fast store; `None` if it does not
     /// take it.
     fn save(&mut self, volume: u16, extent: Extent, bytes: &[u8], after: Moment) -> Option<Moment> {
-        let unit = u64::from(self.steps.side(volume + 1).unit);
+        let unit = u64::from(self.timeline.side(volume + 1).unit);
         let start = extent.offset / unit * unit;
         let whole = Extent::new(start, extent.end().next_multiple_of(unit) - start);
-        let mut memory = self.buffer(whole.len);
+        let mut memory = self.buffers.take(whole.len);
         let mut after = Some(after);
         if whole.len != extent.len {
             let moment = after.unwrap_or(Moment::PAST);
             after = self.at_disk(Op::Read, volume, whole, Bytes::into(&mut memory), moment).ok();
         }
-        if self.keeps_bytes {
+        if self.buffers.keeps_bytes {
             memory[(extent.offset - start) as usize..][..bytes.len()].copy_from_slice(bytes);
         }
         let saved =
             after.and_then(|after| self.at_disk(Op::Write, volume, whole, Bytes::of(&memory), after).ok());
-        self.give_buffer(memory);
+        self.buffers.give(memory);
         saved
     }
 
@@ -253,56 +227,35 @@ impl<E: Eviction> Cache<E> {
         let may_write: Vec<bool> =
             volumes.map(|volume| self.failures.given_up.begin(volume, &error)).collect();
         let mut used: Vec<u32> =
-            (0..self.slots.count()).filter(|slot| self.slots.valid(*slot) != 0).collect();
-        used.sort_unstable_by_key(|slot| self.slots.key(*slot));
+            (0..self.directory.slots.count()).filter(|slot| self.directory.slots.valid(*slot) != 0).collect();
+        used.sort_unstable_by_key(|slot| self.directory.slots.key(*slot));
         for slot in used {
-            let is_readable = is_there && may_write[usize::from(self.slots.key(slot).volume())];
+            let is_readable = is_there && may_write[usize::from(self.directory.slots.key(slot).volume())];
             self.salvage(slot, is_readable, Moment::PAST);
-            self.meter.of(self.slots.key(slot).volume()).error_invalidates += 1;
+            self.meter.of(self.directory.slots.key(slot).volume()).error_invalidates += 1;
             self.take_out(slot);
-            let (policy, local) = self.policy(slot);
-            policy.remove(local);
-            self.slots.give(slot);
+            self.directory.drop_from_policy(slot);
+            self.directory.slots.give(slot);
         }
-        for (slot, _) in std::mem::take(&mut self.limbo) {
-            self.give(slot);
+        for (slot, _) in self.durability.give_up() {
+            self.directory.give(slot);
         }
-        self.fresh.clear();
-        self.late.forget();
-        self.filling = KeyMap::new(3);
-        self.pinned = Pins::none();
-        for bits in [&mut self.committed, &mut self.left] {
-            bits.clear_all();
-        }
-        self.steps.pass_over_fast();
-        self.settled.clear();
-        if let Some(open) = self.open_commit.take() {
-            self.steps.settle(open, Moment::PAST);
-        }
-        (self.must_commit, self.must_commit_free) = (false, false);
+        self.directory.unpin_all();
+        self.timeline.pass_over_fast();
+        self.durability.settle_open(&mut self.timeline, Moment::PAST);
         self.failures.bypassed = Some(error);
         self.record_all();
     }
 
-    /// A slot is free, if it may be used.
-    pub(super) fn give(&mut self, slot: u32) {
-        if self.failures.is_retired(slot) {
-            self.failures.withdrawn += 1;
-            self.slots.set_bits(slot, 0, 0);
-        } else {
-            self.slots.give(slot);
-        }
-    }
-
     /// The error that a flush of a volume tells, once.
     pub(super) fn take_failure(&mut self, volume: u16) -> Result<(), CacheError> {
-        if let Some(source) = self.volumes[usize::from(volume)].flush_error.take() {
+        if let Some(source) = self.durability.disks[usize::from(volume)].flush_error.take() {
             return Err(CacheError::Slow { volume, source });
         }
         let Some(place) = self.failures.untold.iter().position(|other| *other == volume) else {
             return Ok(());
         };
         self.failures.untold.swap_remove(place);
-        self.failures.check(volume, Extent::new(0, self.capacity(volume)))
+        self.failures.check(volume, Extent::new(0, self.directory.capacity(volume)))
     }
 }

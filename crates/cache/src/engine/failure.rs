@@ -6,7 +6,7 @@
 //! and is not true. The error is kept: the next flush of any volume fails with it, as the next `fsync` does
 //! after an error in the background.
 
-use super::steps::LateError;
+use super::timeline::LateError;
 use super::{Cache, CacheError};
 use nandscape_core::{Command, Op};
 use nandscape_policies::eviction::Eviction;
@@ -23,9 +23,9 @@ impl<E: Eviction> Cache<E> {
     #[cold]
     pub(super) fn note_late_errors(&mut self) {
         let is_bypassed = self.failures.bypassed.is_some();
-        for error in self.steps.take_errors().filter(|error| error.volume.is_some() || !is_bypassed) {
+        for error in self.timeline.news.take_errors().filter(|error| error.volume.is_some() || !is_bypassed) {
             if error.volume.is_some() && error.command.op == Op::Flush {
-                self.late.distrust();
+                self.durability.late.distrust();
             }
             self.late_error.get_or_insert(error);
         }
@@ -40,7 +40,7 @@ impl<E: Eviction> Cache<E> {
             error => unreachable!("only a store fails without a command: {error}"),
         };
         let command = Command::FLUSH;
-        self.late_error.get_or_insert(LateError { volume, command, at: self.steps.now(), error });
+        self.late_error.get_or_insert(LateError { volume, command, at: self.timeline.now(), error });
     }
 
     /// The error that a flush tells.

@@ -126,7 +126,7 @@ impl<E: Eviction> Cache<E> {
             return Ok(());
         }
         // The disk may lose it before that.
-        self.flush_disk(volume)?;
+        self.durability.flush_disk(&self.directory.slots, &mut self.timeline, volume)?;
         let failures = &mut self.failures;
         let lost: Vec<Extent> =
             failures.lost.iter().filter(|(of, _)| *of == volume).map(|(_, extent)| extent).collect();

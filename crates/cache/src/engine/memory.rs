@@ -1,6 +1,6 @@
 //! What a cache holds in memory.
 
-use super::{Cache, Slots};
+use super::Cache;
 use nandscape_policies::eviction::Eviction;
 
 /// Bytes of memory by what they are for. Buffers that data passes through, which do not grow with the cache,
@@ -36,19 +36,16 @@ impl Memory {
 impl<E: Eviction> Cache<E> {
     /// Memory held now, in bytes.
     pub fn memory(&self) -> Memory {
-        let marks = [&self.committed, &self.left, &self.leaving];
-        let waiting =
-            self.limbo.capacity() * size_of::<(u32, bool)>() + self.fresh.capacity() * size_of::<u32>();
-        let waiting = waiting + (self.late.memory_bytes() + self.filling.memory_bytes()) as usize;
+        let (directory, durability) = (&self.directory, &self.durability);
         Memory {
-            index: self.index.memory_bytes(),
-            slots: Slots::memory_bytes(&self.slots),
-            marks: marks.iter().map(|marks| marks.memory_bytes()).sum::<u64>() + self.pinned.memory_bytes(),
-            metadata: self.metadata.memory_bytes() + waiting as u64,
-            policies: self.policies.iter().map(Eviction::memory_bytes).sum(),
-            admission: self.admission.as_ref().map_or(0, |admission| admission.memory_bytes()),
-            dirty: self.cleaner.as_ref().map_or(0, |cleaner| cleaner.memory_bytes()),
-            steps: self.steps.memory_bytes(),
+            index: directory.index.memory_bytes(),
+            slots: directory.slots.memory_bytes(),
+            marks: durability.reuse.marks_bytes() + directory.pinned.memory_bytes(),
+            metadata: durability.memory_bytes(),
+            policies: directory.policies.iter().map(Eviction::memory_bytes).sum(),
+            admission: self.gate.admission.as_ref().map_or(0, |admission| admission.memory_bytes()),
+            dirty: self.writeback.memory_bytes(),
+            steps: self.timeline.memory_bytes(),
         }
     }
 }

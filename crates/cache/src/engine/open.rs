@@ -1,8 +1,8 @@
 //! Creating, opening and closing a cache over its stores.
 
+use super::durability::Regions;
 use super::hole::Hole;
-use super::regions::Regions;
-use super::steps::{FAST, Gather, Moment};
+use super::timeline::{FAST, Gather, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
 use nandscape_core::{Extent, SimTime};
@@ -112,36 +112,36 @@ impl<E: Eviction> Cache<E> {
         }
         let refused = cache.restore(found.entries);
         if let Some((slot, Entry { key, .. })) = refused.iter().find(|(_, entry)| entry.dirty != 0) {
-            let block = u64::from(cache.shape.block_bytes());
-            let extent = Extent::new(cache.shape.offset(key.block()), block);
+            let block = u64::from(cache.directory.shape.block_bytes());
+            let extent = Extent::new(cache.directory.shape.offset(key.block()), block);
             return Err(CacheError::Misplaced { slot: *slot, volume: key.volume(), extent });
         }
-        let mut area = StoreArea::new(cache.steps.side_mut(FAST).store.as_mut(), at);
+        let mut area = StoreArea::new(cache.timeline.side_mut(FAST).store.as_mut(), at);
         metadata::apply(&mut area, &repairs).map_err(CacheError::Fast)?;
         let at = area.at;
-        cache.regions = Regions::found(found.doubtful);
+        cache.durability.regions = Regions::found(found.doubtful);
         // Those slots are free now, which has to be durable before they are used.
         cache.arrive(at)?;
         // What somebody wrote to them before is relied on from now on.
         for volume in 0..cache.volumes.len() as u16 {
-            if cache.late.is_kept() {
-                cache.flush_disk(volume)?;
+            if cache.durability.late.is_kept {
+                cache.durability.flush_disk(&cache.directory.slots, &mut cache.timeline, volume)?;
             }
         }
         for (slot, _) in refused {
             cache.make_note_room()?;
-            cache.metadata.note(slot, None);
+            cache.durability.metadata.note(slot, None);
         }
         // Those were clean, and are dirty now.
         for slot in found.doubted {
             cache.make_note_room()?;
-            let entry = Table::entry(&cache.slots, slot);
-            cache.metadata.note(slot, entry);
+            let entry = Table::entry(&cache.directory.slots, slot);
+            cache.durability.metadata.note(slot, entry);
         }
         cache.commit()?;
-        cache.regions.forget();
-        cache.steps.drain();
-        let at = cache.steps.now();
+        cache.durability.regions.forget();
+        cache.timeline.drain();
+        let at = cache.timeline.now();
         Ok(Started { cache, report: found.report, superblock, at })
     }
 
@@ -153,14 +153,14 @@ impl<E: Eviction> Cache<E> {
         self.begin_tries();
         self.persevere(|cache| {
             cache.commit_open()?;
-            cache.steps.drain();
+            cache.timeline.drain();
             cache.settle_fills()
         })?;
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
         let done = self.persevere(Self::close_stores)?;
-        if self.steps.has_errors() {
+        if self.timeline.news.has_errors() {
             self.note_late_errors();
         }
         self.take_late_error().map_or(Ok(done), Err)
@@ -182,33 +182,38 @@ impl<E: Eviction> Cache<E> {
     fn close_stores(&mut self) -> Result<SimTime, CacheError> {
         self.commit()?;
         let mut before = Gather::default();
-        self.steps.gather(&mut before, self.last_commit);
+        self.timeline.gather(&mut before, self.durability.commits.last);
         for volume in 0..self.volumes.len() as u16 {
             // What relied on it is clean in what is written next.
-            let flushed = self.flush_disk(volume)?;
-            self.steps.gather(&mut before, flushed);
+            let flushed = self.durability.flush_disk(&self.directory.slots, &mut self.timeline, volume)?;
+            self.timeline.gather(&mut before, flushed);
         }
-        let flushed = self.steps.close(&mut before);
+        let flushed = self.timeline.close(&mut before);
         for volume in 0..self.volumes.len() as u16 {
             self.record_given_up(volume)?;
         }
-        self.settle_rest(flushed)?;
-        self.steps.gather(&mut before, self.last_commit);
+        if self.failures.bypassed.is_none() && self.durability.settle_rest(&mut self.timeline, flushed) {
+            while self.durability.late.next.is_some() {
+                self.commit()?;
+            }
+        }
+        self.timeline.gather(&mut before, self.durability.commits.last);
         let flushed = self.flush_fast(Moment::PAST)?;
-        self.steps.gather(&mut before, flushed);
-        let before = self.steps.close(&mut before);
-        self.steps.drain();
+        self.timeline.gather(&mut before, flushed);
+        let before = self.timeline.close(&mut before);
+        self.timeline.drain();
         let mut writes = Vec::new();
         if self.failures.bypassed.is_none() {
-            self.metadata.close(&self.slots, &mut writes);
+            self.durability.metadata.close(&self.directory.slots, &mut writes);
         }
-        let written = self.write_metadata(&writes, before)?;
+        let written = self.durability.write(&mut self.timeline, &mut self.meter, &writes, before);
+        let written = written.map_err(CacheError::Fast)?;
         // Whatever the design flushes otherwise, it is removed cleanly only with this.
         self.flush_fast(written)?;
-        self.steps.drain();
-        let at = self.steps.now();
+        self.timeline.drain();
+        let at = self.timeline.now();
         let mut done = at;
-        for (number, side) in self.steps.sides_mut().iter_mut().enumerate() {
+        for (number, side) in self.timeline.sides_mut().iter_mut().enumerate() {
             match side.store.shutdown(at) {
                 Ok(token) => done = done.max(side.store.completion(token).unwrap_or(at)),
                 Err(_) if number == usize::from(FAST) && self.failures.bypassed.is_some() => {}

@@ -1,8 +1,8 @@
 //! What published designs do otherwise.
 
 use super::counting::Piece as Became;
-use super::shape::Piece;
-use super::steps::Place;
+use super::directory::Piece;
+use super::timeline::Place;
 use super::{Cache, CacheError};
 use crate::presets::{Partial, Quirks};
 use nandscape_core::Extent;
@@ -37,10 +37,10 @@ impl<E: Eviction> Cache<E> {
     /// Whether a block is being filled, cleaned or moved. Counts the piece that has to wait for it.
     #[inline]
     pub(super) fn note_busy(&mut self, slot: u32, key: BlockKey) -> bool {
-        if !self.steps.has_holds() {
+        if !self.timeline.has_holds() {
             return false;
         }
-        let is_busy = self.steps.is_held(Place::slot(slot)) || self.steps.is_held(Place::block(key));
+        let is_busy = self.timeline.is_held(Place::slot(slot)) || self.timeline.is_held(Place::block(key));
         self.meter.own().waits += u64::from(is_busy);
         is_busy
     }
@@ -52,11 +52,11 @@ impl<E: Eviction> Cache<E> {
         if self.quirks.partial != Partial::Uncached && !self.quirks.is_requeued_past_cache {
             return Ok(());
         }
-        let (first, end) = self.shape.blocks(extent);
+        let (first, end) = self.directory.shape.blocks(extent);
         for block in first..end {
             let key = BlockKey::new(volume, block);
-            let Some(slot) = self.index.find(key, &self.slots) else { continue };
-            let piece = self.shape.piece(extent, block, self.capacity(volume));
+            let Some(slot) = self.directory.find(key) else { continue };
+            let piece = self.directory.piece(volume, extent, block);
             if let Some(why) = self.shuns(Some(slot), key, piece) {
                 self.throw_out(slot)?;
                 self.meter.own().write_invalidates += 1;
@@ -84,7 +84,7 @@ impl<E: Eviction> Cache<E> {
     /// In a write-through that never hits, a cached block leaves before its slot could be used again. Gives
     /// the slot otherwise.
     pub(super) fn renounce(&mut self, slot: u32) -> Option<u32> {
-        if !self.quirks.is_write_through_never_hit || self.slots.dirty_bits(slot) != 0 {
+        if !self.quirks.is_write_through_never_hit || self.directory.slots.dirty_bits(slot) != 0 {
             return Some(slot);
         }
         self.meter.own().write_invalidates += 1;

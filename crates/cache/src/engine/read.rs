@@ -1,9 +1,8 @@
 //! Reads: from the cache what is there, the rest from the disk in as few commands as possible, and into the
 //! cache what may enter.
 
-use super::shape::Piece;
-use super::side::Bytes;
-use super::steps::{Moment, Place};
+use super::directory::Piece;
+use super::timeline::{Bytes, Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
 use nandscape_core::{Command, Extent, Op};
 use nandscape_policies::BlockKey;
@@ -65,9 +64,9 @@ impl<E: Eviction> Cache<E> {
             run: Run { fills: std::mem::take(&mut self.fills), ..Run::default() },
         };
         let mut done = Ok(());
-        let (first, end) = self.shape.blocks(command.extent);
+        let (first, end) = self.directory.shape.blocks(command.extent);
         for block in first..end {
-            let piece = self.shape.piece(command.extent, block, self.capacity(volume));
+            let piece = self.directory.piece(volume, command.extent, block);
             done = self.read_piece(&mut reading, piece, asked);
             if done.is_err() {
                 self.drop_run(&mut reading.run);
@@ -86,9 +85,9 @@ impl<E: Eviction> Cache<E> {
         asked: Result<(), Bypass>,
     ) -> Result<(), CacheError> {
         let key = BlockKey::new(reading.volume, piece.block);
-        let touched = self.shape.touched(piece);
+        let touched = self.directory.shape.touched(piece);
         let bytes = u64::from(piece.end - piece.start);
-        let found = self.index.find(key, &self.slots);
+        let found = self.directory.find(key);
         if let Some(why) = self.shuns(found, key, piece) {
             if let Some(slot) = found {
                 self.throw_out(slot)?;
@@ -98,12 +97,12 @@ impl<E: Eviction> Cache<E> {
             return self.add_run(reading, piece, piece.start, piece.end);
         }
         if let Some(slot) = found {
-            let (policy, local) = self.policy(slot);
+            let (policy, local) = self.directory.policy(slot);
             policy.hit(local);
             let there = if self.active_mode() == Mode::PassThrough {
-                self.slots.dirty_bits(slot)
+                self.directory.slots.dirty_bits(slot)
             } else {
-                self.slots.valid(slot)
+                self.directory.slots.valid(slot)
             };
             if touched & !there == 0 {
                 self.meter.read(counting::Piece::Hit, bytes);
@@ -120,7 +119,7 @@ impl<E: Eviction> Cache<E> {
         match slot {
             Ok(slot) => {
                 self.meter.read(counting::Piece::Miss, bytes);
-                let mask = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
+                let mask = if self.fills_blocks() { self.directory.shape.whole(piece) } else { touched };
                 self.add_fill(reading, slot, mask, piece)
             }
             Err(why) => {
@@ -131,7 +130,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<(), CacheError> {
-        let first = self.shape.offset(piece.block);
+        let first = self.directory.shape.offset(piece.block);
         let bytes = reading.out(first + u64::from(piece.start), first + u64::from(piece.end));
         let read = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, Moment::PAST)?;
         self.wait(read);
@@ -147,12 +146,12 @@ impl<E: Eviction> Cache<E> {
         piece: Piece,
         there: u16,
     ) -> Result<(), CacheError> {
-        let mut rest = self.shape.touched(piece);
+        let mut rest = self.directory.shape.touched(piece);
         let mut cached = 0;
         while rest != 0 {
             let is_there = there >> rest.trailing_zeros() & 1 == 1;
             let alike = rest & if is_there { there } else { !there };
-            let Some((start, end, others)) = self.shape.run(alike, piece.limit) else { break };
+            let Some((start, end, others)) = self.directory.shape.run(alike, piece.limit) else { break };
             let mask = alike & !others;
             rest &= !mask;
             let cut = Piece { start: start.max(piece.start), end: end.min(piece.end), ..piece };
@@ -177,12 +176,12 @@ impl<E: Eviction> Cache<E> {
         mask: u16,
         piece: Piece,
     ) -> Result<(), CacheError> {
-        let Some((start, end, _)) = self.shape.run(mask, piece.limit) else { return Ok(()) };
+        let Some((start, end, _)) = self.directory.shape.run(mask, piece.limit) else { return Ok(()) };
         let done = self.add_run(reading, piece, start, end);
         if done.is_err() {
             self.drop_fill(Fill { slot, mask });
         } else {
-            self.pinned.set(slot);
+            self.directory.pinned.set(slot);
             reading.run.fills.push(Fill { slot, mask });
         }
         done
@@ -196,7 +195,7 @@ impl<E: Eviction> Cache<E> {
         start: u32,
         end: u32,
     ) -> Result<(), CacheError> {
-        let first = self.shape.offset(piece.block);
+        let first = self.directory.shape.offset(piece.block);
         let (start, end) = (first + u64::from(start), first + u64::from(end));
         let run = &mut reading.run;
         if run.start == run.end {
@@ -220,7 +219,7 @@ impl<E: Eviction> Cache<E> {
         let volume = reading.volume;
         let inside = (start.max(reading.extent.offset), end.min(reading.extent.end()));
         let is_direct = reading.out.is_some() && inside == (start, end);
-        let mut memory = self.buffer(if is_direct { 0 } else { run.len });
+        let mut memory = self.buffers.take(if is_direct { 0 } else { run.len });
         let target = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
         let read = self.at_disk(Op::Read, volume, run, target, Moment::PAST);
         if let Ok(read) = read {
@@ -234,7 +233,7 @@ impl<E: Eviction> Cache<E> {
         let mut done = read;
         for fill in fills.drain(..) {
             if let Ok(read) = done
-                && (!self.steps.is_past(read) || self.is_worth(fill.slot, fill.mask))
+                && (!self.timeline.is_past(read) || self.is_worth(fill.slot, fill.mask))
             {
                 let bytes = if is_direct { reading.out(start, end) } else { Bytes::into(&mut memory) };
                 done = self.fill(fill, start, &bytes, read).map(|()| read);
@@ -242,42 +241,43 @@ impl<E: Eviction> Cache<E> {
             self.drop_fill(fill);
         }
         reading.run.fills = fills;
-        self.give_buffer(memory);
+        self.buffers.give(memory);
         done.map(drop)
     }
 
     /// Writes what a disk read brings, from `start` of the volume on, into a slot.
     fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, read: Moment) -> Result<(), CacheError> {
         self.make_note_room()?;
-        let entry = self.slots.entry(fill.slot);
-        let limit = self.limit(entry.key);
-        let Some((from, to, _)) = self.shape.run(fill.mask, limit) else { return Ok(()) };
-        let first = (self.shape.offset(entry.key.block()) + u64::from(from) - start) as usize;
+        let entry = self.directory.slots.entry(fill.slot);
+        let limit = self.directory.limit(entry.key);
+        let Some((from, to, _)) = self.directory.shape.run(fill.mask, limit) else { return Ok(()) };
+        let first = (self.directory.shape.offset(entry.key.block()) + u64::from(from) - start) as usize;
         let bytes = match bytes {
             Bytes::Read(bytes) => Bytes::Write(&bytes[first..first + (to - from) as usize]),
             _ => Bytes::None,
         };
-        let extent = self.place(fill.slot, from, to);
+        let extent = self.directory.place(fill.slot, from, to);
         self.meter.filled(entry.key.volume(), extent.len);
         let place = Place::slot(fill.slot);
-        let free_at = self.steps.free_at(place);
-        let after = self.steps.join(free_at, read);
-        let has_begun = self.steps.submit_fill(fill.slot, extent, bytes, after).map_err(CacheError::Fast)?;
-        self.steps.hold(place, read);
+        let free_at = self.timeline.free_at(place);
+        let after = self.timeline.join(free_at, read);
+        let has_begun =
+            self.timeline.submit_fill(fill.slot, extent, bytes, after).map_err(CacheError::Fast)?;
+        self.timeline.hold(place, read);
         if has_begun {
             self.record(fill.slot, entry.valid | fill.mask, entry.dirty);
             self.rely_on_disk(fill.slot, fill.mask & !entry.valid, 0);
         } else {
-            self.record_later(fill.slot, entry.valid | fill.mask);
+            self.durability.record_later(&mut self.directory.slots, fill.slot, entry.valid | fill.mask);
         }
         Ok(())
     }
 
     /// A fill has ended, or did not take place.
     fn drop_fill(&mut self, fill: Fill) {
-        self.pinned.clear(fill.slot);
-        if self.slots.valid(fill.slot) == 0 {
-            self.unsettle(fill.slot);
+        self.directory.pinned.clear(fill.slot);
+        if self.directory.slots.valid(fill.slot) == 0 {
+            self.directory.unsettle(fill.slot);
         }
     }
 

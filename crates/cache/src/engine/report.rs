@@ -25,7 +25,7 @@ impl<E: Eviction> Cache<E> {
         });
         CacheReport {
             mode: self.mode().name().to_owned(),
-            block_bytes: self.shape.block_bytes().into(),
+            block_bytes: self.directory.shape.block_bytes().into(),
             slots: gauges.slots,
             used: gauges.used,
             dirty: gauges.dirty,

@@ -1,9 +1,8 @@
 //! What a cache is made of, and whether the parts fit.
 
 use super::CacheError;
-use super::shape::Shape;
-use super::side::Side;
-use super::spaces::{SPACE, SPACES, STEP};
+use super::directory::{SPACE, SPACES, STEP, Shape};
+use super::timeline::Side;
 use crate::mode::Mode;
 use nandscape_core::Store;
 use nandscape_policies::Map;

@@ -1,6 +1,6 @@
 //! A cache as replay and servers see it: each volume is a namespace.
 
-use super::steps::{FAST, Gather, Moment};
+use super::timeline::FAST;
 use super::{Cache, CacheError};
 use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
@@ -30,11 +30,11 @@ impl<E: Eviction> Cache<E> {
         self.run_until(at)?;
         self.clean_while_idle();
         self.run_until(until)?;
-        let from = self.steps.idle_from().max(at);
+        let from = self.timeline.idle_from().max(at);
         if from >= until {
             return Ok(());
         }
-        for (number, side) in self.steps.sides_mut().iter_mut().enumerate() {
+        for (number, side) in self.timeline.sides_mut().iter_mut().enumerate() {
             side.store.idle(from, until).map_err(|error| CacheError::of_side(number as u16, error))?;
         }
         Ok(())
@@ -48,7 +48,9 @@ impl<E: Eviction> Subsystem for Cache<E> {
     }
 
     fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
-        self.look_ahead(namespace as u16, op, extent);
+        if let Some(place) = self.directory.look_ahead(namespace as u16, op, extent) {
+            self.timeline.side(FAST).store.prepare(Op::Read, place);
+        }
     }
 
     fn submit(
@@ -63,7 +65,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {
-        self.steps.join_tokens(a, b)
+        self.timeline.join_tokens(a, b)
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
@@ -77,11 +79,12 @@ impl<E: Eviction> Subsystem for Cache<E> {
 
     /// What is not cached is as the disk has it.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
-        self.allocated(namespace as u16, extent)
+        let disk = &self.timeline.side(namespace as u16 + 1).store;
+        self.directory.allocated(namespace as u16, extent, |extent| disk.allocation(extent))
     }
 
     fn inspect(&self) -> Inspect<'_> {
-        let flash = self.steps.side(FAST).store.flash().map(Subsystem::inspect).unwrap_or_default();
+        let flash = self.timeline.side(FAST).store.flash().map(Subsystem::inspect).unwrap_or_default();
         Inspect { hosts: Some(self), placement: None, kinds: None, cache: Some(self), ..flash }
     }
 
@@ -94,24 +97,21 @@ impl<E: Eviction> Subsystem for Cache<E> {
         if let Err(error) = self.commit_open() {
             self.keep_error(error);
         }
-        self.steps.drain();
+        self.timeline.drain();
         if let Err(error) = self.settle_fills() {
             self.keep_error(error);
         }
-        self.steps.reset(at);
-        self.last_commit = Moment::PAST;
-        self.ahead = Gather::default();
+        self.timeline.reset(at);
         self.reset_counting();
         for volume in &mut self.volumes {
             volume.host = HostCounts::default();
-            volume.unflushed.forget_times();
         }
-        self.late.forget_times();
+        self.durability.forget_times();
     }
 
     fn check_invariants(&self) {
         Self::check_invariants(self);
-        if let Some(flash) = self.steps.side(FAST).store.flash() {
+        if let Some(flash) = self.timeline.side(FAST).store.flash() {
             flash.check_invariants();
         }
     }
@@ -131,29 +131,29 @@ impl<E: Eviction> CacheReports for Cache<E> {
 
 impl<E: Eviction> Clocked for Cache<E> {
     fn completion(&self, token: Token) -> Option<SimTime> {
-        self.steps.completion(token)
+        self.timeline.completion(token)
     }
 
     fn watch(&mut self, token: Token, tag: u64) {
-        self.steps.report(token, tag);
+        self.timeline.report(token, tag);
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
         if let Err(error) = self.run_until(until) {
             self.keep_error(error);
         }
-        self.steps.take_reports(until, out);
+        self.timeline.take_reports(until, out);
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        let step = self.steps.next_event();
-        match self.cleaner.as_ref().map(|cleaner| cleaner.again()) {
-            None | Some(SimTime::MAX) => step,
-            Some(again) => Some(step.map_or(again, |step| step.min(again))),
+        let step = self.timeline.next_event();
+        match self.writeback.again() {
+            SimTime::MAX => step,
+            again => Some(step.map_or(again, |step| step.min(again))),
         }
     }
 
     fn idle_from(&self) -> SimTime {
-        self.steps.idle_from()
+        self.timeline.idle_from()
     }
 }

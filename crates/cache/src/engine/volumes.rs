@@ -2,8 +2,7 @@
 //! cache is used at all.
 
 use super::hole::Hole;
-use super::side::Side;
-use super::unflushed::Unflushed;
+use super::timeline::Side;
 use super::{BoxedStore, Cache, CacheError};
 use crate::counters::Counters;
 use nandscape_core::{SimTime, Subsystem};
@@ -18,60 +17,54 @@ impl<E: Eviction> Cache<E> {
     /// Slots that a volume may hold at most; `None`: as many as it gets. Where it holds more, they leave as
     /// others of its own come.
     pub fn set_quota(&mut self, volume: u16, slots: Option<u32>) -> Result<(), CacheError> {
-        let place = self.volumes.get_mut(usize::from(volume)).filter(|volume| volume.is_attached);
-        place.ok_or(CacheError::NoVolume(volume))?.quota = slots;
+        let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
+        place.ok_or(CacheError::NoVolume(volume))?;
+        self.directory.shares[usize::from(volume)].quota = slots;
         Ok(())
     }
 
     /// Slots that a volume holds.
     pub fn held(&self, volume: u16) -> u32 {
-        self.volumes[usize::from(volume)].held
+        self.directory.shares[usize::from(volume)].held
     }
 
     /// Dirty blocks of a volume. Looks at every slot.
     pub fn dirty_of(&self, volume: u16) -> u32 {
-        self.slots_of(volume).filter(|slot| self.slots.dirty_bits(*slot) != 0).count() as u32
+        self.directory.slots_of(volume).filter(|slot| self.directory.slots.dirty_bits(*slot) != 0).count()
+            as u32
     }
 
     /// Dirty blocks of each volume by its number, and the bytes in them that the disk does not have. Looks at
     /// every slot, once.
     pub fn dirty_by_volume(&self) -> Vec<(u64, u64)> {
-        let mut all = vec![(0, 0); self.volumes.len()];
-        let sub = u64::from(self.shape.sub_bytes());
-        for slot in 0..self.slots.count() {
-            let bits = self.slots.dirty_bits(slot);
-            if bits != 0 {
-                let (blocks, bytes) = &mut all[usize::from(self.slots.key(slot).volume())];
-                *blocks += 1;
-                *bytes += u64::from(bits.count_ones()) * sub;
-            }
-        }
-        all
-    }
-
-    /// Slots that a volume may hold at most; `None`: as many as it gets.
-    pub fn quota(&self, volume: u16) -> Option<u32> {
-        self.volumes[usize::from(volume)].quota
-    }
-
-    fn slots_of(&self, volume: u16) -> impl Iterator<Item = u32> {
-        (0..self.slots.count())
-            .filter(move |slot| self.slots.valid(*slot) != 0 && self.slots.key(*slot).volume() == volume)
+        self.directory.dirty_by_volume()
     }
 
     /// Slots that are used at most. Where more are, they leave as others come, or with [`Cache::shrink`].
     pub fn set_limit(&mut self, slots: u32) {
-        self.limit = if slots < self.slots.count() { slots } else { u32::MAX };
+        self.directory.set_limit(slots);
+    }
+
+    /// Who chooses what leaves from now on: `make` is given the slots of a set and a seed. The blocks that
+    /// are cached come to it in the order in which they would have left; what else the policy before it
+    /// remembered, such as how often they were asked for, is forgotten, and so is what it counted.
+    pub fn set_evictions(&mut self, make: impl FnMut(u32, u64) -> E, seed: u64) {
+        self.directory.set_evictions(make, seed);
+    }
+
+    /// Slots that a volume may hold at most; `None`: as many as it gets.
+    pub fn quota(&self, volume: u16) -> Option<u32> {
+        self.directory.shares[usize::from(volume)].quota
     }
 
     /// Lets up to `max` blocks leave that are too many for [`Cache::set_limit`], dirty ones to the disk, and
     /// gives how many too many there still are.
     pub fn shrink(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
-        let sets = self.policies.len() as u32;
-        let mut left = max.min(self.used().saturating_sub(self.limit));
+        let sets = self.directory.sets();
+        let mut left = max.min(self.directory.too_many(self.used()));
         let mut idle = 0;
-        let mut set = self.hand % sets;
+        let mut set = self.writeback.hand % sets;
         while left > 0 && idle < sets {
             self.make_note_room()?;
             let has_left = self.evict(set, None)?;
@@ -80,23 +73,16 @@ impl<E: Eviction> Cache<E> {
             set = (set + 1) % sets;
         }
         self.commit()?;
-        Ok(self.used().saturating_sub(self.limit))
+        Ok(self.directory.too_many(self.used()))
     }
 
     /// Makes sure that one block more of this volume may be there; why not, where it may not.
     pub(super) fn make_allowance(&mut self, key: BlockKey) -> Result<Result<(), Bypass>, CacheError> {
         let volume = key.volume();
-        let quota = self.volumes[usize::from(volume)].quota.unwrap_or(u32::MAX);
         for attempt in 0.. {
-            let (owner, why) = if self.held(volume) >= quota {
-                (Some(volume), Bypass::Quota)
-            } else if self.used() >= self.limit {
-                (None, Bypass::NoRoom)
-            } else {
-                break;
-            };
+            let Some((owner, why)) = self.directory.excess(volume, self.used()) else { break };
             self.make_note_room()?;
-            if attempt == AT_ONCE || !self.evict(self.set(key), owner)? {
+            if attempt == AT_ONCE || !self.evict(self.directory.set(key), owner)? {
                 return Ok(Err(why));
             }
         }
@@ -108,11 +94,11 @@ impl<E: Eviction> Cache<E> {
     /// blocks, and detaching, must be preceded by.
     pub fn drain(&mut self, volume: Option<u16>, max: u32, at: SimTime) -> Result<u32, CacheError> {
         self.arrive(at)?;
-        let mut slots: Vec<u32> = (0..self.slots.count())
-            .filter(|slot| self.slots.dirty_bits(*slot) != 0)
-            .filter(|slot| volume.is_none_or(|volume| self.slots.key(*slot).volume() == volume))
+        let mut slots: Vec<u32> = (0..self.directory.slots.count())
+            .filter(|slot| self.directory.slots.dirty_bits(*slot) != 0)
+            .filter(|slot| volume.is_none_or(|volume| self.directory.slots.key(*slot).volume() == volume))
             .collect();
-        slots.sort_unstable_by_key(|slot| self.slots.key(*slot));
+        slots.sort_unstable_by_key(|slot| self.directory.slots.key(*slot));
         slots.truncate(max as usize);
         self.clean_slots(&slots)
     }
@@ -137,26 +123,25 @@ impl<E: Eviction> Cache<E> {
                 expected,
             });
         }
-        let slots: Vec<u32> = self.slots_of(volume).collect();
+        let slots: Vec<u32> = self.directory.slots_of(volume).collect();
         for slot in slots {
             self.make_note_room()?;
             self.expel(slot, false);
         }
         self.commit()?;
-        self.flush_disk(volume)?;
+        self.durability.flush_disk(&self.directory.slots, &mut self.timeline, volume)?;
         self.commit_open()?;
-        self.steps.drain();
+        self.timeline.drain();
         self.settle_fills()?;
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
-        self.slots.release(volume);
-        let place = &mut self.volumes[usize::from(volume)];
-        (place.is_attached, place.quota, place.capacity) = (false, None, 0);
-        place.unflushed = Unflushed::new();
+        self.directory.detach(volume);
+        self.durability.disks[usize::from(volume)].forget_writes();
+        self.volumes[usize::from(volume)].is_attached = false;
         self.infos[usize::from(volume)].capacity_bytes = 0;
-        let hole = Hole { bytes: 0, keeps_bytes: self.keeps_bytes };
-        let side = std::mem::replace(self.steps.side_mut(volume + 1), Side::new(Box::new(hole)));
+        let hole = Hole { bytes: 0, keeps_bytes: self.buffers.keeps_bytes };
+        let side = std::mem::replace(self.timeline.side_mut(volume + 1), Side::new(Box::new(hole)));
         Ok(side.store)
     }
 

@@ -1,9 +1,8 @@
 //! Writes and discards.
 
-use super::shape::Piece;
-use super::side::Bytes;
-use super::steps::{Moment, Place};
-use super::{Cache, CacheError, Mode, counting, part};
+use super::directory::{Piece, Shape};
+use super::timeline::{Bytes, Moment, Place};
+use super::{Cache, CacheError, Mode, counting};
 use nandscape_core::{Command, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
@@ -90,22 +89,22 @@ impl<E: Eviction> Cache<E> {
         asked: Result<(), Bypass>,
         makes_dirty: bool,
     ) -> Result<(), CacheError> {
-        let (first, end) = self.shape.blocks(extent);
+        let (first, end) = self.directory.shape.blocks(extent);
         // Neighbouring blocks that go past the cache make one write.
         let mut past: Option<Extent> = None;
         for block in first..end {
             self.make_note_room()?;
-            let piece = self.shape.piece(extent, block, self.capacity(volume));
+            let piece = self.directory.piece(volume, extent, block);
             let key = BlockKey::new(volume, block);
-            let mut found = self.index.find(key, &self.slots);
+            let mut found = self.directory.find(key);
             if let Some(slot) = found.filter(|_| !makes_dirty) {
                 found = self.renounce(slot);
             }
-            let was_dirty = found.is_some_and(|slot| self.slots.dirty_bits(slot) != 0);
+            let was_dirty = found.is_some_and(|slot| self.directory.slots.dirty_bits(slot) != 0);
             let (slot, mut became) = match found {
                 Some(slot) => {
-                    self.pinned.clear(slot);
-                    let (policy, local) = self.policy(slot);
+                    self.directory.pinned.clear(slot);
+                    let (policy, local) = self.directory.policy(slot);
                     policy.hit(local);
                     self.note_busy(slot, key);
                     (Some(slot), counting::Piece::Hit)
@@ -119,15 +118,14 @@ impl<E: Eviction> Cache<E> {
                 },
             };
             if let Some(slot) = slot {
-                let bytes = part(data, extent, self.shape, piece);
+                let bytes = part(data, extent, self.directory.shape, piece);
                 if !self.store(slot, key, piece, bytes, makes_dirty)? {
                     became = counting::Piece::PastCached(Bypass::NoRoom);
                 }
             }
             self.meter.write(became, u64::from(piece.end - piece.start), was_dirty);
             if slot.is_none() && makes_dirty {
-                let start = self.shape.offset(block) + u64::from(piece.start);
-                let piece = Extent::new(start, u64::from(piece.end - piece.start));
+                let piece = self.directory.on_disk(key, piece.start, piece.end);
                 past = match past {
                     Some(run) if run.end() == piece.offset => {
                         Some(Extent::new(run.offset, run.len + piece.len))
@@ -165,12 +163,12 @@ impl<E: Eviction> Cache<E> {
     ) -> Result<Result<u32, Bypass>, CacheError> {
         if let Err(why) = asked.and_then(|()| self.may_insert(key, op)) {
             if why == Bypass::Dirty {
-                self.note_waited();
+                self.writeback.note_waited();
             }
             return Ok(Err(why));
         }
-        let set = self.set(key);
-        self.policies[set as usize].miss(key);
+        let set = self.directory.set(key);
+        self.directory.policies[set as usize].miss(key);
         self.insert_somewhere(key)
     }
 
@@ -180,11 +178,11 @@ impl<E: Eviction> Cache<E> {
             self.meter.own().no_room += u64::from(why == Bypass::NoRoom);
             return Ok(Err(why));
         }
-        let Some(slot) = self.take_slot(self.set(key))? else {
+        let Some(slot) = self.take_slot(self.directory.set(key))? else {
             self.meter.own().no_room += 1;
             return Ok(Err(Bypass::NoRoom));
         };
-        self.settle(slot, key);
+        self.directory.settle(slot, key);
         self.meter.inserted();
         Ok(Ok(slot))
     }
@@ -198,15 +196,14 @@ impl<E: Eviction> Cache<E> {
         bytes: Bytes<'_>,
         makes_dirty: bool,
     ) -> Result<bool, CacheError> {
-        let (touched, covered) = (self.shape.touched(piece), self.shape.covered(piece));
+        let (touched, covered) = (self.directory.shape.touched(piece), self.directory.shape.covered(piece));
         let (mut slot, mut lost) = (slot, 0);
-        let mut is_dirty = self.slots.dirty_bits(slot) != 0;
-        if self.must_move(slot) {
-            let keep = self.slots.valid(slot) & !covered;
+        let mut is_dirty = self.directory.slots.dirty_bits(slot) != 0;
+        if self.durability.must_move(slot) {
+            let keep = self.directory.slots.valid(slot) & !covered;
             let Some(moved) = self.renew(slot, keep, makes_dirty)? else {
                 self.evacuate(slot)?;
-                let start = self.shape.offset(key.block()) + u64::from(piece.start);
-                let extent = Extent::new(start, u64::from(piece.end - piece.start));
+                let extent = self.directory.on_disk(key, piece.start, piece.end);
                 let after = self.guard(key.volume(), extent)?;
                 let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
                 self.note_host_write(key.volume());
@@ -217,8 +214,8 @@ impl<E: Eviction> Cache<E> {
         }
         // It is while it is rewritten, though nothing of it may be in its slot.
         let stays_dirty = is_dirty && makes_dirty;
-        let wanted = if self.fills_blocks() { self.shape.whole(piece) } else { touched };
-        let missing = wanted & !covered & !self.slots.valid(slot);
+        let wanted = if self.fills_blocks() { self.directory.shape.whole(piece) } else { touched };
+        let missing = wanted & !covered & !self.directory.slots.valid(slot);
         let done = self.bring(slot, missing);
         let done =
             done.and_then(|()| self.at_slot(Op::Write, slot, piece.start, piece.end, bytes, Moment::PAST));
@@ -228,24 +225,24 @@ impl<E: Eviction> Cache<E> {
                 self.watch_device(Op::Write, written);
             }
             Err(error) => {
-                self.drop_late(key, lost);
-                if stays_dirty && self.slots.dirty_bits(slot) == 0 {
+                self.durability.drop_late(&self.timeline, key, lost);
+                if stays_dirty && self.directory.slots.dirty_bits(slot) == 0 {
                     self.turn(slot, key, false);
                 }
-                if self.slots.valid(slot) == 0 {
-                    self.unsettle(slot);
+                if self.directory.slots.valid(slot) == 0 {
+                    self.directory.unsettle(slot);
                 }
                 return Err(error);
             }
         }
-        let entry = self.slots.entry(slot);
+        let entry = self.directory.slots.entry(slot);
         let dirty = if makes_dirty { entry.dirty | touched } else { entry.dirty & !covered };
         self.record_turned(slot, entry.valid | touched, dirty, stays_dirty || entry.dirty != 0);
         if !makes_dirty {
             self.rely_on_disk(slot, touched & !dirty, lost);
         }
-        if stays_dirty && let Some(cleaner) = &mut self.cleaner {
-            cleaner.rewrite(slot, self.steps.now());
+        if stays_dirty {
+            self.writeback.rewrite(slot, self.timeline.now());
         }
         Ok(true)
     }
@@ -253,22 +250,21 @@ impl<E: Eviction> Cache<E> {
     /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write
     /// follows.
     fn bring(&mut self, slot: u32, mask: u16) -> Result<(), CacheError> {
-        let key = self.slots.key(slot);
-        let limit = self.limit(key);
+        let key = self.directory.slots.key(slot);
+        let limit = self.directory.limit(key);
         let mut rest = mask;
-        while let Some((start, end, others)) = self.shape.run(rest, limit) {
-            let mut bytes = self.buffer(u64::from(end - start));
-            let extent =
-                Extent::new(self.shape.offset(key.block()) + u64::from(start), u64::from(end - start));
+        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
+            let mut bytes = self.buffers.take(u64::from(end - start));
+            let extent = self.directory.on_disk(key, start, end);
             let read = self.at_disk(Op::Read, key.volume(), extent, Bytes::into(&mut bytes), Moment::PAST);
             let done = read.and_then(|read| {
                 self.at_slot(Op::Write, slot, start, end, Bytes::of(&bytes), read)?;
-                self.steps.hold(Place::slot(slot), read);
+                self.timeline.hold(Place::slot(slot), read);
                 Ok(())
             });
-            self.give_buffer(bytes);
+            self.buffers.give(bytes);
             done?;
-            let entry = self.slots.entry(slot);
+            let entry = self.directory.slots.entry(slot);
             self.record(slot, entry.valid | rest & !others, entry.dirty);
             self.rely_on_disk(slot, rest & !others, 0);
             rest = others;
@@ -277,10 +273,10 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn count_around(&mut self, volume: u16, extent: Extent) {
-        let (first, end) = self.shape.blocks(extent);
+        let (first, end) = self.directory.shape.blocks(extent);
         for block in first..end {
-            let is_cached = self.index.find(BlockKey::new(volume, block), &self.slots).is_some();
-            let piece = self.shape.piece(extent, block, self.capacity(volume));
+            let is_cached = self.directory.find(BlockKey::new(volume, block)).is_some();
+            let piece = self.directory.piece(volume, extent, block);
             let became = if is_cached { counting::Piece::PastCached } else { counting::Piece::Past };
             self.meter.write(became(Bypass::Mode), u64::from(piece.end - piece.start), false);
         }
@@ -291,9 +287,9 @@ impl<E: Eviction> Cache<E> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
-                let touched = cache.shape.touched(piece);
-                cache.pinned.clear(slot);
-                if cache.slots.valid(slot) & touched != 0 {
+                let touched = cache.directory.shape.touched(piece);
+                cache.directory.pinned.clear(slot);
+                if cache.directory.slots.valid(slot) & touched != 0 {
                     let own = cache.meter.own();
                     *(if discard { &mut own.trim_invalidates } else { &mut own.write_invalidates }) += 1;
                 }
@@ -306,11 +302,11 @@ impl<E: Eviction> Cache<E> {
     /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
     fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
         let mut result = Ok(());
-        if self.slots.dirty() != 0 {
+        if self.directory.slots.dirty() != 0 {
             self.each_cached(volume, extent, |cache, slot, piece| {
-                let edges = cache.shape.touched(piece) & !cache.shape.covered(piece);
+                let edges = cache.directory.shape.touched(piece) & !cache.directory.shape.covered(piece);
                 if result.is_ok() {
-                    result = cache.write_out(slot, edges & cache.slots.dirty_bits(slot)).map(drop);
+                    result = cache.write_out(slot, edges & cache.directory.slots.dirty_bits(slot)).map(drop);
                 }
             });
         }
@@ -320,12 +316,12 @@ impl<E: Eviction> Cache<E> {
     /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is
     /// older there after it; or no longer.
     fn pin_dirty(&mut self, volume: u16, extent: Extent, is_pinned: bool) {
-        if self.slots.dirty() != 0 {
+        if self.directory.slots.dirty() != 0 {
             self.each_cached(volume, extent, |cache, slot, _| {
                 if !is_pinned {
-                    cache.pinned.clear(slot);
-                } else if cache.slots.dirty_bits(slot) != 0 {
-                    cache.pinned.set(slot);
+                    cache.directory.pinned.clear(slot);
+                } else if cache.directory.slots.dirty_bits(slot) != 0 {
+                    cache.directory.pinned.set(slot);
                 }
             });
         }
@@ -335,8 +331,9 @@ impl<E: Eviction> Cache<E> {
         let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
             if result.is_ok() {
-                let clean = cache.shape.touched(piece) & !cache.slots.dirty_bits(slot);
-                cache.meter.own().error_invalidates += u64::from(cache.slots.valid(slot) & clean != 0);
+                let clean = cache.directory.shape.touched(piece) & !cache.directory.slots.dirty_bits(slot);
+                cache.meter.own().error_invalidates +=
+                    u64::from(cache.directory.slots.valid(slot) & clean != 0);
                 result = cache.make_note_room().and_then(|()| cache.forget(slot, clean, false));
             }
         });
@@ -351,25 +348,33 @@ impl<E: Eviction> Cache<E> {
         extent: Extent,
         mut act: impl FnMut(&mut Self, u32, Piece),
     ) {
-        let (first, end) = self.shape.blocks(extent);
-        if end - first > u64::from(self.slots.count()) {
-            for slot in 0..self.slots.count() {
-                let key = self.slots.key(slot);
-                if self.slots.valid(slot) != 0
+        let (first, end) = self.directory.shape.blocks(extent);
+        if end - first > u64::from(self.directory.slots.count()) {
+            for slot in 0..self.directory.slots.count() {
+                let key = self.directory.slots.key(slot);
+                if self.directory.slots.valid(slot) != 0
                     && key.volume() == volume
                     && (first..end).contains(&key.block())
                 {
-                    let piece = self.shape.piece(extent, key.block(), self.capacity(volume));
+                    let piece = self.directory.piece(volume, extent, key.block());
                     act(self, slot, piece);
                 }
             }
             return;
         }
         for block in first..end {
-            if let Some(slot) = self.index.find(BlockKey::new(volume, block), &self.slots) {
-                let piece = self.shape.piece(extent, block, self.capacity(volume));
+            if let Some(slot) = self.directory.find(BlockKey::new(volume, block)) {
+                let piece = self.directory.piece(volume, extent, block);
                 act(self, slot, piece);
             }
         }
     }
+}
+
+/// The bytes of a request that belong to a piece.
+fn part(bytes: Option<&[u8]>, extent: Extent, shape: Shape, piece: Piece) -> Bytes<'_> {
+    bytes.map_or(Bytes::None, |bytes| {
+        let start = (shape.offset(piece.block) + u64::from(piece.start) - extent.offset) as usize;
+        Bytes::Write(&bytes[start..start + (piece.end - piece.start) as usize])
+    })
 }

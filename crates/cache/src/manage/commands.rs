@@ -273,7 +273,7 @@ pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, Manag
     };
     let state = state(disk, &volume.uuid).map_err(slow)?;
     let session = Stamp::decode(&volume.stamp).session;
-    let watched = watch::is_same(held, disk, volume, session).map_err(slow)?;
+    let watched = watch::is_same(&held.watched, disk, volume, session).map_err(slow)?;
     Ok(match (judge(&held.superblock.uuid, volume, &beside, &state, alive, watched), given_up) {
         // As after a kill: what is dirty counts only if the disk was not used otherwise.
         (Verdict::Same | Verdict::Unknown, Some(given_up)) => given_up,

@@ -46,24 +46,6 @@ pub fn discard_lost(fast: &mut dyn Area, id: u16) -> Result<bool, ManageError> {
     Ok(true)
 }
 
-/// Before metadata is repaired: lists every volume if blocks of any may be missing.
-pub(super) fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> {
-    let root = &held.superblock;
-    let is_listed = root.volumes.iter().all(|volume| root.damaged.contains(&volume.id));
-    if !held.report.hides_dirty() && !held.report.lost_session || is_listed {
-        return Ok(());
-    }
-    change_root(fast, |root| root.damaged = root.volumes.iter().map(|volume| volume.id).collect())
-}
-
-/// The newest superblock is damaged, and the next one takes its place: with `at-removal` nobody could tell
-/// after that whether there was a removal.
-pub(super) fn list_all(root: &mut Superblock) {
-    if root.kind == AT_REMOVAL {
-        root.damaged = root.volumes.iter().map(|volume| volume.id).collect();
-    }
-}
-
 /// What was left of a volume is on its disk.
 pub(super) fn settle(fast: &mut dyn Area, id: u16) -> Result<(), ManageError> {
     change_root(fast, |root| root.damaged.retain(|damaged| *damaged != id))

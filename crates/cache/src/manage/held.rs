@@ -1,10 +1,10 @@
 //! What a cache holds, read and changed without its engine.
 
-use super::given_up::Counts;
-use super::{ManageError, damage, watch};
+use super::counts::Counts;
+use super::{ManageError, watch};
 use crate::metadata::{
-    self, Area, Entry, Lost, Metadata, Opened, Report, Root, Superblock, Table, Volume, Write, apply,
-    dirty_of, sub_bytes,
+    self, AT_REMOVAL, Area, Entry, Lost, Metadata, Opened, Report, Root, Superblock, Table, Volume, Write,
+    apply, dirty_of, sub_bytes,
 };
 use nandscape_core::Extent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,11 +150,19 @@ pub fn change_root(fast: &mut dyn Area, change: impl FnOnce(&mut Superblock)) ->
         return Err(ManageError::Fast(error));
     }
     if !is_sure {
-        damage::list_all(&mut superblock);
+        list_all(&mut superblock);
     }
     change(&mut superblock);
     superblock.generation += 1;
     apply(fast, &[superblock.write()?]).map_err(ManageError::Fast)
+}
+
+/// The newest superblock is damaged, and the next one takes its place: with `at-removal` nobody could tell
+/// after that whether there was a removal.
+fn list_all(root: &mut Superblock) {
+    if root.kind == AT_REMOVAL {
+        root.damaged = root.volumes.iter().map(|volume| volume.id).collect();
+    }
 }
 
 /// All slots.
@@ -194,11 +202,11 @@ fn rewrite_held(
 ) -> Result<(), ManageError> {
     let stays_dirty = |(_, entry): &&(u32, Entry)| change(*entry).is_some_and(|new| new.dirty != 0);
     let dirty: Vec<&Entry> = held.entries.iter().filter(stays_dirty).map(|(_, entry)| entry).collect();
-    if held.superblock.kind == metadata::AT_REMOVAL && !dirty.is_empty() {
+    if held.superblock.kind == AT_REMOVAL && !dirty.is_empty() {
         let dirty_bytes = dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
         return Err(ManageError::Unsafe { kind: held.superblock.kind.clone(), dirty_bytes });
     }
-    damage::list(fast, held)?;
+    list(fast, held)?;
     let Opened { mut metadata, found, repairs, .. } = metadata::open(fast)?;
     if !held.report.hides_dirty() {
         // It could be read a moment ago.
@@ -221,6 +229,16 @@ fn rewrite_held(
     }
     commit(fast, metadata.as_mut(), &slots)?;
     close(fast, metadata.as_mut(), &slots)
+}
+
+/// Before metadata is repaired: lists every volume if blocks of any may be missing.
+fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> {
+    let root = &held.superblock;
+    let is_listed = root.volumes.iter().all(|volume| root.damaged.contains(&volume.id));
+    if !held.report.hides_dirty() && !held.report.lost_session || is_listed {
+        return Ok(());
+    }
+    change_root(fast, |root| root.damaged = root.volumes.iter().map(|volume| volume.id).collect())
 }
 
 fn commit(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<(), ManageError> {

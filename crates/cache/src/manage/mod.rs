@@ -10,6 +10,7 @@
 
 mod commands;
 mod copying;
+mod counts;
 mod damage;
 mod fingerprint;
 mod given_up;
@@ -23,9 +24,10 @@ pub use commands::{
     Attach, attach, begin, check, clean, copy_dirty, create, detach, end, forget, free_id, remove, resize,
     salvage, set, take_up,
 };
+pub use counts::{Counts, GivenUp};
 pub use damage::{begin_dirty, check as check_lost, discard_lost};
 pub use fingerprint::fingerprint;
-pub use given_up::{Counts, GivenUp, Recorder, given_up};
+pub use given_up::{Recorder, given_up};
 pub use held::{Held, Usage, change_root, look};
 pub use stamp::{Beside, Change, DiskState, Mark, Verdict};
 pub use watch::Watch;

@@ -7,7 +7,7 @@
 //! * begin: mark (session + 1, open), then stamp (session + 1, open), then the first write to the disk;
 //! * end: the disk is flushed, mark (session, state), then stamp (session, state).
 
-use super::given_up::GivenUp;
+use super::counts::GivenUp;
 use crate::metadata::Volume;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;

@@ -10,10 +10,10 @@
 //! The records are written to two blocks in turn. If one of them is damaged, the other may not know of a
 //! place that was struck off, and nothing is told.
 
+use super::counts::GivenUp;
 use super::fingerprint::{PLACES_MAX, places, sum};
-use super::given_up::GivenUp;
 use super::stamp::Stamp;
-use super::{Disk, Held, ManageError};
+use super::{Disk, ManageError};
 use crate::metadata::{Area, Lost, Superblock, Volume, Write};
 use nandscape_core::{Extent, StoreError};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -149,7 +149,7 @@ fn touched(places: &[Extent], extent: Extent) -> u128 {
 
 /// Whether the places hold what they held; `None` if that is not known of this session.
 pub(super) fn is_same(
-    held: &Held,
+    watched: &[Record],
     disk: &mut dyn Disk,
     volume: &Volume,
     session: u64,
@@ -158,7 +158,7 @@ pub(super) fn is_same(
     let is_of_it = |record: &&Record| {
         record.volume == volume.id && (record.session == session || record.session == session + 1)
     };
-    let record = held.watched.iter().find(is_of_it).filter(|record| counts_places(record.given_up));
+    let record = watched.iter().find(is_of_it).filter(|record| counts_places(record.given_up));
     let Some(record) = record else { return Ok(None) };
     let places = places(disk.capacity_bytes(), &volume.uuid);
     let mut sums = Vec::with_capacity(places.len());

@@ -1,36 +1,10 @@
 //! Steps that have not ended, and which of them wait for which. Nothing is allocated once as many were under
 //! way as ever are.
 
-use super::Notice;
+use super::moment::{GENERATIONS, Notice, StepId};
 use nandscape_core::{Applied, Command, SimTime};
 
 const NONE: u32 = u32::MAX;
-/// Bits of the generation of a step: a token keeps one bit for itself.
-const GENERATIONS: u32 = 1 << 31;
-
-/// A step that was put into a [`Slab`]. Once the step has ended it says nothing more than that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepId {
-    index: u32,
-    generation: u32,
-}
-
-impl StepId {
-    const MARK: u64 = 1 << 63;
-
-    /// As a token, never that of a time.
-    pub const fn to_token(self) -> u64 {
-        Self::MARK | (self.generation as u64) << 32 | self.index as u64
-    }
-
-    /// The step of a token, if it is one.
-    pub const fn of_token(token: u64) -> Option<Self> {
-        if token & Self::MARK == 0 {
-            return None;
-        }
-        Some(Self { index: token as u32, generation: (token >> 32) as u32 & (GENERATIONS - 1) })
-    }
-}
 
 /// How far a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,23 +4,23 @@ use nandscape_core::Extent;
 
 /// Block and sub-block sizes, both powers of two.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub struct Shape {
     block_shift: u32,
     sub_shift: u32,
 }
 
 /// The part of a request that lies in one block, in bytes from the block's start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) block: u64,
-    pub(super) start: u32,
-    pub(super) end: u32,
+pub struct Piece {
+    pub block: u64,
+    pub start: u32,
+    pub end: u32,
     /// Bytes of the block that exist: all but in a volume's last block.
-    pub(super) limit: u32,
+    pub limit: u32,
 }
 
 impl Shape {
-    pub(super) fn new(block_bytes: u32) -> Self {
+    pub fn new(block_bytes: u32) -> Self {
         debug_assert!(block_bytes.is_power_of_two() && block_bytes >= 512);
         Self {
             block_shift: block_bytes.trailing_zeros(),
@@ -28,26 +28,26 @@ impl Shape {
         }
     }
 
-    pub(super) const fn block_bytes(self) -> u32 {
+    pub const fn block_bytes(self) -> u32 {
         1 << self.block_shift
     }
 
-    pub(super) const fn sub_bytes(self) -> u32 {
+    pub const fn sub_bytes(self) -> u32 {
         1 << self.sub_shift
     }
 
     /// Sub-blocks of a block.
-    pub(super) const fn subs(self) -> u32 {
+    pub const fn subs(self) -> u32 {
         1 << (self.block_shift - self.sub_shift)
     }
 
     /// First byte of a block on its volume.
-    pub(super) const fn offset(self, block: u64) -> u64 {
+    pub const fn offset(self, block: u64) -> u64 {
         block << self.block_shift
     }
 
     /// Blocks that an extent touches: first, and one past the last.
-    pub(super) const fn blocks(self, extent: Extent) -> (u64, u64) {
+    pub const fn blocks(self, extent: Extent) -> (u64, u64) {
         (
             extent.offset >> self.block_shift,
             (extent.end() + self.block_bytes() as u64 - 1) >> self.block_shift,
@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// The part of an extent in a block that it touches.
-    pub(super) fn piece(self, extent: Extent, block: u64, capacity: u64) -> Piece {
+    pub fn piece(self, extent: Extent, block: u64, capacity: u64) -> Piece {
         let first = self.offset(block);
         let limit = u64::from(self.block_bytes()).min(capacity - first) as u32;
         let start = extent.offset.saturating_sub(first) as u32;
@@ -64,17 +64,17 @@ impl Shape {
     }
 
     /// Sub-blocks that a piece touches.
-    pub(super) fn touched(self, piece: Piece) -> u16 {
+    pub fn touched(self, piece: Piece) -> u16 {
         bits(piece.start >> self.sub_shift, piece.end.div_ceil(self.sub_bytes()))
     }
 
     /// All sub-blocks of a piece's block.
-    pub(super) fn whole(self, piece: Piece) -> u16 {
+    pub fn whole(self, piece: Piece) -> u16 {
         self.touched(Piece { start: 0, end: piece.limit, ..piece })
     }
 
     /// Sub-blocks that a piece covers whole.
-    pub(super) fn covered(self, piece: Piece) -> u16 {
+    pub fn covered(self, piece: Piece) -> u16 {
         let end = if piece.end == piece.limit {
             piece.end.div_ceil(self.sub_bytes())
         } else {
@@ -85,7 +85,7 @@ impl Shape {
     }
 
     /// The first run of neighbouring sub-blocks of a set, in bytes, and the rest of the set.
-    pub(super) fn run(self, set: u16, limit: u32) -> Option<(u32, u32, u16)> {
+    pub fn run(self, set: u16, limit: u32) -> Option<(u32, u32, u16)> {
         if set == 0 {
             return None;
         }

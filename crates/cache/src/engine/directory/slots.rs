@@ -10,69 +10,69 @@ use nandscape_policies::hash::KeyMap;
 const NONE: u32 = u32::MAX;
 
 /// Bits for slots.
-pub(super) struct Bits(Vec<u64>);
+pub struct Bits(Vec<u64>);
 
 impl Bits {
-    pub(super) fn new(count: u32) -> Self {
+    pub fn new(count: u32) -> Self {
         Self(vec![0; count.div_ceil(64) as usize])
     }
 
-    pub(super) fn has(&self, index: u32) -> bool {
+    pub fn has(&self, index: u32) -> bool {
         self.0[index as usize / 64] >> (index % 64) & 1 == 1
     }
 
-    pub(super) fn set(&mut self, index: u32) {
+    pub fn set(&mut self, index: u32) {
         self.0[index as usize / 64] |= 1 << (index % 64);
     }
 
-    pub(super) fn clear(&mut self, index: u32) {
+    pub fn clear(&mut self, index: u32) {
         self.0[index as usize / 64] &= !(1 << (index % 64));
     }
 
     /// Whether none of the 64 around an index, from a multiple of 64 on, is set.
-    pub(super) fn is_free_word(&self, index: u32) -> bool {
+    pub fn is_free_word(&self, index: u32) -> bool {
         self.0[index as usize / 64] == 0
     }
 
     /// Becomes what others are.
-    pub(super) fn copy(&mut self, others: &Self) {
+    pub fn copy(&mut self, others: &Self) {
         self.0.copy_from_slice(&others.0);
     }
 
-    pub(super) fn clear_all(&mut self) {
+    pub fn clear_all(&mut self) {
         self.0.fill(0);
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         (self.0.len() * size_of::<u64>()) as u64
     }
 }
 
 /// A few slots.
-pub(super) struct Pins(KeyMap);
+pub struct Pins(KeyMap);
 
 impl Pins {
-    pub(super) fn none() -> Self {
+    pub fn none() -> Self {
         Self(KeyMap::new(3))
     }
 
     #[inline]
-    pub(super) fn has(&self, slot: u32) -> bool {
+    pub fn has(&self, slot: u32) -> bool {
         self.0.len() > 0 && self.0.get(slot.into()).is_some()
     }
 
-    pub(super) fn set(&mut self, slot: u32) {
+    pub fn set(&mut self, slot: u32) {
         self.0.insert(slot.into(), 0);
     }
 
     #[inline]
-    pub(super) fn clear(&mut self, slot: u32) {
+    pub fn clear(&mut self, slot: u32) {
         if self.0.len() > 0 {
             self.0.remove(slot.into());
         }
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         self.0.memory_bytes()
     }
 }
@@ -85,7 +85,7 @@ const NARROW: usize = KEY_BYTES + 2;
 const WIDE: usize = KEY_BYTES + 4;
 
 /// The slots of all sets, with a list of free ones for each set.
-pub(super) struct Slots {
+pub struct Slots {
     /// Records, one behind the other, and a byte more, so that each can be read as eight bytes.
     records: Vec<u8>,
     record_bytes: usize,
@@ -101,7 +101,7 @@ pub(super) struct Slots {
 impl Slots {
     /// `sets` times `ways` free slots, for blocks of so many sub-blocks; those with low numbers are taken
     /// first.
-    pub(super) fn new(sets: u32, ways: u32, subs: u32) -> Self {
+    pub fn new(sets: u32, ways: u32, subs: u32) -> Self {
         let record_bytes = if subs <= 8 { NARROW } else { WIDE };
         let count = sets * ways;
         let mut slots = Self {
@@ -120,39 +120,39 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) const fn count(&self) -> u32 {
+    pub const fn count(&self) -> u32 {
         self.count
     }
 
-    pub(super) const fn used(&self) -> u32 {
+    pub const fn used(&self) -> u32 {
         self.used
     }
 
-    pub(super) const fn dirty(&self) -> u32 {
+    pub const fn dirty(&self) -> u32 {
         self.dirty
     }
 
     /// Dirty sub-blocks of all slots.
-    pub(super) const fn dirty_subs(&self) -> u64 {
+    pub const fn dirty_subs(&self) -> u64 {
         self.dirty_subs
     }
 
-    pub(super) const fn set_of(&self, slot: u32) -> u32 {
+    pub const fn set_of(&self, slot: u32) -> u32 {
         if self.free.len() == 1 { 0 } else { slot / self.ways }
     }
 
     /// First slot of a set.
-    pub(super) const fn base(&self, set: u32) -> u32 {
+    pub const fn base(&self, set: u32) -> u32 {
         set * self.ways
     }
 
     /// Room for the keys of a volume with so many blocks. `None` if there is not as much.
-    pub(super) fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
+    pub fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
         self.spaces.assign(volume, blocks)
     }
 
     /// No slot has a block of this volume any more.
-    pub(super) fn release(&mut self, volume: u16) {
+    pub fn release(&mut self, volume: u16) {
         self.spaces.release(volume);
     }
 
@@ -165,7 +165,7 @@ impl Slots {
 
     /// A slot's record will be looked at soon. The slot may be none.
     #[inline]
-    pub(super) fn prepare(&self, slot: u32) {
+    pub fn prepare(&self, slot: u32) {
         if let Some(record) = self.records.get(slot as usize * self.record_bytes) {
             prefetch(record);
         }
@@ -189,11 +189,11 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn key(&self, slot: u32) -> BlockKey {
+    pub fn key(&self, slot: u32) -> BlockKey {
         self.spaces.key(self.raw_key(slot))
     }
 
-    pub(super) fn set_key(&mut self, slot: u32, key: BlockKey) {
+    pub fn set_key(&mut self, slot: u32, key: BlockKey) {
         self.put_raw_key(slot, self.spaces.packed(key));
     }
 
@@ -216,22 +216,22 @@ impl Slots {
         }
     }
 
-    pub(super) fn valid(&self, slot: u32) -> u16 {
+    pub fn valid(&self, slot: u32) -> u16 {
         self.bits(slot).0
     }
 
-    pub(super) fn dirty_bits(&self, slot: u32) -> u16 {
+    pub fn dirty_bits(&self, slot: u32) -> u16 {
         self.bits(slot).1
     }
 
     #[inline]
-    pub(super) fn entry(&self, slot: u32) -> Entry {
+    pub fn entry(&self, slot: u32) -> Entry {
         let word = self.word(slot);
         let (valid, dirty) = self.bits_with(slot, word);
         Entry { key: self.spaces.key(word & (SPACE - 1)), valid, dirty }
     }
 
-    pub(super) fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
+    pub fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
         debug_assert_eq!(dirty & !valid, 0, "what is dirty is valid");
         let before = self.dirty_bits(slot);
         self.dirty += u32::from(dirty != 0);
@@ -250,7 +250,7 @@ impl Slots {
     }
 
     /// Takes a free slot of a set, with nothing valid in it.
-    pub(super) fn take(&mut self, set: u32) -> Option<u32> {
+    pub fn take(&mut self, set: u32) -> Option<u32> {
         let slot = self.free[set as usize];
         if slot == NONE {
             return None;
@@ -264,12 +264,12 @@ impl Slots {
 
     /// The slot that [`Slots::take`] would give next.
     #[inline]
-    pub(super) fn next_free(&self, set: u32) -> Option<u32> {
+    pub fn next_free(&self, set: u32) -> Option<u32> {
         Some(self.free[set as usize]).filter(|slot| *slot != NONE)
     }
 
     /// Makes the lists of free slots anew: all that are not in `taken`.
-    pub(super) fn list_free(&mut self, taken: &Bits) {
+    pub fn list_free(&mut self, taken: &Bits) {
         self.free.fill(NONE);
         self.used = self.count();
         for slot in (0..self.count()).rev().filter(|slot| !taken.has(*slot)) {
@@ -278,7 +278,7 @@ impl Slots {
     }
 
     /// Gives back a slot.
-    pub(super) fn give(&mut self, slot: u32) {
+    pub fn give(&mut self, slot: u32) {
         let set = self.set_of(slot) as usize;
         self.set_bits(slot, 0, 0);
         self.put_raw_key(slot, u64::from(self.free[set]));
@@ -287,7 +287,7 @@ impl Slots {
     }
 
     /// Takes a free slot out of use; `false` if it is not free.
-    pub(super) fn withdraw(&mut self, slot: u32) -> bool {
+    pub fn withdraw(&mut self, slot: u32) -> bool {
         let set = self.set_of(slot) as usize;
         let next = |slots: &Self, slot: u32| slots.raw_key(slot) as u32;
         let (mut before, mut free) = (NONE, self.free[set]);
@@ -306,7 +306,7 @@ impl Slots {
         true
     }
 
-    pub(super) fn free_count(&self) -> u32 {
+    pub fn free_count(&self) -> u32 {
         let mut count = 0;
         for head in &self.free {
             let mut slot = *head;
@@ -318,7 +318,7 @@ impl Slots {
         count
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         (self.records.len() + self.free.len() * size_of::<u32>()) as u64 + self.spaces.memory_bytes()
     }
 }

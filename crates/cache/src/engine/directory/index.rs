@@ -19,7 +19,7 @@ const MOVES_MAX: u32 = 256;
 /// A key is in one of two buckets (cuckoo hashing, Pagh and Rodler, 2004, with buckets as in Dietzfelbinger
 /// and Weidling, 2007): in the first unless that was full. Buckets of 16 that are 15/16 full stay far from
 /// the load at which this fails; should keys be chosen to make it fail, entries go to a list beside.
-pub(super) struct Index {
+pub struct Index {
     buckets: Vec<Bucket>,
     beside: Vec<u32>,
     /// Bits of a slot's number.
@@ -41,7 +41,7 @@ enum Place {
 
 impl Index {
     /// An empty index for up to `slots` blocks.
-    pub(super) fn new(slots: u32) -> Self {
+    pub fn new(slots: u32) -> Self {
         let buckets = slots.div_ceil(FILLED) as usize;
         Self {
             buckets: vec![Bucket([EMPTY; PLACES as usize]); buckets],
@@ -101,7 +101,7 @@ impl Index {
     }
 
     #[inline]
-    pub(super) fn find(&self, key: BlockKey, slots: &Slots) -> Option<u32> {
+    pub fn find(&self, key: BlockKey, slots: &Slots) -> Option<u32> {
         match self.search(mix(key.0), key, slots)? {
             Place::Bucket(bucket, place) => Some(self.slot(self.buckets[bucket].0[place])),
             Place::Beside(place) => Some(self.beside[place]),
@@ -110,7 +110,7 @@ impl Index {
 
     /// A key will be looked for soon: its first bucket comes nearer.
     #[inline]
-    pub(super) fn prepare(&self, key: BlockKey) {
+    pub fn prepare(&self, key: BlockKey) {
         if let Some(bucket) = self.buckets.get(self.first(mix(key.0))) {
             prefetch(bucket);
         }
@@ -118,7 +118,7 @@ impl Index {
 
     /// The slot where a key most likely is, going by its first bucket alone.
     #[inline]
-    pub(super) fn guess(&self, key: BlockKey) -> Option<u32> {
+    pub fn guess(&self, key: BlockKey) -> Option<u32> {
         let hash = mix(key.0);
         let bucket = self.first(hash);
         let alike = self.alike(bucket, hash);
@@ -137,7 +137,7 @@ impl Index {
     }
 
     /// `key`, which is not in the index, is in `slot`, whose record says so.
-    pub(super) fn insert(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
+    pub fn insert(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
         let hash = mix(key.0);
         let mut entry = self.entry(hash, slot);
         let (first, mut bucket) = (self.first(hash), self.second(hash));
@@ -169,7 +169,7 @@ impl Index {
     }
 
     /// `key`, which is in the index, now lies in `slot`; the old slot's record still names it.
-    pub(super) fn replace(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
+    pub fn replace(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
         match self.known(key, slots) {
             Place::Bucket(bucket, place) => {
                 self.buckets[bucket].0[place] = self.entry(mix(key.0), slot);
@@ -179,7 +179,7 @@ impl Index {
     }
 
     /// Takes `key` out; its slot's record still names it.
-    pub(super) fn remove(&mut self, key: BlockKey, slots: &Slots) {
+    pub fn remove(&mut self, key: BlockKey, slots: &Slots) {
         match self.known(key, slots) {
             Place::Bucket(bucket, place) => self.buckets[bucket].0[place] = EMPTY,
             Place::Beside(place) => {
@@ -189,12 +189,12 @@ impl Index {
     }
 
     /// Blocks in the index. For checks.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         let entries = self.buckets.iter().flat_map(|bucket| &bucket.0);
         entries.filter(|entry| **entry != EMPTY).count() + self.beside.len()
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         (self.buckets.len() * size_of::<Bucket>() + self.beside.capacity() * size_of::<u32>()) as u64
     }
 }

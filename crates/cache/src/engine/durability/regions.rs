@@ -7,20 +7,20 @@
 //! those in which such writes may follow it; after a loss of power their clean blocks count as dirty. So only
 //! the first write into a class waits for a commit.
 
-use super::steps::Moment;
-use super::{Cache, CacheError};
+use super::Durability;
+use crate::engine::directory::Directory;
+use crate::engine::timeline::Moment;
 use crate::metadata::region;
 use nandscape_core::Extent;
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::Eviction;
-use nandscape_policies::hash::mix;
 
 /// Commits after which a class that is not written to any more is given up; twice as many at most.
 const ROUND: u32 = 16;
 
 /// Which classes were written to past the cache.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Regions {
+pub struct Regions {
     /// In this round and in the one before.
     now: u64,
     before: u64,
@@ -31,17 +31,17 @@ pub(super) struct Regions {
 
 impl Regions {
     /// As a cache is found.
-    pub(super) const fn found(committed: u64) -> Self {
+    pub const fn found(committed: u64) -> Self {
         Self { now: committed, before: 0, committed, commits: 0 }
     }
 
     /// What the next commit is to say.
-    pub(super) const fn next(&self) -> u64 {
+    pub const fn next(&self) -> u64 {
         self.now | self.before
     }
 
     /// The commit is durable that said so.
-    pub(super) const fn commit(&mut self, said: u64) {
+    pub const fn commit(&mut self, said: u64) {
         self.committed = said;
         self.commits += 1;
         if self.commits >= ROUND {
@@ -50,50 +50,53 @@ impl Regions {
     }
 
     /// Nothing is in doubt any more.
-    pub(super) const fn forget(&mut self) {
+    pub const fn forget(&mut self) {
         (self.now, self.before) = (0, 0);
     }
 }
 
-impl<E: Eviction> Cache<E> {
-    /// Before the disk gets something that did not come from a dirty block whose entry is committed. Gives
+/// When a disk may get something that did not come from a dirty block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    After(Moment),
+    /// After a commit that is made now.
+    Commit,
+}
+
+impl Durability {
+    /// Before the disk gets something that did not come from a dirty block whose entry is committed. Says
     /// when it may.
-    pub(super) fn guard(&mut self, volume: u16, extent: Extent) -> Result<Moment, CacheError> {
-        if !self.keeps_clean {
-            return Ok(Moment::PAST);
+    pub fn guard<E: Eviction>(&mut self, directory: &Directory<E>, volume: u16, extent: Extent) -> Guard {
+        if !self.rules.keeps_clean {
+            return Guard::After(Moment::PAST);
         }
-        let (first, end) = self.shape.blocks(extent);
+        let (first, end) = directory.shape.blocks(extent);
         let mut at_risk = 0;
         // Of blocks that leave with a commit under way the last one may still speak, until that one is
         // durable.
         let mut is_leaving = false;
-        if end - first > u64::from(self.slots.count()) {
+        if end - first > u64::from(directory.slots.count()) {
             (at_risk, is_leaving) = (u64::MAX, true);
         } else {
             for key in (first..end).map(|block| BlockKey::new(volume, block)) {
-                let slot = self.index.find(key, &self.slots);
+                let slot = directory.find(key);
                 // A slot that is not committed yet may be so by the time the command has changed it, with
                 // what it held before.
-                let place = self.left_at(key);
-                if slot.is_some() || self.left.has(place) {
+                let place = self.reuse.place_of(key);
+                if slot.is_some() || self.reuse.left.has(place) {
                     at_risk |= region(key);
                 }
-                is_leaving |= self.leaving.has(place);
+                is_leaving |= self.reuse.leaving.has(place);
             }
         }
         self.regions.now |= at_risk;
         if at_risk & !self.regions.committed != 0 {
-            self.commit()
+            Guard::Commit
         } else if at_risk != 0 || is_leaving {
             // It is committed, but perhaps not yet durable.
-            Ok(self.last_commit)
+            Guard::After(self.commits.last)
         } else {
-            Ok(Moment::PAST)
+            Guard::After(Moment::PAST)
         }
-    }
-
-    /// Where [`Cache::left`] has a key.
-    pub(super) fn left_at(&self, key: BlockKey) -> u32 {
-        ((u128::from(mix(key.0)) * u128::from(self.slots.count().div_ceil(8))) >> 64) as u32
     }
 }

@@ -3,14 +3,14 @@
 use nandscape_policies::BlockKey;
 
 /// Blocks that there can be, and in how many steps the volumes get them: of 4 KiB, 4 PiB in steps of 1 TiB.
-pub(super) const SPACE: u64 = SPACES * STEP;
-pub(super) const SPACES: u64 = 1 << 12;
-pub(super) const STEP: u64 = 1 << STEP_BITS;
+pub const SPACE: u64 = SPACES * STEP;
+pub const SPACES: u64 = 1 << 12;
+pub const STEP: u64 = 1 << STEP_BITS;
 const STEP_BITS: u32 = 28;
 
 /// Which volume has which steps. A volume need not have neighbouring ones.
 #[derive(Default)]
-pub(super) struct Spaces {
+pub struct Spaces {
     /// Of each step, the key of its first block; `None` where no volume has it.
     steps: Vec<Option<BlockKey>>,
     /// Of each volume, its steps in order.
@@ -20,7 +20,7 @@ pub(super) struct Spaces {
 impl Spaces {
     /// Gives a volume as many steps as it needs for its blocks, in place of those it had. `None`, and nothing
     /// done, if there are not as many.
-    pub(super) fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
+    pub fn assign(&mut self, volume: u16, blocks: u64) -> Option<()> {
         let is_free = |step: &Option<BlockKey>| step.is_none_or(|first| first.volume() == volume);
         let taken = self.steps.iter().filter(|step| !is_free(step)).count() as u64;
         if blocks.div_ceil(STEP) > SPACES - taken {
@@ -41,7 +41,7 @@ impl Spaces {
     }
 
     /// Takes back the steps of a volume.
-    pub(super) fn release(&mut self, volume: u16) {
+    pub fn release(&mut self, volume: u16) {
         let volume = usize::from(volume);
         if self.volumes.len() <= volume {
             self.volumes.resize(volume + 1, Vec::new());
@@ -53,19 +53,19 @@ impl Spaces {
 
     /// A key as a number below [`SPACE`]. The volume has such a block.
     #[inline]
-    pub(super) fn packed(&self, key: BlockKey) -> u64 {
+    pub fn packed(&self, key: BlockKey) -> u64 {
         let step = self.volumes[usize::from(key.volume())][(key.block() >> STEP_BITS) as usize];
         u64::from(step) << STEP_BITS | key.block() & (STEP - 1)
     }
 
     /// The key of a number; of one that is no block's, any.
     #[inline]
-    pub(super) fn key(&self, packed: u64) -> BlockKey {
+    pub fn key(&self, packed: u64) -> BlockKey {
         let first = self.steps.get((packed >> STEP_BITS) as usize).copied().flatten();
         BlockKey(first.unwrap_or(BlockKey(0)).0 | packed & (STEP - 1))
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         let of_volumes: usize = self.volumes.iter().map(|own| own.capacity() * size_of::<u16>()).sum();
         let lists = self.volumes.capacity() * size_of::<Vec<u16>>();
         (self.steps.capacity() * size_of::<Option<BlockKey>>() + lists + of_volumes) as u64
