@@ -350,7 +350,9 @@ pub trait FlashDevice: Clocked + BlockState {
 
     /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for
     /// speed only, and for any page number.
-    fn prepare_read(&self, _page: Ppn) {}
+    fn prepare_read(&self, page: Ppn) {
+        let _ = page;
+    }
 
     /// Programs a page. `data`, if given, is one page long.
     fn program(

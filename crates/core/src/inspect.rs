@@ -68,7 +68,7 @@ impl<'a> Inspect<'a> {
         self.layer(set).device()
     }
 
-    /// Logs of a set that hosts can reach, see [`Logs::logs`].
+    /// Logs of a set that hosts can reach, see [`crate::Logs::logs`].
     pub fn logs(&self, set: u16) -> u16 {
         if self.has_logs { self.layer(set).logs() } else { 1 }
     }
@@ -96,7 +96,7 @@ impl<'a> Inspect<'a> {
 
 /// The logs of translation layers.
 pub trait LogControl {
-    /// See [`Logs::renew_log`].
+    /// See [`crate::Logs::renew_log`].
     fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError>;
 }
 

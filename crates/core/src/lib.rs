@@ -3,8 +3,8 @@
 //!
 //! * [`geometry`], [`addr`]: where things are on flash. [`Geometry`] alone does address arithmetic.
 //! * [`time`]: virtual nanoseconds. Nothing below the replay loop or a server reads a clock.
-//! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils; [`journal`]:
-//!   what a layer asks of the journal of one that has one.
+//! * [`device`]: the [`FlashDevice`] contract that every medium, decorator and scheduler fulfils;
+//!   [`journal`]: what a layer asks of the journal of one that has one.
 //! * [`divide`]: division by a constant of the device.
 //! * [`ftl`]: the [`Ftl`] contract of a translation layer.
 //! * [`clock`]: tokens and their completions, for everything that takes virtual time.

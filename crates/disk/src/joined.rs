@@ -386,11 +386,11 @@ impl Clocked for Joined {
 
     fn next_event(&self) -> Option<SimTime> {
         let reports = self.reports.iter().map(|completion| completion.at);
-        self.stores.iter().filter_map(|store| store.next_event()).chain(reports).min()
+        self.stores.iter().filter_map(Clocked::next_event).chain(reports).min()
     }
 
     fn idle_from(&self) -> SimTime {
-        self.stores.iter().map(|store| store.idle_from()).max().unwrap_or(SimTime::ZERO)
+        self.stores.iter().map(Clocked::idle_from).max().unwrap_or(SimTime::ZERO)
     }
 }
 

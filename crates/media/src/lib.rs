@@ -43,7 +43,9 @@ pub trait Medium: BlockState {
     }
 
     /// See [`nandscape_core::FlashDevice::prepare_read`].
-    fn prepare_read(&self, _page: Ppn) {}
+    fn prepare_read(&self, page: Ppn) {
+        let _ = page;
+    }
 
     /// Counts a read of a place that holds nothing ([`nandscape_core::FlashDevice::read_unmapped`]).
     fn note_unmapped_read(&mut self);
@@ -77,7 +79,8 @@ pub trait Medium: BlockState {
 
     /// How many times as long as usual an operation on this page takes; 1 but for slow dies ([`faults`]).
     #[inline]
-    fn slow_factor(&self, _page: Ppn) -> u32 {
+    fn slow_factor(&self, page: Ppn) -> u32 {
+        let _ = page;
         1
     }
 

@@ -28,7 +28,7 @@
 //!
 //! **Time.** Events of one instant are all applied before anything is started at that instant, so the outcome
 //! does not depend on the order of simultaneous events. What is submitted at the present starts at the next
-//! [`Scheduler::advance`].
+//! [`Clocked::advance`].
 //!
 //! All that is so with [`Options::default`]. What each option changes stands with it:
 //! * `channel`: bursts of program data, hold-off, decoder, no contention;
