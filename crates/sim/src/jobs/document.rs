@@ -1,8 +1,9 @@
 //! The result document of a run of jobs.
 
-use super::engine::{Engine, Process};
+use super::engine::Engine;
 use super::measure::{Measure, Spread};
 use super::plan::Plan;
+use super::process::Process;
 use super::{JobOptions, erase_counts};
 use crate::result::{
     CacheResult, JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA,
@@ -85,7 +86,7 @@ const LEVELS_NS: [u64; 31] = [
 
 /// The document.
 pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunResult {
-    let mut end = engine.last_completion;
+    let mut end = engine.totals.last_completion;
     let partial = engine.stopped;
     if finished.error.is_some() {
         // What the failing request had the flash do took time, too.
@@ -97,10 +98,10 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
     let sets = set_results(subsystem, finished.wear_before);
     let mut notes = finished.file.notes.clone();
     notes.extend(finished.plan.notes.iter().cloned());
-    if engine.instant_reads > 0 {
+    if engine.totals.instant_reads > 0 {
         notes.push(format!(
             "{} reads took no time: they were of places never written (see --precondition and ftl.unmapped_read)",
-            engine.instant_reads
+            engine.totals.instant_reads
         ));
     }
     let host = sums::hosts(subsystem, None);
@@ -122,13 +123,13 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         schema: SCHEMA,
         version: String::new(),
         config_hash: String::new(),
-        workload_hash: format!("{:016x}", engine.hash),
+        workload_hash: format!("{:016x}", engine.totals.hash),
         seed: finished.options.seed,
         config: serde_json::Value::Null,
         workload: WorkloadResult {
             spec: finished.spec.to_owned(),
             format: "fio job file".to_owned(),
-            requests: engine.issued,
+            requests: engine.totals.issued,
             has_real_times: false,
             time_reversals: 0,
             skipped: 0,
@@ -206,10 +207,10 @@ fn job_result(
     for member in members {
         let process = &processes[*member];
         measure.merge(&process.measure);
-        if process.has_started() {
-            from = from.min(process.counted_from);
+        if process.life.has_started {
+            from = from.min(process.life.counted_from);
             // A run that ended early has jobs without an end of their own.
-            to = to.max(if process.ended > 0 { process.ended } else { end });
+            to = to.max(if process.life.ended > 0 { process.life.ended } else { end });
         }
         used.extend(finished.plan.jobs[*member].regions.iter().map(|region| region.namespace));
     }

@@ -3,17 +3,15 @@
 //! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its
 //! job's completions, whatever the number of jobs; nothing is allocated per request.
 
-use super::generator::{Generator, Request};
-use super::measure::{Measure, fold};
-use super::pace::Pace;
+use super::generator::Request;
+use super::measure::fold;
 use super::plan::{JobPlan, Region};
+use super::process::{Blocked, Next, Phase, Process};
 use super::timeline::Timeline;
 use crate::in_flight::InFlight;
 use crate::replay::Progress;
 use nandscape_core::command::Payload;
-use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Command, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
-use nandscape_jobs::job::SyncWrites;
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,70 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CHECK_EVERY: u64 = 4096;
 /// So many completions at one instant mean that a job that ends by time never will.
 const STANDSTILL: u64 = 1 << 20;
-
-/// Where a job is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Not started.
-    Waiting,
-    Running,
-    /// Issues no more, and waits for what is outstanding.
-    Draining,
-    /// Waits for the flush at its end.
-    LastFlush,
-    Done,
-}
-
-/// Why a running job does not issue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blocked {
-    No,
-    /// Until its wake-up: think time, rate.
-    Asleep,
-    /// Until its flush completes.
-    Flush,
-    /// Until nothing is outstanding; then it thinks.
-    Quiesce,
-}
-
-/// One process.
-#[expect(clippy::struct_excessive_bools, reason = "switches of a job, each its own")]
-pub(crate) struct Process {
-    depth: u32,
-    inflight: u32,
-    phase: Phase,
-    blocked: Blocked,
-    /// When it wakes, where it is asleep.
-    wake_at: u64,
-    start_at: u64,
-    is_start_set: bool,
-    deadline: u64,
-    runtime_ns: u64,
-    ramp_ns: u64,
-    is_time_based: bool,
-    generator: Generator,
-    pace: Pace,
-    issued_bytes: u64,
-    issued_ios: u64,
-    total_bytes: u64,
-    total_ios: u64,
-    writes: u64,
-    /// Writes since the last flush of either kind.
-    unflushed: [u64; 2],
-    flush_every: [u64; 2],
-    sync_writes: bool,
-    end_flush: bool,
-    /// Counting begins anew here; `u64::MAX` once it has.
-    ramp_end: u64,
-    mixes: bool,
-    namespace: u32,
-    /// A request that its rate let wait.
-    chosen: Option<Direction>,
-    pub measure: Measure,
-    is_started: bool,
-    pub counted_from: u64,
-    pub ended: u64,
-}
 
 /// A request under way.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +54,19 @@ pub(crate) enum Failure {
     Lost(u64),
 }
 
+/// What was issued and completed since the preconditioning.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Totals {
+    /// Requests issued.
+    pub issued: u64,
+    /// Of all of them, in order.
+    pub hash: u64,
+    /// When the last one completed.
+    pub last_completion: u64,
+    /// Reads that took no time.
+    pub instant_reads: u64,
+}
+
 /// The loop's state.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of the loop")]
 pub(crate) struct Engine<'a> {
@@ -134,14 +81,11 @@ pub(crate) struct Engine<'a> {
     is_event_driven: bool,
     ready: Vec<Completion>,
     now: u64,
-    pub issued: u64,
-    pub hash: u64,
-    pub last_completion: u64,
+    pub totals: Totals,
     unfinished: usize,
     /// Jobs that waited may start.
     has_ended_jobs: bool,
     completions_now: u64,
-    pub instant_reads: u64,
     pub timeline: Option<Timeline>,
     stop: Option<&'a AtomicBool>,
     pub stopped: bool,
@@ -172,12 +116,9 @@ impl<'a> Engine<'a> {
             is_event_driven: false,
             ready: Vec::with_capacity(64),
             now: 0,
-            issued: 0,
-            hash: 0x9e37_79b9_7f4a_7c15,
-            last_completion: 0,
+            totals: Totals { hash: 0x9e37_79b9_7f4a_7c15, ..Totals::default() },
             has_ended_jobs: false,
             completions_now: 0,
-            instant_reads: 0,
             timeline: None,
             stop,
             stopped: false,
@@ -242,7 +183,7 @@ impl<'a> Engine<'a> {
     pub fn begin(&mut self) {
         self.subsystem.reset_counters(SimTime::ZERO);
         self.ready.clear();
-        (self.now, self.last_completion, self.completions_now) = (0, 0, 0);
+        (self.now, self.totals.last_completion, self.completions_now) = (0, 0, 0);
         self.preconditioning = false;
     }
 
@@ -264,7 +205,7 @@ impl<'a> Engine<'a> {
             }
         }
         self.settle()?;
-        self.look_up(self.issued);
+        self.look_up(self.totals.issued);
         Ok(())
     }
 
@@ -339,7 +280,7 @@ impl<'a> Engine<'a> {
             let from = self.subsystem.idle_from().max(SimTime(self.now));
             if from.0 < at {
                 let failed = |error: NamespaceError| Failure::Request {
-                    number: self.issued,
+                    number: self.totals.issued,
                     message: error.to_string(),
                 };
                 self.subsystem.idle(from, SimTime(at)).map_err(failed)?;
@@ -405,8 +346,7 @@ impl<'a> Engine<'a> {
             }
         }
         let process = &mut self.processes[job as usize];
-        if process.phase == Phase::Draining && process.end_flush && process.writes > 0 {
-            process.phase = Phase::LastFlush;
+        if process.take_last_flush() {
             return self.issue_flush(job, Kind::LastFlush);
         }
         if process.phase == Phase::Draining {
@@ -418,7 +358,7 @@ impl<'a> Engine<'a> {
     fn end(&mut self, job: u32) {
         let now = self.now;
         let process = &mut self.processes[job as usize];
-        (process.phase, process.ended) = (Phase::Done, now);
+        (process.phase, process.life.ended) = (Phase::Done, now);
         self.unfinished -= 1;
         self.has_ended_jobs = true;
         if !self.jobs[job as usize].ends_all {
@@ -442,10 +382,10 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn issue(&mut self, job: u32, request: Request) -> Result<(), Failure> {
-        self.issued += 1;
-        self.hash = fold(self.hash, &request, job);
-        if self.issued.is_multiple_of(CHECK_EVERY) {
-            self.look_up(self.issued);
+        self.totals.issued += 1;
+        self.totals.hash = fold(self.totals.hash, &request, job);
+        if self.totals.issued.is_multiple_of(CHECK_EVERY) {
+            self.look_up(self.totals.issued);
         }
         let op = match request.direction {
             Direction::Read => Op::Read,
@@ -456,10 +396,10 @@ impl<'a> Engine<'a> {
         let pending =
             Pending { job, kind: Kind::Io(request.direction), bytes: request.extent.len, issued: self.now };
         self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
-            number: self.issued,
+            number: self.totals.issued,
             message: format!(
                 "request {} of job '{}' ({} offset {} len {}): {error}",
-                self.issued,
+                self.totals.issued,
                 self.jobs[job as usize].name,
                 request.direction.name(),
                 request.extent.offset,
@@ -478,7 +418,7 @@ impl<'a> Engine<'a> {
     fn flush_for(&mut self, job: u32, namespace: u32, pending: Pending) -> Result<(), Failure> {
         let command = Command::FLUSH;
         self.submit(namespace, command, pending).map_err(|error| Failure::Request {
-            number: self.issued,
+            number: self.totals.issued,
             message: format!("flush of job '{}': {error}", self.jobs[job as usize].name),
         })
     }
@@ -515,9 +455,9 @@ impl<'a> Engine<'a> {
             Kind::Flush | Kind::LastFlush => return self.flushed(pending),
             Kind::Layout => return Ok(()),
         };
-        self.last_completion = now;
+        self.totals.last_completion = now;
         let latency = now - pending.issued;
-        self.instant_reads += u64::from(latency == 0 && direction == Direction::Read);
+        self.totals.instant_reads += u64::from(latency == 0 && direction == Direction::Read);
         if self.timeline.as_ref().is_some_and(|timeline| timeline.is_due(now)) {
             self.close_window();
         }
@@ -529,16 +469,9 @@ impl<'a> Engine<'a> {
     }
 
     fn flushed(&mut self, pending: Pending) -> Result<(), Failure> {
-        self.last_completion = self.now;
-        let process = &mut self.processes[pending.job as usize];
-        process.inflight -= 1;
-        process.blocked = Blocked::No;
-        if pending.kind == Kind::LastFlush {
-            process.phase = Phase::Draining;
-            process.end_flush = false;
-        } else {
-            process.measure.flush(self.now - pending.issued);
-        }
+        self.totals.last_completion = self.now;
+        let is_last = pending.kind == Kind::LastFlush;
+        self.processes[pending.job as usize].flushed(is_last, self.now - pending.issued);
         self.pump(pending.job)
     }
 
@@ -547,177 +480,5 @@ impl<'a> Engine<'a> {
         if let Some(timeline) = &mut self.timeline {
             timeline.close(self.now, self.subsystem);
         }
-    }
-}
-
-/// What a job wants to do now.
-enum Next {
-    Request(Request),
-    Flush,
-    Sleep(u64),
-    /// Wait for something else.
-    Nothing,
-    /// It has ended, or ends when this was dealt with.
-    End,
-}
-
-impl Process {
-    fn new(job: &Job, plan: &JobPlan, seed: u64) -> Self {
-        let (from, to) = job.start_delay_ns;
-        let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
-        Self {
-            depth: job.depth,
-            inflight: 0,
-            phase: Phase::Waiting,
-            blocked: Blocked::No,
-            wake_at: 0,
-            start_at: from + below(&mut rng, to - from + 1),
-            is_start_set: false,
-            deadline: u64::MAX,
-            runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
-            ramp_ns: job.ramp_ns,
-            is_time_based: job.is_time_based,
-            generator: Generator::new(job, plan, seed),
-            pace: Pace::new(job, seed),
-            issued_bytes: 0,
-            issued_ios: 0,
-            total_bytes: plan.total_bytes,
-            total_ios: job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(job.loops)),
-            writes: 0,
-            unflushed: [0; 2],
-            flush_every: [job.fsync, job.fdatasync],
-            sync_writes: job.sync == SyncWrites::Each,
-            end_flush: job.end_fsync,
-            ramp_end: u64::MAX,
-            mixes: job.pattern.reads && job.pattern.writes,
-            namespace: plan.regions[0].namespace,
-            chosen: None,
-            measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
-            is_started: false,
-            counted_from: 0,
-            ended: 0,
-        }
-    }
-
-    fn start(&mut self, now: u64) {
-        self.phase = Phase::Running;
-        self.is_started = true;
-        self.counted_from = now;
-        let counted = now.saturating_add(self.ramp_ns);
-        self.deadline = counted.saturating_add(self.runtime_ns);
-        if self.ramp_ns > 0 {
-            self.ramp_end = counted;
-        }
-        self.measure.restart(now);
-        self.pace.start(now);
-    }
-
-    /// Whether it ever ran.
-    pub fn has_started(&self) -> bool {
-        self.is_started
-    }
-
-    const fn is_exhausted(&self) -> bool {
-        !self.is_time_based && (self.issued_bytes >= self.total_bytes || self.issued_ios >= self.total_ios)
-    }
-
-    #[inline]
-    fn next(&mut self, now: u64) -> Next {
-        if self.phase == Phase::Running && (now >= self.deadline || self.is_exhausted()) {
-            self.phase = Phase::Draining;
-        }
-        match self.phase {
-            Phase::Running => {}
-            Phase::Draining if self.inflight == 0 => return Next::End,
-            _ => return Next::Nothing,
-        }
-        match self.blocked {
-            Blocked::No => {}
-            Blocked::Quiesce if self.inflight == 0 => return self.think(now),
-            _ => return Next::Nothing,
-        }
-        if self.inflight >= self.depth {
-            return Next::Nothing;
-        }
-        if self.pace.wants_to_think(self.inflight, now) {
-            if self.inflight == 0 {
-                return self.think(now);
-            }
-            self.blocked = Blocked::Quiesce;
-            return Next::Nothing;
-        }
-        if self.owes_flush() {
-            self.blocked = Blocked::Flush;
-            return Next::Flush;
-        }
-        self.choose(now)
-    }
-
-    #[inline]
-    fn choose(&mut self, now: u64) -> Next {
-        let mut direction = match self.chosen.take() {
-            Some(direction) => direction,
-            None => self.generator.direction(),
-        };
-        if self.pace.has_limits() {
-            let other = match direction {
-                Direction::Read if self.mixes => Some(Direction::Write),
-                Direction::Write if self.mixes => Some(Direction::Read),
-                _ => None,
-            };
-            let (due, at) = self.pace.due(direction, other, now);
-            direction = due;
-            if at > now {
-                self.chosen = Some(due);
-                self.blocked = Blocked::Asleep;
-                return Next::Sleep(at.min(self.deadline));
-            }
-        }
-        let Some(request) = self.generator.request(direction) else {
-            self.phase = Phase::Draining;
-            return if self.inflight == 0 { Next::End } else { Next::Nothing };
-        };
-        self.inflight += 1;
-        self.issued_ios += 1;
-        self.issued_bytes += request.extent.len;
-        self.namespace = request.namespace;
-        if direction == Direction::Write {
-            self.writes += 1;
-            self.unflushed[0] += 1;
-            self.unflushed[1] += 1;
-        }
-        self.pace.issue(direction, request.extent.len);
-        self.measure.issue(self.inflight);
-        Next::Request(request)
-    }
-
-    fn think(&mut self, now: u64) -> Next {
-        self.blocked = Blocked::Asleep;
-        Next::Sleep(self.pace.think(now).min(self.deadline))
-    }
-
-    /// Whether `fsync` or `fdatasync` is due; a flush is one for both.
-    #[inline]
-    fn owes_flush(&mut self) -> bool {
-        let mut owes = false;
-        for (count, every) in self.unflushed.iter_mut().zip(self.flush_every) {
-            if every > 0 && *count >= every {
-                *count = 0;
-                owes = true;
-            }
-        }
-        owes
-    }
-
-    #[inline]
-    fn complete(&mut self, direction: Direction, bytes: u64, latency_ns: u64, now: u64) {
-        if now >= self.ramp_end {
-            self.counted_from = self.ramp_end;
-            self.measure.restart(self.ramp_end);
-            self.ramp_end = u64::MAX;
-        }
-        self.inflight -= 1;
-        self.pace.complete();
-        self.measure.complete(direction, bytes, latency_ns, now);
     }
 }

@@ -18,6 +18,7 @@ mod pace;
 mod permutation;
 mod places;
 mod plan;
+mod process;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
@@ -106,10 +107,10 @@ pub fn run_jobs(
     let error = match outcome {
         Ok(()) => None,
         Err(Failure::Request { number, message }) => Some(RunError { request: number, message }),
-        Err(Failure::Standstill(message)) => Some(RunError { request: engine.issued, message }),
+        Err(Failure::Standstill(message)) => Some(RunError { request: engine.totals.issued, message }),
         Err(Failure::Lost(lost)) => return Err(JobsError::Lost { lost }),
     };
-    let end = engine.last_completion;
+    let end = engine.totals.last_completion;
     let timeline = engine.timeline.take();
     let finished = document::Finished {
         file,

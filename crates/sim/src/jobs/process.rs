@@ -1,0 +1,289 @@
+//! One job as a process: what it does next, and where it is in its life.
+
+use super::generator::{Generator, Request};
+use super::measure::Measure;
+use super::pace::Pace;
+use super::plan::JobPlan;
+use nandscape_core::rng::{below, seeded};
+use nandscape_jobs::job::SyncWrites;
+use nandscape_jobs::{Direction, Job};
+
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not started.
+    Waiting,
+    Running,
+    /// Issues no more, and waits for what is outstanding.
+    Draining,
+    /// Waits for the flush at its end.
+    LastFlush,
+    Done,
+}
+
+/// Why a running job does not issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    No,
+    /// Until its wake-up: think time, rate.
+    Asleep,
+    /// Until its flush completes.
+    Flush,
+    /// Until nothing is outstanding; then it thinks.
+    Quiesce,
+}
+
+/// What a job is allowed and asked to do, which stays.
+struct Limits {
+    depth: u32,
+    runtime_ns: u64,
+    ramp_ns: u64,
+    total_bytes: u64,
+    total_ios: u64,
+    /// Whether it reads and writes.
+    mixes: bool,
+}
+
+/// Flushes that a job asks for.
+struct Flushes {
+    writes: u64,
+    /// Writes since the last flush of either kind.
+    unflushed: [u64; 2],
+    every: [u64; 2],
+    /// One more when everything else is done.
+    at_end: bool,
+}
+
+impl Flushes {
+    #[inline]
+    fn note_write(&mut self) {
+        self.writes += 1;
+        self.unflushed[0] += 1;
+        self.unflushed[1] += 1;
+    }
+
+    /// Whether `fsync` or `fdatasync` is due; a flush is one for both.
+    #[inline]
+    fn take_due(&mut self) -> bool {
+        let mut owes = false;
+        for (count, every) in self.unflushed.iter_mut().zip(self.every) {
+            if every > 0 && *count >= every {
+                *count = 0;
+                owes = true;
+            }
+        }
+        owes
+    }
+}
+
+/// One process.
+pub(crate) struct Process {
+    limits: Limits,
+    flushes: Flushes,
+    pub inflight: u32,
+    pub phase: Phase,
+    pub blocked: Blocked,
+    /// When it wakes, where it is asleep.
+    pub wake_at: u64,
+    pub start_at: u64,
+    pub is_start_set: bool,
+    pub deadline: u64,
+    pub is_time_based: bool,
+    /// Each write is followed by a flush, which ends its latency.
+    pub sync_writes: bool,
+    generator: Generator,
+    pace: Pace,
+    issued_bytes: u64,
+    issued_ios: u64,
+    /// Counting begins anew here; `u64::MAX` once it has.
+    ramp_end: u64,
+    pub namespace: u32,
+    /// A request that its rate let wait.
+    chosen: Option<Direction>,
+    pub measure: Measure,
+    pub life: Life,
+}
+
+/// When a job ran.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Life {
+    pub has_started: bool,
+    pub counted_from: u64,
+    pub ended: u64,
+}
+
+/// What a job wants to do now.
+pub(crate) enum Next {
+    Request(Request),
+    Flush,
+    Sleep(u64),
+    /// Wait for something else.
+    Nothing,
+    /// It has ended, or ends when this was dealt with.
+    End,
+}
+
+impl Process {
+    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Self {
+        let (from, to) = job.start_delay_ns;
+        let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
+        Self {
+            limits: Limits {
+                depth: job.depth,
+                runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
+                ramp_ns: job.ramp_ns,
+                total_bytes: plan.total_bytes,
+                total_ios: job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(job.loops)),
+                mixes: job.pattern.reads && job.pattern.writes,
+            },
+            flushes: Flushes {
+                writes: 0,
+                unflushed: [0; 2],
+                every: [job.fsync, job.fdatasync],
+                at_end: job.end_fsync,
+            },
+            inflight: 0,
+            phase: Phase::Waiting,
+            blocked: Blocked::No,
+            wake_at: 0,
+            start_at: from + below(&mut rng, to - from + 1),
+            is_start_set: false,
+            deadline: u64::MAX,
+            is_time_based: job.is_time_based,
+            sync_writes: job.sync == SyncWrites::Each,
+            generator: Generator::new(job, plan, seed),
+            pace: Pace::new(job, seed),
+            issued_bytes: 0,
+            issued_ios: 0,
+            ramp_end: u64::MAX,
+            namespace: plan.regions[0].namespace,
+            chosen: None,
+            measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
+            life: Life::default(),
+        }
+    }
+
+    pub fn start(&mut self, now: u64) {
+        self.phase = Phase::Running;
+        self.life.has_started = true;
+        self.life.counted_from = now;
+        let counted = now.saturating_add(self.limits.ramp_ns);
+        self.deadline = counted.saturating_add(self.limits.runtime_ns);
+        if self.limits.ramp_ns > 0 {
+            self.ramp_end = counted;
+        }
+        self.measure.restart(now);
+        self.pace.start(now);
+    }
+
+    const fn is_exhausted(&self) -> bool {
+        !self.is_time_based
+            && (self.issued_bytes >= self.limits.total_bytes || self.issued_ios >= self.limits.total_ios)
+    }
+
+    #[inline]
+    pub fn next(&mut self, now: u64) -> Next {
+        if self.phase == Phase::Running && (now >= self.deadline || self.is_exhausted()) {
+            self.phase = Phase::Draining;
+        }
+        match self.phase {
+            Phase::Running => {}
+            Phase::Draining if self.inflight == 0 => return Next::End,
+            _ => return Next::Nothing,
+        }
+        match self.blocked {
+            Blocked::No => {}
+            Blocked::Quiesce if self.inflight == 0 => return self.think(now),
+            _ => return Next::Nothing,
+        }
+        if self.inflight >= self.limits.depth {
+            return Next::Nothing;
+        }
+        if self.pace.wants_to_think(self.inflight, now) {
+            if self.inflight == 0 {
+                return self.think(now);
+            }
+            self.blocked = Blocked::Quiesce;
+            return Next::Nothing;
+        }
+        if self.flushes.take_due() {
+            self.blocked = Blocked::Flush;
+            return Next::Flush;
+        }
+        self.choose(now)
+    }
+
+    #[inline]
+    fn choose(&mut self, now: u64) -> Next {
+        let mut direction = match self.chosen.take() {
+            Some(direction) => direction,
+            None => self.generator.direction(),
+        };
+        if self.pace.has_limits() {
+            let other = match direction {
+                Direction::Read if self.limits.mixes => Some(Direction::Write),
+                Direction::Write if self.limits.mixes => Some(Direction::Read),
+                _ => None,
+            };
+            let (due, at) = self.pace.due(direction, other, now);
+            direction = due;
+            if at > now {
+                self.chosen = Some(due);
+                self.blocked = Blocked::Asleep;
+                return Next::Sleep(at.min(self.deadline));
+            }
+        }
+        let Some(request) = self.generator.request(direction) else {
+            self.phase = Phase::Draining;
+            return if self.inflight == 0 { Next::End } else { Next::Nothing };
+        };
+        self.inflight += 1;
+        self.issued_ios += 1;
+        self.issued_bytes += request.extent.len;
+        self.namespace = request.namespace;
+        if direction == Direction::Write {
+            self.flushes.note_write();
+        }
+        self.pace.issue(direction, request.extent.len);
+        self.measure.issue(self.inflight);
+        Next::Request(request)
+    }
+
+    /// Whether a flush is to be issued before it is done.
+    pub fn take_last_flush(&mut self) -> bool {
+        let is_due = self.phase == Phase::Draining && self.flushes.at_end && self.flushes.writes > 0;
+        if is_due {
+            self.phase = Phase::LastFlush;
+        }
+        is_due
+    }
+
+    /// A flush is done; `is_last` if it was the one at the end.
+    pub fn flushed(&mut self, is_last: bool, latency_ns: u64) {
+        self.inflight -= 1;
+        self.blocked = Blocked::No;
+        if is_last {
+            self.phase = Phase::Draining;
+            self.flushes.at_end = false;
+        } else {
+            self.measure.flush(latency_ns);
+        }
+    }
+
+    fn think(&mut self, now: u64) -> Next {
+        self.blocked = Blocked::Asleep;
+        Next::Sleep(self.pace.think(now).min(self.deadline))
+    }
+
+    #[inline]
+    pub fn complete(&mut self, direction: Direction, bytes: u64, latency_ns: u64, now: u64) {
+        if now >= self.ramp_end {
+            self.life.counted_from = self.ramp_end;
+            self.measure.restart(self.ramp_end);
+            self.ramp_end = u64::MAX;
+        }
+        self.inflight -= 1;
+        self.pace.complete();
+        self.measure.complete(direction, bytes, latency_ns, now);
+    }
+}
