@@ -46,7 +46,7 @@ impl<D: FlashDevice> PageMap<D> {
             self.domains[domain].reopen(block, log, next, &mut self.blocks.infos);
         }
         if self.lacks_blocks() {
-            self.attention = true;
+            self.trouble.attention = true;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! The collection domains of a device, as the configuration asks for them.
 
 use super::config::{Config, Watermarks};
-use super::domain::{Domain, DomainShape};
+use super::domain::Domain;
+use super::shape::DomainShape;
 use super::split::Split;
 use super::{logs, streams};
 use crate::placement::Placement;

@@ -38,20 +38,24 @@ impl Domain {
     pub fn check(&self, infos: &[BlockInfo], write_pointer: impl Fn(u32) -> u32) {
         let range = self.base..self.base + self.blocks;
         let count = |state| range.clone().filter(|b| infos[*b as usize].state == state).count() as u32;
-        assert_eq!(self.sealed, count(BlockState::Sealed), "sealed blocks");
-        assert_eq!(self.free_blocks, count(BlockState::Free), "free blocks");
-        assert_eq!(self.good_blocks, self.blocks - count(BlockState::Bad), "good blocks");
+        assert_eq!(self.counts.sealed, count(BlockState::Sealed), "sealed blocks");
+        assert_eq!(self.counts.free_blocks, count(BlockState::Free), "free blocks");
+        assert_eq!(self.counts.good_blocks, self.blocks - count(BlockState::Bad), "good blocks");
         let invalid: u64 = range
             .clone()
             .filter(|b| infos[*b as usize].state == BlockState::Sealed)
             .map(|b| u64::from(self.pages_per_block - infos[b as usize].valid))
             .sum();
-        assert_eq!(self.invalid_sealed, invalid, "invalid pages of sealed blocks");
+        assert_eq!(self.counts.invalid_sealed, invalid, "invalid pages of sealed blocks");
         let mut pooled = 0;
         for (index, pool) in self.lanes.iter().enumerate() {
             for local in pool.contents() {
                 pooled += 1;
-                assert_eq!((local / self.blocks_per_lane) as usize, index, "block {local} in a foreign pool");
+                assert_eq!(
+                    (local / self.blocks_per_lane()) as usize,
+                    index,
+                    "block {local} in a foreign pool"
+                );
                 let block = self.base + local;
                 assert_eq!(infos[block as usize], BlockInfo::default(), "block {block} in a pool");
                 assert_eq!(write_pointer(block), 0, "block {block} in a pool");
@@ -63,7 +67,7 @@ impl Domain {
                 assert_eq!(open, counted, "open blocks of log {log} on lane {index}");
             }
         }
-        assert_eq!(pooled, self.free_blocks, "blocks in pools");
+        assert_eq!(pooled, self.counts.free_blocks, "blocks in pools");
         let mut open_pages = 0;
         for slot in self.slots.iter().filter(|slot| slot.next < slot.end) {
             assert_eq!(infos[slot.block as usize].state, BlockState::Open, "{slot:?}");
@@ -71,8 +75,8 @@ impl Domain {
             open_pages += u64::from(slot.end - slot.next);
         }
         open_pages += self.leftover_pages(|_| true);
-        let free_pages = u64::from(self.free_blocks) * u64::from(self.pages_per_block) + open_pages;
-        assert_eq!(self.free_pages, free_pages, "pages that can be programmed");
+        let free_pages = u64::from(self.counts.free_blocks) * u64::from(self.pages_per_block) + open_pages;
+        assert_eq!(self.counts.free_pages, free_pages, "pages that can be programmed");
         if let (Some(split), Some(pieces)) = (&self.split, &self.pieces) {
             let mut counts = vec![(0, 0); split.shares().count()];
             for block in range.clone().filter(|b| infos[*b as usize].state == BlockState::Sealed) {

@@ -20,11 +20,11 @@ impl<D: FlashDevice> PageMap<D> {
         needed: u64,
         at: SimTime,
     ) -> Result<(), FtlError> {
-        if self.gc_step == 0 {
+        if self.rules.gc_step == 0 {
             return self.reclaim(domain, log, needed, at);
         }
         let this = &self.domains[domain];
-        if self.deferred || this.free_pages < this.low_pages {
+        if self.rules.deferred || this.counts.free_pages < this.marks.low_pages {
             self.finish_in_hand(domain, at)?;
             return self.reclaim(domain, log, needed, at);
         }
@@ -43,7 +43,7 @@ impl<D: FlashDevice> PageMap<D> {
             self.domains[domain].unseal(victim, &mut self.blocks.infos);
             self.domains[domain].victim_in_hand = Some((victim, Token::NONE));
         }
-        self.empty_in_hand(domain, self.gc_step, at)?;
+        self.empty_in_hand(domain, self.rules.gc_step, at)?;
         if self.domains[domain].victim_in_hand.is_none() { self.level_wear(domain, at) } else { Ok(()) }
     }
 
@@ -85,17 +85,17 @@ impl<D: FlashDevice> PageMap<D> {
     ) -> Result<(), FtlError> {
         let mut without_gain = 0u64;
         self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
-        while self.domains[domain].free_pages < self.domains[domain].high_pages {
+        while self.domains[domain].counts.free_pages < self.domains[domain].marks.high_pages {
             let Some(victim) = self.choose(domain, &mut without_gain) else { break };
             self.collect(domain, victim, Cause::Gc, at)?;
             self.level_wear(domain, at)?;
-            if self.attention && self.lacks_blocks() {
+            if self.trouble.attention && self.lacks_blocks() {
                 // Going on would spend the last free pages on victims whose erases may fail as well.
                 return Err(self.stop(TOO_FEW_BLOCKS));
             }
         }
         let this = &self.domains[domain];
-        if this.free_pages <= u64::from(self.pages_per_block) || this.room(log, true) == 0 {
+        if this.counts.free_pages <= u64::from(self.pages_per_block) || this.room(log, true) == 0 {
             return Err(self.full("no block can be collected with a gain", needed));
         }
         Ok(())
@@ -131,12 +131,12 @@ impl<D: FlashDevice> PageMap<D> {
     /// The next victim, if collecting can gain anything and there is room for what the victim holds.
     fn choose(&mut self, domain: usize, without_gain: &mut u64) -> Option<u32> {
         let this = &mut self.domains[domain];
-        if this.invalid_sealed == 0 {
+        if this.counts.invalid_sealed == 0 {
             return None;
         }
         // Fifo and random may draw full blocks, which is their nature. Long after every block has had its
         // turn they are overruled.
-        let victim = if *without_gain > 4 * u64::from(this.sealed) + 64 {
+        let victim = if *without_gain > 4 * u64::from(this.counts.sealed) + 64 {
             this.emptiest(&self.blocks.infos)
         } else {
             this.pick(&self.blocks.infos, self.seq)
@@ -161,7 +161,9 @@ impl<D: FlashDevice> PageMap<D> {
         for domain in 0..self.domains.len() {
             self.finish_in_hand(domain, at)?;
             let mut now = at.max(self.device.idle_from());
-            while now < until && self.domains[domain].free_pages < self.domains[domain].background_pages {
+            while now < until
+                && self.domains[domain].counts.free_pages < self.domains[domain].marks.background_pages
+            {
                 let mut without_gain = 0;
                 let victim = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0);
                 let Some(victim) = victim else { break };
@@ -205,8 +207,8 @@ impl<D: FlashDevice> PageMap<D> {
         let issue = Issue::new(at, cause).after(moved);
         match self.device.erase(BlockId(victim), issue) {
             Ok(erased) => {
-                let all = self.device.join(self.domains[domain].last_erase(), erased);
-                self.domains[domain].erase_submitted(all);
+                let all = self.device.join(self.domains[domain].erases.last(), erased);
+                self.domains[domain].erases.submitted(all);
                 let count = self.device.erase_count(BlockId(victim));
                 self.domains[domain].release(victim, count, &mut self.blocks.infos);
                 Ok(erased)
@@ -354,7 +356,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Moves cold data off a little-worn block if the wear policy asks for it.
     fn level_wear(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
-        if !self.levels_wear {
+        if !self.rules.levels_wear {
             return Ok(());
         }
         let this = &mut self.domains[domain];
@@ -368,7 +370,7 @@ impl<D: FlashDevice> PageMap<D> {
         // GC must find the block it needs for itself after the move.
         let room = u64::from(self.blocks.infos[block as usize].valid) + u64::from(self.pages_per_block);
         let target = this.target(block, true);
-        if this.free_pages > room && this.room(target, false) > room {
+        if this.counts.free_pages > room && this.room(target, false) > room {
             self.collect(domain, block, Cause::Wear, at)?;
         }
         Ok(())
@@ -377,9 +379,9 @@ impl<D: FlashDevice> PageMap<D> {
     /// The block at the cursor of a log failed a program.
     pub(super) fn abandon(&mut self, domain: usize, log: usize) {
         let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
-        self.failed.push((domain, block));
-        self.attention = true;
-        self.has_lost_blocks = true;
+        self.trouble.failed.push((domain, block));
+        self.trouble.attention = true;
+        self.trouble.has_lost_blocks = true;
     }
 
     fn has_room_for(&self, domain: usize, block: u32) -> bool {
@@ -390,11 +392,11 @@ impl<D: FlashDevice> PageMap<D> {
     fn retire(&mut self, domain: usize, block: u32) {
         let count = self.device.erase_count(BlockId(block));
         self.device.mark_bad(BlockId(block));
-        self.has_lost_blocks = true;
+        self.trouble.has_lost_blocks = true;
         let this = &mut self.domains[domain];
         this.retire(block, count, &mut self.blocks.infos);
-        if this.good_blocks < this.needed_blocks {
-            self.attention = true;
+        if this.counts.good_blocks < this.marks.needed_blocks {
+            self.trouble.attention = true;
         }
     }
 
@@ -403,14 +405,14 @@ impl<D: FlashDevice> PageMap<D> {
     #[cold]
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
         self.refuse_if_stopped()?;
-        while let Some((domain, block)) = self.failed.pop() {
+        while let Some((domain, block)) = self.trouble.failed.pop() {
             let moved = if self.has_room_for(domain, block) {
                 self.empty(domain, block, u32::MAX, Cause::Gc, at)
             } else {
                 Err(self.full("a block that failed cannot be emptied", needed))
             };
             if let Err(error) = moved {
-                self.failed.push((domain, block));
+                self.trouble.failed.push((domain, block));
                 return Err(error);
             }
             debug_assert_eq!(self.blocks.infos[block as usize].state, BlockState::Failed);
@@ -419,15 +421,15 @@ impl<D: FlashDevice> PageMap<D> {
         if self.lacks_blocks() {
             return Err(self.stop(TOO_FEW_BLOCKS));
         }
-        self.attention = false;
+        self.trouble.attention = false;
         Ok(())
     }
 
     /// The layer takes no more writes.
     #[cold]
     pub(super) fn stop(&mut self, reason: &'static str) -> FtlError {
-        self.attention = true;
-        FtlError::ReadOnly { reason: self.stopped.get_or_insert(reason) }
+        self.trouble.attention = true;
+        FtlError::ReadOnly { reason: self.trouble.stopped.get_or_insert(reason) }
     }
 
     /// What a refusal of the device means: one that writes nothing any more stops the layer.
@@ -441,25 +443,29 @@ impl<D: FlashDevice> PageMap<D> {
 
     #[inline]
     pub(super) fn refuse_if_stopped(&self) -> Result<(), FtlError> {
-        self.stopped.map_or(Ok(()), |reason| Err(FtlError::ReadOnly { reason }))
+        self.trouble.stopped.map_or(Ok(()), |reason| Err(FtlError::ReadOnly { reason }))
     }
 
     pub(super) fn lacks_blocks(&self) -> bool {
-        self.domains.iter().any(|domain| domain.good_blocks < domain.needed_blocks)
+        self.domains.iter().any(|domain| domain.counts.good_blocks < domain.marks.needed_blocks)
     }
 
     /// There is no room. Where blocks have failed that is why, and it stays so.
     #[cold]
     pub(super) fn full(&mut self, reason: &'static str, needed_pages: u64) -> FtlError {
-        if self.has_lost_blocks { self.stop(TOO_FEW_BLOCKS) } else { self.device_full(reason, needed_pages) }
+        if self.trouble.has_lost_blocks {
+            self.stop(TOO_FEW_BLOCKS)
+        } else {
+            self.device_full(reason, needed_pages)
+        }
     }
 
     pub(super) fn device_full(&self, reason: &'static str, needed_pages: u64) -> FtlError {
-        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.good_blocks)).sum();
+        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.counts.good_blocks)).sum();
         FtlError::DeviceFull {
             reason,
             needed_pages,
-            free_pages: self.domains.iter().map(|domain| domain.free_pages).sum(),
+            free_pages: self.domains.iter().map(|domain| domain.counts.free_pages).sum(),
             live_pages: self.map.live(),
             total_pages: good * u64::from(self.pages_per_block),
         }

@@ -1,15 +1,19 @@
 //! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks.
 //! The whole device with dynamic allocation, one plane with static.
 
-use super::config::{Frontiers, Watermarks};
+mod choose;
+
+use super::config::Frontiers;
+use super::erases::Erases;
 use super::logs::{HOST, Log, LogKind, LogShape};
+use super::marks::Marks;
 use super::pieces::Pieces;
 use super::pool::Pool;
+use super::shape::DomainShape;
 use super::split::Split;
-use crate::victim::{BlockInfo, BlockState, VictimFacts, VictimPolicy};
+use crate::victim::{BlockInfo, BlockState, VictimPolicy};
 use crate::wear::WearPolicy;
 use nandscape_core::{Ppn, QuietRoom, Token};
-use std::collections::VecDeque;
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,30 +27,6 @@ pub(super) struct Frontier {
     border: u32,
 }
 
-/// What a domain is made with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DomainShape {
-    /// First device block.
-    pub base: u32,
-    pub lanes: u32,
-    pub blocks_per_lane: u32,
-    pub planes_per_lane: u32,
-    pub pages_per_block: u32,
-    /// Pages that are programmed together ([`nandscape_core::Capabilities::program_pages`]).
-    pub program_pages: u32,
-    /// Blocks of a piece; 0 where there are no streams.
-    pub blocks_per_piece: u32,
-    /// Victims are emptied step by step.
-    pub steps: bool,
-    /// Blocks that the logical pages fill.
-    pub data_blocks: u64,
-    pub marks: Watermarks,
-    /// Blocks by which the marks were raised for what a loss of power costs.
-    pub spare_blocks: u32,
-    /// Erases that may be under way when a block is opened; 0 where that does not matter.
-    pub erases_under_way: u32,
-}
-
 /// A partly written block that a start found when its log had all the open blocks it may have.
 #[derive(Clone, Copy, Debug)]
 struct Leftover {
@@ -55,10 +35,22 @@ struct Leftover {
     next: u32,
 }
 
+/// Blocks and pages of a domain by what they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    pub free_blocks: u32,
+    /// Pages that can still be programmed, in free and in open blocks.
+    pub free_pages: u64,
+    /// Blocks that are not bad.
+    pub good_blocks: u32,
+    /// Invalid pages in sealed blocks: what collection could gain.
+    pub invalid_sealed: u64,
+    pub sealed: u32,
+}
+
 pub(super) struct Domain {
     pub base: u32,
     pub blocks: u32,
-    pub blocks_per_lane: u32,
     pub pages_per_block: u32,
     program_pages: u32,
     /// Erased blocks of each die or plane.
@@ -75,40 +67,12 @@ pub(super) struct Domain {
     pub slots: Vec<Frontier>,
     /// Who owns what, where there are streams.
     pub pieces: Option<Box<Pieces>>,
-    pub free_blocks: u32,
-    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other
-    /// room.
-    kept_blocks: u32,
-    /// Pages that can still be programmed, in free and in open blocks.
-    pub free_pages: u64,
-    /// Blocks that are not bad.
-    pub good_blocks: u32,
-    /// Invalid pages in sealed blocks: what collection could gain.
-    pub invalid_sealed: u64,
-    pub sealed: u32,
-    /// A host write starts GC while `free_pages` is below this: `low_pages`, or the floor while collection
-    /// is put off.
-    pub trigger_pages: u64,
-    deferred: bool,
-    /// Victims are emptied step by step, from a block before the low watermark on.
-    steps: bool,
+    pub counts: Counts,
+    pub marks: Marks,
     /// The victim that is being emptied step by step, and the completion of the moves so far.
     pub victim_in_hand: Option<(u32, Token)>,
-    /// GC runs while `free_pages` is below this ...
-    pub low_pages: u64,
-    /// ... until it is not below this.
-    pub high_pages: u64,
-    pub background_pages: u64,
-    /// Blocks without which `logical_pages` do not fit any more.
-    pub needed_blocks: u32,
-    /// Blocks that the logical pages fill.
-    data_blocks: u64,
-    marks: Watermarks,
-    spare_blocks: u32,
     leftovers: Vec<Leftover>,
-    erases_under_way: usize,
-    /// When the last erases complete, each with all before it, the oldest first.
-    erases: VecDeque<Token>,
+    pub erases: Erases,
     victim: Box<dyn VictimPolicy>,
     /// Victims of each stream apart, where streams have shares of the blocks.
     pub split: Option<Box<Split>>,
@@ -158,7 +122,6 @@ impl Domain {
         let mut this = Self {
             base: shape.base,
             blocks,
-            blocks_per_lane: per_lane,
             pages_per_block: shape.pages_per_block,
             program_pages: shape.program_pages,
             lanes,
@@ -169,26 +132,17 @@ impl Domain {
             frontiers,
             slots: vec![Frontier::default(); slots],
             pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
-            kept_blocks: u32::from(has_streams),
-            free_blocks,
-            free_pages: u64::from(free_blocks) * u64::from(shape.pages_per_block),
-            good_blocks,
-            invalid_sealed: 0,
-            sealed: 0,
-            trigger_pages: 0,
-            deferred: false,
-            steps: shape.steps,
+            counts: Counts {
+                free_blocks,
+                free_pages: u64::from(free_blocks) * u64::from(shape.pages_per_block),
+                good_blocks,
+                invalid_sealed: 0,
+                sealed: 0,
+            },
+            marks: Marks::new(shape),
             victim_in_hand: None,
-            low_pages: 0,
-            high_pages: 0,
-            background_pages: 0,
-            needed_blocks: 0,
-            data_blocks: shape.data_blocks,
-            marks: shape.marks,
-            spare_blocks: shape.spare_blocks,
             leftovers: Vec::new(),
-            erases_under_way: shape.erases_under_way as usize,
-            erases: VecDeque::with_capacity(shape.erases_under_way as usize + 1),
+            erases: Erases::new(shape.erases_under_way as usize),
             victim,
             split: split.map(Box::new),
             wear,
@@ -197,41 +151,35 @@ impl Domain {
         this
     }
 
-    /// Watermarks for the logs that are in use.
-    fn set_marks(&mut self) {
-        let block = u64::from(self.pages_per_block);
-        let open = u64::from(self.open_slots());
-        let pages = |mark: u64| open * block + mark - block / 2;
-        let Watermarks { low, high, background } = self.marks;
-        (self.low_pages, self.high_pages, self.background_pages) =
-            (pages(low), pages(high), pages(background));
-        self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
-        let head_start = if self.steps { block } else { 0 };
-        self.trigger_pages = if self.deferred { self.floor_pages() } else { self.low_pages + head_start };
+    /// Blocks of a lane.
+    pub const fn blocks_per_lane(&self) -> u32 {
+        self.blocks / self.lanes.len() as u32
     }
 
-    /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams
-    /// all of it, since free pages in the open blocks of one are no use to another.
-    fn floor_pages(&self) -> u64 {
-        if self.pieces.is_some() {
-            return self.low_pages;
-        }
-        self.low_pages.min(u64::from(2 + self.spare_blocks) * u64::from(self.pages_per_block))
+    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other
+    /// room.
+    fn kept_blocks(&self) -> u32 {
+        self.pieces.is_some().into()
+    }
+
+    /// Watermarks for the logs that are in use.
+    fn set_marks(&mut self) {
+        self.marks.set(self.open_slots().into(), self.pieces.is_some());
     }
 
     /// Puts collection off until only the floor is left, or does not.
     pub fn defer(&mut self, deferred: bool) {
-        self.deferred = deferred;
+        self.marks.deferred = deferred;
         self.set_marks();
     }
 
     /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose
     /// pieces divide the room.
     pub fn quiet_room(&self) -> Option<QuietRoom> {
-        let floor = self.floor_pages();
+        let floor = self.marks.floor_pages(self.pieces.is_some());
         self.pieces.is_none().then(|| QuietRoom {
-            now_pages: self.free_pages.saturating_sub(floor),
-            least_pages: self.low_pages - floor,
+            now_pages: self.counts.free_pages.saturating_sub(floor),
+            least_pages: self.marks.low_pages - floor,
         })
     }
 
@@ -242,7 +190,7 @@ impl Domain {
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(block - self.base, log);
         }
-        self.free_pages += u64::from(self.pages_per_block - next);
+        self.counts.free_pages += u64::from(self.pages_per_block - next);
         let leftover = Leftover { block, log, next };
         let is_empty = |slot: &usize| self.slots[*slot].next == self.slots[*slot].end;
         match self.logs[log].range().find(is_empty) {
@@ -253,7 +201,7 @@ impl Domain {
 
     /// A log goes on in a partly written block.
     fn go_on(&mut self, log: usize, Leftover { block, next, .. }: Leftover) -> Frontier {
-        let lane = (block - self.base) / self.blocks_per_lane;
+        let lane = (block - self.base) / self.blocks_per_lane();
         self.open_on[log * self.lanes.len() + lane as usize] += 1;
         let first = block * self.pages_per_block;
         let end = first + self.pages_per_block;
@@ -277,27 +225,6 @@ impl Domain {
     pub fn leftover_pages(&self, counts: impl Fn(usize) -> bool) -> u64 {
         let leftovers = self.leftovers.iter().filter(|leftover| counts(leftover.log));
         leftovers.map(|leftover| u64::from(self.pages_per_block - leftover.next)).sum()
-    }
-
-    /// An erase was submitted. Gives what the next one is to be joined with.
-    pub fn erase_submitted(&mut self, with_all_before: Token) {
-        if self.erases_under_way > 0 {
-            self.erases.push_back(with_all_before);
-            if self.erases.len() > self.erases_under_way + 1 {
-                self.erases.pop_front();
-            }
-        }
-    }
-
-    /// Completes when all erases so far have, where that matters.
-    pub fn last_erase(&self) -> Token {
-        self.erases.back().copied().unwrap_or(Token::NONE)
-    }
-
-    /// What the first program of a block that is opened must wait for: all erases but the last few.
-    pub fn gate(&self) -> Token {
-        let has_more = self.erases.len() > self.erases_under_way;
-        self.erases.front().copied().filter(|_| has_more).unwrap_or(Token::NONE)
     }
 
     /// Takes over a block that is written no further.
@@ -384,11 +311,11 @@ impl Domain {
     /// its family.
     pub fn room(&self, log: usize, is_host: bool) -> u64 {
         if self.pieces.is_none() {
-            return self.free_pages;
+            return self.counts.free_pages;
         }
         let family = self.logs[log].shape.family;
-        let kept = if is_host { self.kept_blocks } else { 0 };
-        let free = u64::from(self.free_blocks.saturating_sub(kept)) * u64::from(self.pages_per_block);
+        let kept = if is_host { self.kept_blocks() } else { 0 };
+        let free = u64::from(self.counts.free_blocks.saturating_sub(kept)) * u64::from(self.pages_per_block);
         let relatives = self.logs.iter().filter(|other| other.shape.family == family);
         let open: u64 = relatives.map(|log| self.open_pages_of(log)).sum();
         free + open + self.leftover_pages(|log| self.logs[log].shape.family == family)
@@ -416,7 +343,7 @@ impl Domain {
     /// programmed.
     #[inline(never)]
     pub fn find_frontier(&mut self, log: usize, is_host: bool, infos: &mut [BlockInfo]) -> Option<usize> {
-        let kept_blocks = if is_host { self.kept_blocks } else { 0 };
+        let kept_blocks = if is_host { self.kept_blocks() } else { 0 };
         let family = self.logs[log].shape.family;
         let relatives = (0..self.logs.len()).filter(|other| *other != log);
         std::iter::once(log).chain(relatives).find(|other| {
@@ -441,7 +368,7 @@ impl Domain {
                 self.slots[cursor] = frontier;
                 return true;
             }
-            if self.free_blocks > kept_blocks {
+            if self.counts.free_blocks > kept_blocks {
                 self.slots[cursor] = self.open(log, infos);
                 return true;
             }
@@ -470,7 +397,7 @@ impl Domain {
         let local = local.expect("the lane is not empty");
         let block = self.base + local;
         self.open_on[log * lanes + lane] += 1;
-        self.free_blocks -= 1;
+        self.counts.free_blocks -= 1;
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(local, log);
@@ -483,7 +410,7 @@ impl Domain {
     /// The page at the cursor of a log was programmed. Seals the block when it was the last.
     #[inline(always)]
     pub fn programmed(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) {
-        self.free_pages -= 1;
+        self.counts.free_pages -= 1;
         let cursor = self.logs[log].cursor as usize;
         let slot = &mut self.slots[cursor];
         slot.next += 1;
@@ -508,8 +435,8 @@ impl Domain {
     pub fn seal(&mut self, block: u32, infos: &mut [BlockInfo], now: u64) {
         let info = &mut infos[block as usize];
         info.state = BlockState::Sealed;
-        self.sealed += 1;
-        self.invalid_sealed += u64::from(self.pages_per_block - info.valid);
+        self.counts.sealed += 1;
+        self.counts.invalid_sealed += u64::from(self.pages_per_block - info.valid);
         let (local, valid) = (block - self.base, info.valid);
         match (&mut self.split, &self.pieces) {
             (Some(split), Some(pieces)) => {
@@ -526,7 +453,7 @@ impl Domain {
     /// A candidate lost a page; `valid` are left.
     #[inline]
     pub fn invalidated(&mut self, block: u32, valid: u32, now: u64) {
-        self.invalid_sealed += 1;
+        self.counts.invalid_sealed += 1;
         let local = block - self.base;
         match (&mut self.split, &self.pieces) {
             (Some(split), Some(pieces)) => {
@@ -557,7 +484,7 @@ impl Domain {
             let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.slots[slot]);
             if next < end {
                 room += u64::from(end - next);
-                self.free_pages -= u64::from(end - next);
+                self.counts.free_pages -= u64::from(end - next);
                 self.open_on[log * self.lanes.len() + lane as usize] -= 1;
                 self.seal(block, infos, now);
             }
@@ -567,7 +494,7 @@ impl Domain {
         {
             let left = u64::from(self.pages_per_block - next);
             room += left;
-            self.free_pages -= left;
+            self.counts.free_pages -= left;
             self.seal(block, infos, now);
         }
         self.logs[log].rewind();
@@ -578,8 +505,8 @@ impl Domain {
     pub fn unseal(&mut self, block: u32, infos: &mut [BlockInfo]) {
         let info = &mut infos[block as usize];
         info.state = BlockState::Victim;
-        self.sealed -= 1;
-        self.invalid_sealed -= u64::from(self.pages_per_block - info.valid);
+        self.counts.sealed -= 1;
+        self.counts.invalid_sealed -= u64::from(self.pages_per_block - info.valid);
         let (local, invalid) = (block - self.base, self.pages_per_block - info.valid);
         match (&mut self.split, &self.pieces) {
             (Some(split), Some(pieces)) => {
@@ -593,7 +520,7 @@ impl Domain {
     /// The block at the cursor of a log failed a program: closes it. Gives the block.
     pub fn abandon(&mut self, log: usize, infos: &mut [BlockInfo]) -> u32 {
         let slot = std::mem::take(&mut self.slots[self.logs[log].cursor as usize]);
-        self.free_pages -= u64::from(slot.end - slot.next);
+        self.counts.free_pages -= u64::from(slot.end - slot.next);
         self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
         infos[slot.block as usize].state = BlockState::Failed;
         slot.block
@@ -604,9 +531,10 @@ impl Domain {
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Free };
         self.emptied(block);
         let local = block - self.base;
-        self.lanes[(local / self.blocks_per_lane) as usize].put(local, erase_count);
-        self.free_blocks += 1;
-        self.free_pages += u64::from(self.pages_per_block);
+        let lane = local / self.blocks_per_lane();
+        self.lanes[lane as usize].put(local, erase_count);
+        self.counts.free_blocks += 1;
+        self.counts.free_pages += u64::from(self.pages_per_block);
         self.wear.erased(erase_count);
     }
 
@@ -614,56 +542,14 @@ impl Domain {
     pub fn retire(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Bad };
         self.emptied(block);
-        self.good_blocks -= 1;
+        self.counts.good_blocks -= 1;
         self.wear.retired(erase_count);
-    }
-
-    /// The block that collection takes next.
-    pub fn pick(&mut self, infos: &[BlockInfo], now: u64) -> Option<u32> {
-        let blocks = &infos[self.base as usize..(self.base + self.blocks) as usize];
-        let facts = VictimFacts { blocks, now };
-        let local = match &mut self.split {
-            Some(split) => split.pick(&facts),
-            None => self.victim.pick(&facts),
-        }?;
-        Some(self.base + local)
-    }
-
-    /// Sets the shares of the streams if it is time. `written` are the bytes the host wrote to each of them
-    /// so far.
-    pub fn review(&mut self, infos: &[BlockInfo], now: u64, written: &[u64]) {
-        let (Some(split), Some(pieces)) = (&mut self.split, &self.pieces) else { return };
-        if split.is_due(now) {
-            let infos = &infos[self.base as usize..(self.base + self.blocks) as usize];
-            let family = |local| usize::from(self.logs[pieces.log_of(local)].shape.family);
-            let held = (0..).zip(infos).filter(|(_, info)| info.valid > 0);
-            split.review(now, written, held.map(|(local, info)| (family(local), info.valid)));
-        }
-    }
-
-    /// The sealed block with the fewest valid pages, by a scan: for policies that do not look and keep
-    /// drawing full blocks.
-    pub fn emptiest(&self, infos: &[BlockInfo]) -> Option<u32> {
-        (self.base..self.base + self.blocks)
-            .filter(|block| infos[*block as usize].state == BlockState::Sealed)
-            .min_by_key(|block| infos[*block as usize].valid)
-    }
-
-    /// As [`Self::emptiest`] of those whose pages find room and that gain something.
-    pub fn emptiest_that_fits(&self, infos: &[BlockInfo]) -> Option<u32> {
-        let valid = |block: &u32| infos[*block as usize].valid;
-        let fits = |block: &u32| {
-            infos[*block as usize].state == BlockState::Sealed
-                && valid(block) < self.pages_per_block
-                && u64::from(valid(block)) <= self.room(self.target(*block, false), false)
-        };
-        (self.base..self.base + self.blocks).filter(fits).min_by_key(valid)
     }
 
     /// Gives up what is unwritten of a block that waits to be written on; whether there was one.
     pub fn close_leftover(&mut self, infos: &mut [BlockInfo], now: u64) -> bool {
         let Some(Leftover { block, next, .. }) = self.leftovers.pop() else { return false };
-        self.free_pages -= u64::from(self.pages_per_block - next);
+        self.counts.free_pages -= u64::from(self.pages_per_block - next);
         self.seal(block, infos, now);
         true
     }
@@ -677,8 +563,8 @@ impl Domain {
     pub fn reserve_blocks(&self) -> u64 {
         // The half block by which the marks are less rounds up again. A victim in hand is no candidate
         // either.
-        u64::from(self.steps)
-            + (self.low_pages + self.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
+        u64::from(self.marks.steps)
+            + (self.marks.low_pages + self.marks.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }
 
     /// DRAM for logs and, with streams, for owners and pieces.
@@ -697,10 +583,10 @@ impl std::fmt::Debug for Domain {
         f.debug_struct("Domain")
             .field("base", &self.base)
             .field("blocks", &self.blocks)
-            .field("free_blocks", &self.free_blocks)
-            .field("free_pages", &self.free_pages)
-            .field("sealed", &self.sealed)
-            .field("invalid_sealed", &self.invalid_sealed)
+            .field("free_blocks", &self.counts.free_blocks)
+            .field("free_pages", &self.counts.free_pages)
+            .field("sealed", &self.counts.sealed)
+            .field("invalid_sealed", &self.counts.invalid_sealed)
             .finish_non_exhaustive()
     }
 }

@@ -22,11 +22,14 @@ mod check;
 mod collect;
 mod config;
 mod domain;
+mod erases;
 mod logs;
 mod map;
+mod marks;
 mod partial;
 mod pieces;
 mod pool;
+mod shape;
 mod split;
 mod streams;
 
@@ -49,7 +52,6 @@ use nandscape_core::{
 
 /// The page-mapped translation layer over a device.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent options of the configuration, and one alarm")]
 pub struct PageMap<D> {
     device: D,
     map: Map,
@@ -67,6 +69,21 @@ pub struct PageMap<D> {
     /// Pages programmed so far: sequence number of the next and clock of the policies.
     seq: u64,
     stats: FtlStats,
+    rules: Rules,
+    trouble: Trouble,
+    /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
+    host_bytes: Vec<u64>,
+    host_bytes_before: Vec<u64>,
+    /// Where the pages of the present victim went; at most a block of them.
+    moves: Vec<(Lpn, Ppn)>,
+    /// One page; empty where the device stores no data.
+    buffer: Vec<u8>,
+}
+
+/// How collection is done.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "options, each its own")]
+struct Rules {
     levels_wear: bool,
     background_gc: bool,
     /// Pages of a victim that are moved for each page written; 0 for all at once.
@@ -74,6 +91,11 @@ pub struct PageMap<D> {
     /// Collection is put off ([`Deferral::defer_collection`]).
     deferred: bool,
     rmw: bool,
+}
+
+/// What has failed.
+#[derive(Debug)]
+struct Trouble {
     /// Something is wrong: see [`PageMap::attend`].
     attention: bool,
     /// Blocks have failed since the device was new.
@@ -82,13 +104,6 @@ pub struct PageMap<D> {
     stopped: Option<&'static str>,
     /// Blocks that failed a program and still hold data.
     failed: Vec<(usize, u32)>,
-    /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
-    host_bytes: Vec<u64>,
-    host_bytes_before: Vec<u64>,
-    /// Where the pages of the present victim went; at most a block of them.
-    moves: Vec<(Lpn, Ppn)>,
-    /// One page; empty where the device stores no data.
-    buffer: Vec<u8>,
 }
 
 impl<D: FlashDevice> PageMap<D> {
@@ -107,13 +122,13 @@ impl<D: FlashDevice> PageMap<D> {
             return Err(params.error("rmw", "true on a device that stores data").into());
         }
         let domains = build::domains(&device, params, &config)?;
+        let levels_wear = domains.iter().any(|domain| domain.wear.migrates());
         let mut this = Self {
             map: Map::new(config.logical_pages),
             sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
             host_bytes: vec![0; config.persistent.len().max(1)],
             host_bytes_before: vec![0; config.persistent.len().max(1)],
-            levels_wear: domains.iter().any(|domain| domain.wear.migrates()),
             domains,
             placement: config.placement,
             unmapped_stripe: config.unmapped_stripe,
@@ -128,14 +143,19 @@ impl<D: FlashDevice> PageMap<D> {
             logical_pages: u64::from(config.logical_pages),
             seq: 0,
             stats: FtlStats::default(),
-            background_gc: config.background_gc,
-            gc_step: config.gc_step,
-            deferred: false,
-            rmw: config.rmw,
-            attention: false,
-            has_lost_blocks: (0..geometry.blocks()).any(|block| is_grown_bad(&device, BlockId(block))),
-            stopped: None,
-            failed: Vec::new(),
+            rules: Rules {
+                levels_wear,
+                background_gc: config.background_gc,
+                gc_step: config.gc_step,
+                deferred: false,
+                rmw: config.rmw,
+            },
+            trouble: Trouble {
+                attention: false,
+                has_lost_blocks: (0..geometry.blocks()).any(|block| is_grown_bad(&device, BlockId(block))),
+                stopped: None,
+                failed: Vec::new(),
+            },
             moves: Vec::with_capacity(geometry.pages_per_block as usize),
             buffer: if stores_data { vec![0; geometry.page_bytes as usize] } else { Vec::new() },
             device,
@@ -180,7 +200,7 @@ impl<D: FlashDevice> PageMap<D> {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let domain = self.placement.domain(span.lpn);
-        if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
+        if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
             self.make_room(domain, log, needed, at)?;
         }
         if !span.is_whole(self.page_bytes) {
@@ -254,7 +274,7 @@ impl<D: FlashDevice> PageMap<D> {
                 };
                 log = with_room;
                 // The block may have been free before erases that a loss of power would undo.
-                issue.after = self.device.join(issue.after, this.gate());
+                issue.after = self.device.join(issue.after, this.erases.gate());
                 this.frontier(log).expect("it has room")
             };
             match self.device.program(
@@ -343,14 +363,14 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         self.check_range(extent)?;
         let log = self.log_of(hint);
         if let Some(span) = self.single_page(extent)
-            && !self.attention
+            && !self.trouble.attention
         {
             let done = self.write_span(span, data, log, 1, at);
             self.host_bytes[log] += u64::from(self.page_bytes);
             return done;
         }
         let needed = extent.page_count(self.page_bytes);
-        if self.attention && needed > 0 {
+        if self.trouble.attention && needed > 0 {
             self.attend(needed, at)?;
         }
         let mut done = Token::NONE;
@@ -388,11 +408,15 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.stopped
+        self.trouble.stopped
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
-        if self.background_gc && !self.deferred { self.collect_in_background(at, until) } else { Ok(()) }
+        if self.rules.background_gc && !self.rules.deferred {
+            self.collect_in_background(at, until)
+        } else {
+            Ok(())
+        }
     }
 
     fn device(&self) -> &dyn FlashDevice {
@@ -445,7 +469,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
     }
 
     fn cost(&self) -> Cost {
-        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.good_blocks)).sum();
+        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.counts.good_blocks)).sum();
         let map_table_bytes = self.logical_pages * size_of::<Ppn>() as u64;
         // Bucket lists of the victim policy and free pools.
         let policy_bytes = self.blocks.infos.len() as u64 * 12;
@@ -497,10 +521,10 @@ impl<D: FlashDevice> Deferral for PageMap<D> {
     }
 
     fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
-        self.deferred = deferred;
+        self.rules.deferred = deferred;
         for domain in 0..self.domains.len() {
             self.domains[domain].defer(deferred);
-            if self.domains[domain].free_pages < self.domains[domain].trigger_pages {
+            if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
                 self.reclaim(domain, logs::HOST, 0, at)?;
             }
         }

@@ -95,7 +95,7 @@ impl<D: FlashDevice> PageMap<D> {
         let mut transfer = span.len;
         let mut issue = Issue::new(at, Cause::Host);
         let stores_data = !buffer.is_empty();
-        if kept != 0 && self.rmw {
+        if kept != 0 && self.rules.rmw {
             let kept_bytes = kept.count_ones() * sector_bytes;
             let read = self.device.read(old, kept_bytes, stores_data.then_some(&mut *buffer), issue)?;
             issue = issue.after(unless_lost(old, read)?);
@@ -133,7 +133,7 @@ impl<D: FlashDevice> PageMap<D> {
         let mut done = Token::NONE;
         for span in ends(self).into_iter().flatten() {
             if !span.is_whole(self.page_bytes) && self.map.get(span.lpn).is_some() {
-                if self.attention {
+                if self.trouble.attention {
                     self.attend(1, at)?;
                 }
                 let log = self.log_of(Hint::default());

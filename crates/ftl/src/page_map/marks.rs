@@ -1,0 +1,70 @@
+//! Watermarks of a domain: when collection begins, and when it ends.
+
+use super::config::Watermarks;
+use super::shape::DomainShape;
+
+/// The watermarks in pages, for the logs that are in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// A host write starts GC while the free pages are below this: `low_pages`, or the floor while collection
+    /// is put off.
+    pub trigger_pages: u64,
+    /// GC runs while the free pages are below this ...
+    pub low_pages: u64,
+    /// ... until they are not below this.
+    pub high_pages: u64,
+    pub background_pages: u64,
+    /// Blocks without which the logical pages do not fit any more.
+    pub needed_blocks: u32,
+    /// Collection is put off.
+    pub deferred: bool,
+    /// Victims are emptied step by step, from a block before the low watermark on.
+    pub steps: bool,
+    /// Blocks that the logical pages fill.
+    data_blocks: u64,
+    watermarks: Watermarks,
+    /// Blocks by which the marks were raised for what a loss of power costs.
+    spare_blocks: u32,
+    block_pages: u64,
+}
+
+impl Marks {
+    /// Marks that are not set yet ([`Marks::set`]).
+    pub fn new(shape: &DomainShape) -> Self {
+        Self {
+            trigger_pages: 0,
+            low_pages: 0,
+            high_pages: 0,
+            background_pages: 0,
+            needed_blocks: 0,
+            deferred: false,
+            steps: shape.steps,
+            data_blocks: shape.data_blocks,
+            watermarks: shape.marks,
+            spare_blocks: shape.spare_blocks,
+            block_pages: shape.pages_per_block.into(),
+        }
+    }
+
+    /// For so many open blocks.
+    pub fn set(&mut self, open: u64, has_streams: bool) {
+        let block = self.block_pages;
+        let pages = |mark: u64| open * block + mark - block / 2;
+        let Watermarks { low, high, background } = self.watermarks;
+        (self.low_pages, self.high_pages, self.background_pages) =
+            (pages(low), pages(high), pages(background));
+        self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
+        let head_start = if self.steps { block } else { 0 };
+        self.trigger_pages =
+            if self.deferred { self.floor_pages(has_streams) } else { self.low_pages + head_start };
+    }
+
+    /// What collection needs for itself: a block to move a victim to, and one on the way there. With streams
+    /// all of it, since free pages in the open blocks of one are no use to another.
+    pub fn floor_pages(&self, has_streams: bool) -> u64 {
+        if has_streams {
+            return self.low_pages;
+        }
+        self.low_pages.min(u64::from(2 + self.spare_blocks) * self.block_pages)
+    }
+}
