@@ -80,15 +80,15 @@ pub struct MediumHealth {
     pub bad_blocks: u64,
 }
 
-/// What a medium did since its counters were last reset, counted apart from the causes of the device
-/// ([`FlashDevice::counters`]) so that one checks the other.
+/// What a medium counts by itself, apart from the causes of the device ([`FlashDevice::counters`]), so that
+/// one checks the other.
 #[derive(Clone, Copy, Debug)]
 pub struct MediumTally<'a> {
-    /// Operations done.
+    /// Operations since the last reset.
     pub totals: OpCounts,
     /// What it noticed of its own decay; of the whole device where several sets share one.
     pub health: MediumHealth,
-    /// Programs per page, block-major, if it was asked to keep them.
+    /// Programs per page since the last reset, block-major, if it was asked to keep them.
     pub program_counts: Option<&'a [u32]>,
 }
 
@@ -396,7 +396,7 @@ pub trait FlashDevice: Clocked + BlockState {
     /// Operations by cause since the last reset.
     fn counters(&self) -> &CauseTable;
 
-    /// What the medium counted since the last reset.
+    /// What the medium counts by itself.
     fn tally(&self) -> MediumTally<'_>;
 
     /// Starts counting anew (after preconditioning). Wear counts on: see [`BlockState::erase_count`].

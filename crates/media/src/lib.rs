@@ -84,7 +84,7 @@ pub trait Medium: BlockState {
         1
     }
 
-    /// What was counted since the last reset.
+    /// What it counts.
     fn tally(&self) -> MediumTally<'_>;
 
     /// Starts counting anew. Wear stays, and so does what it noticed of its decay.
