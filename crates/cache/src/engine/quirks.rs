@@ -22,6 +22,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Why a piece goes past the cache, whatever admission says. Counts the piece if it has to wait.
+    #[inline]
     pub(super) fn shuns(&mut self, slot: Option<u32>, key: BlockKey, piece: Piece) -> Option<Bypass> {
         if self.quirks.partial == Partial::Uncached && (piece.start, piece.end) != (0, piece.limit) {
             return Some(Bypass::Shape);

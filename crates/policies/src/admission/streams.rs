@@ -47,7 +47,8 @@ pub struct Streams {
     pub forgotten: u64,
 }
 
-/// Streams by owner and end, in a table that is half full at most.
+/// Streams by owner and end, in a table that is a quarter full at most, since most requests are random and
+/// look for an end that is not there.
 #[derive(Debug, Default)]
 struct Ends {
     table: Vec<End>,
@@ -89,8 +90,8 @@ impl Ends {
 
     /// Puts in a stream, and gives the one that was found there before and is no longer.
     fn insert(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
-        if 2 * (self.len + 1) > self.table.len() {
-            let larger = vec![End::EMPTY; (4 * self.len).next_power_of_two().max(16)];
+        if 4 * (self.len + 1) > self.table.len() {
+            let larger = vec![End::EMPTY; (8 * self.len).next_power_of_two().max(16)];
             for end in std::mem::replace(&mut self.table, larger) {
                 if end.index != NONE {
                     self.put(end.index, entries);

@@ -88,10 +88,9 @@ impl Index {
     #[inline]
     fn search_bucket(&self, bucket: usize, hash: u64, key: BlockKey, slots: &Slots) -> Option<usize> {
         let mut alike = self.alike(bucket, hash);
-        let bucket = &self.buckets[bucket].0;
         while alike != 0 {
             let place = alike.trailing_zeros() as usize;
-            let entry = bucket[place];
+            let entry = self.buckets[bucket].0[place];
             if entry != EMPTY && slots.key(self.slot(entry)) == key {
                 return Some(place);
             }
