@@ -16,6 +16,7 @@ use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
+use nandscape_memory::Batch;
 use nandscape_policies::eviction::AnyEviction;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -90,7 +91,11 @@ impl Load {
         self.next = (self.next + 1) % DEPTH;
     }
 
+    /// As a server runs a batch.
+    #[expect(unsafe_code, reason = "what a server does")]
     fn run(&mut self, count: u64, op: Op) {
+        // SAFETY: the load stays on this thread.
+        let _pages = unsafe { Batch::begin() };
         for _ in 0..count {
             let command = request(op, below(&mut self.rng, self.blocks));
             self.cache.prepare(0, op, command.extent);

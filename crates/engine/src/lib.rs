@@ -40,6 +40,7 @@ pub use stop::Stop;
 pub use timeline::QUIET;
 
 use nandscape_core::{NamespaceInfo, SimTime, Subsystem};
+use nandscape_memory::Batch;
 use pace::Pace;
 use stack::Stack;
 use stat::Totals;
@@ -91,9 +92,13 @@ impl Engine {
     }
 
     /// Runs a batch in order, and leaves in each request what became of it. Returns when all of it has run.
+    #[expect(unsafe_code, reason = "a fence for each page costs a sixth of a write")]
     pub fn run(&self, batch: &mut [Request<'_>]) {
         let arrival = Instant::now();
         let (mut stack, entered) = self.enter(arrival);
+        // SAFETY: what is written belongs to the stack, and the lock is held until this is dropped, which is
+        // declared after it.
+        let _pages = unsafe { Batch::begin() };
         let end = stack.run(batch, arrival, entered);
         if self.clock == Clock::Paced {
             self.lock_pace().ready(batch, stack.timeline(), end);

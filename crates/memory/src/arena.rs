@@ -2,7 +2,7 @@
 //! with huge pages. Pages of a file lie scattered over dies, and a TLB miss for each costs as much as half of
 //! its copy (`tests/bench-peers`).
 
-use crate::streamed::{copy_past_caches, prefetch_bytes, wait_for_copies};
+use crate::streamed::{copy_past_caches, is_in_batch, prefetch_bytes, wait_for_copies};
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,9 +31,8 @@ pub struct Arena {
     most_spare: usize,
     slabs: Vec<Slab>,
     free: Vec<Chunk>,
-    /// The last bytes may still be on their way to memory. Whoever looks at bytes waits for them first. An
-    /// arena gets to another thread only through a lock, a channel, or the start or end of a thread, and
-    /// in each is a locked instruction, which waits too.
+    /// The last bytes may still be on their way to memory, written in a [`crate::Batch`]. Whoever looks at bytes
+    /// waits for them first; another thread cannot, before the batch ends.
     is_copying: AtomicBool,
 }
 
@@ -181,12 +180,15 @@ impl Arena {
         &mut slab.bytes[slab.start + at..][..self.chunk_bytes]
     }
 
-    /// Copies bytes to a place in a chunk, past the caches where that can be done, and without waiting until
-    /// they are there.
+    /// Copies bytes to a place in a chunk, past the caches where that can be done; in a [`crate::Batch`]
+    /// without waiting until they are there.
     #[inline]
     pub fn write(&mut self, chunk: Chunk, at: usize, bytes: &[u8]) {
         let is_copying = copy_past_caches(&mut self.bytes_mut(chunk)[at..at + bytes.len()], bytes);
         *self.is_copying.get_mut() = is_copying;
+        if !is_in_batch() {
+            self.settle();
+        }
     }
 
     /// A chunk that nobody has.
@@ -309,6 +311,7 @@ mod tests {
             assert!(is_right(&arena.clone()));
             assert!(is_right(&arena));
             arena.write(chunks[0], 0, &[round; 4096]);
+            assert!(!arena.is_copying.load(Relaxed), "only a batch need not wait");
             arena = std::thread::spawn({
                 let (first, mut arena) = (chunks[0], arena);
                 move || {
@@ -321,6 +324,26 @@ mod tests {
             .expect("it is right there too");
             assert_eq!(arena.bytes(chunks[0]), [round + 1; 4096]);
         }
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "the arena stays on this thread")]
+    fn what_a_batch_wrote_is_there_for_it_and_for_others_after_it() {
+        let mut arena = Arena::new(4096, 2, 0);
+        let chunk = arena.take();
+        // SAFETY: the arena goes to the other thread when the batch is over.
+        let batch = unsafe { crate::Batch::begin() };
+        // SAFETY: as above.
+        let inner = unsafe { crate::Batch::begin() };
+        arena.write(chunk, 0, &[1; 4096]);
+        drop(inner);
+        arena.write(chunk, 64, &[2; 64]);
+        assert_eq!(arena.is_copying.load(Relaxed), cfg!(target_arch = "x86_64"), "it need not wait");
+        assert_eq!(arena.bytes(chunk)[63..65], [1, 2]);
+        arena.write(chunk, 0, &[3; 4096]);
+        drop(batch);
+        assert!(!is_in_batch());
+        std::thread::spawn(move || assert_eq!(arena.bytes(chunk), [3; 4096])).join().expect("it is there");
     }
 
     #[test]

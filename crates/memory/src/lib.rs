@@ -7,4 +7,4 @@ mod arena;
 mod streamed;
 
 pub use arena::{Arena, Chunk};
-pub use streamed::{prefetch, prefetch_bytes};
+pub use streamed::{Batch, prefetch, prefetch_bytes};

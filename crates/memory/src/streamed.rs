@@ -1,5 +1,47 @@
 //! Bytes on their way between memory and the caches: copies past them, loads ahead of time.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    /// How many batches this thread is in.
+    static BATCHES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// While it lives, what this thread writes to an [`crate::Arena`] may still be on its way to memory when the
+/// next command runs. When it is dropped, all of it is there.
+#[derive(Debug)]
+pub struct Batch {
+    /// The fence must be this thread's.
+    _stays: PhantomData<*const ()>,
+}
+
+impl Batch {
+    /// Commands from now on are one batch.
+    ///
+    /// # Safety
+    ///
+    /// No arena that this thread writes to gets to another thread before this is dropped.
+    #[expect(unsafe_code, reason = "where arenas go is not this crate's to know")]
+    pub unsafe fn begin() -> Self {
+        BATCHES.set(BATCHES.get() + 1);
+        Self { _stays: PhantomData }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        wait_for_copies();
+        BATCHES.set(BATCHES.get() - 1);
+    }
+}
+
+/// Whether this thread is in a batch.
+#[inline]
+pub(crate) fn is_in_batch() -> bool {
+    BATCHES.get() > 0
+}
+
 /// Copies a page without waiting until it is in memory: gives whether [`wait_for_copies`] must be called
 /// before anything else is done with the target. The target is written to memory without being loaded first
 /// and takes no room in the caches, which the page would leave before it is read again: measured at twice the
