@@ -337,7 +337,7 @@ pub trait Metadata {
     }
 
     /// Whether a change must be committed before the write that made it is answered, rather than before the
-    /// next flush.
+    /// next flush. Asked only where data are overwritten in place ([`Metadata::is_in_place`]).
     fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool;
 
     /// `slot` now holds this, or nothing.

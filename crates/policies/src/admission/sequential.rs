@@ -120,7 +120,7 @@ impl Admission for Sequential {
 
     fn confirm(&mut self, ask: &Ask) -> Result<(), Bypass> {
         let Some(side) = side(ask.op).filter(|_| self.head != Head::Keep) else { return Ok(()) };
-        if self.streams.long_over((ask.volume, side), ask.extent).is_some() {
+        if self.long > 0 && self.streams.long_over((ask.volume, side), ask.extent).is_some() {
             self.late += 1;
             return Err(Bypass::Sequential);
         }

@@ -234,10 +234,12 @@ impl Slots {
     pub fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
         debug_assert_eq!(dirty & !valid, 0, "what is dirty is valid");
         let before = self.dirty_bits(slot);
-        self.dirty += u32::from(dirty != 0);
-        self.dirty -= u32::from(before != 0);
-        self.dirty_subs += u64::from(dirty.count_ones());
-        self.dirty_subs -= u64::from(before.count_ones());
+        if dirty != before {
+            self.dirty += u32::from(dirty != 0);
+            self.dirty -= u32::from(before != 0);
+            self.dirty_subs += u64::from(dirty.count_ones());
+            self.dirty_subs -= u64::from(before.count_ones());
+        }
         if self.record_bytes == NARROW {
             debug_assert!(valid < 256, "{valid:#x} has more sub-blocks than there are");
             let bits = u64::from(valid) | u64::from(dirty) << 8;

@@ -14,6 +14,11 @@ impl Durability {
         Recorded { slots, late: &self.late, filling: &self.filling }.entry(slot)
     }
 
+    /// The same of a slot with this entry, where data are overwritten in place: elsewhere no change is urgent.
+    fn recorded_in_place(&self, slot: u32, entry: Entry) -> Option<Entry> {
+        if self.rules.is_in_place { self.late.recorded(slot, entry) } else { None }
+    }
+
     fn note(&mut self, slots: &Slots, slot: u32) {
         self.metadata.note(slot, self.recorded(slots, slot));
     }
@@ -28,14 +33,16 @@ impl Durability {
     /// A slot's block now has these sub-blocks.
     pub fn record(&mut self, slots: &mut Slots, timeline: &mut Timeline, slot: u32, valid: u16, dirty: u16) {
         let old = slots.entry(slot);
-        let recorded = self.late.recorded(slot, old);
+        let recorded = self.recorded_in_place(slot, old);
         self.turn_late(slots, timeline, slot, valid, dirty);
         slots.set_bits(slot, valid, dirty);
-        let new = self.late.recorded(slot, slots.entry(slot));
-        if self.metadata.is_synchronous(recorded.as_ref(), new.as_ref()) {
-            self.commits.is_due = true;
-            if new.is_none_or(|new| new.dirty == 0) {
-                self.note_settled(slot);
+        if self.rules.is_in_place {
+            let new = self.late.recorded(slot, slots.entry(slot));
+            if self.metadata.is_synchronous(recorded.as_ref(), new.as_ref()) {
+                self.commits.is_due = true;
+                if new.is_none_or(|new| new.dirty == 0) {
+                    self.note_settled(slot);
+                }
             }
         }
         let filling = self.end_filling(slot);
@@ -75,7 +82,7 @@ impl Durability {
         let entry = slots.entry(slot);
         self.rely_on_disk(slots, timeline, slot, filling & entry.valid & !entry.dirty, 0);
         let clean = Entry { dirty: 0, ..entry };
-        self.commits.is_due |= self.metadata.is_synchronous(None, Some(&clean));
+        self.commits.is_due |= self.rules.is_in_place && self.metadata.is_synchronous(None, Some(&clean));
         self.note_change(slots, slot, !self.reuse.committed.has(slot));
     }
 
@@ -90,11 +97,11 @@ impl Durability {
         moves: bool,
     ) -> bool {
         let old = slots.entry(slot);
-        let recorded = self.late.recorded(slot, old);
+        let recorded = self.recorded_in_place(slot, old);
         self.leave_late(slots, timeline, slot, if moves { u16::MAX } else { 0 });
         self.end_filling(slot);
         if old.valid != 0 {
-            if self.metadata.is_synchronous(recorded.as_ref(), None) {
+            if self.rules.is_in_place && self.metadata.is_synchronous(recorded.as_ref(), None) {
                 self.settle_first(slot);
             }
             self.metadata.note(slot, None);
@@ -204,10 +211,9 @@ impl Durability {
     /// Nothing of a slot waits any more.
     pub fn settle_slot(&mut self, slots: &Slots, slot: u32) {
         let entry = slots.entry(slot);
-        let old = self.late.recorded(slot, entry);
+        let old = self.recorded_in_place(slot, entry);
         self.late.set(slot, false, 0);
-        let is_synchronous = self.metadata.is_synchronous(old.as_ref(), Some(&entry));
-        if is_synchronous {
+        if self.rules.is_in_place && self.metadata.is_synchronous(old.as_ref(), Some(&entry)) {
             self.settle_first(slot);
         }
         self.note(slots, slot);
