@@ -148,7 +148,7 @@ class Strategy:
 
     def counters(self):
         causes = {}
-        for cause in ("host", "gc", "merge", "map", "meta", "pad", "wear"):
+        for cause in ("host", "gc", "merge", "meta", "wear"):
             causes[cause] = {w: self.flash.counts.get((cause, w), 0) for w in ("programs", "reads", "erases")}
         return {
             "host": self.host,

@@ -36,8 +36,8 @@ pub struct CacheReport {
     /// Memory of index, policy and slots, in bytes.
     pub memory_bytes: u64,
     /// Every counter by name, over all volumes: `read_hits`, `write_hits`, `dirty_replacements`,
-    /// `metadata_bytes` ...
-    pub counters: BTreeMap<String, u64>,
+    /// `metadata_bytes` ...; `None` for what nothing here could count.
+    pub counters: BTreeMap<String, Option<u64>>,
     /// What went past the cache, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<String, BypassCount>,
     /// Commands that went to the fast side, metadata included.
@@ -47,9 +47,9 @@ pub struct CacheReport {
 }
 
 impl CacheReport {
-    /// A counter; 0 where there is none of that name.
+    /// A counter; 0 where there is none of that name, or nothing could count it.
     pub fn count(&self, name: &str) -> u64 {
-        self.counters.get(name).copied().unwrap_or(0)
+        self.counters.get(name).copied().flatten().unwrap_or(0)
     }
 
     /// Share of read requests that were answered wholly from the cache; `None` without reads.
@@ -99,7 +99,7 @@ mod tests {
     fn ratios_are_of_requests_and_of_none_there_is_none() {
         let counters =
             [("reads", 8), ("read_hits", 3), ("bypassed_read_hits", 1), ("writes", 2), ("write_hits", 1)];
-        let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), Some(count))).collect();
         let report = CacheReport { counters, ..CacheReport::default() };
         assert_eq!(
             (report.read_hit_ratio(), report.write_hit_ratio(), report.hit_ratio()),

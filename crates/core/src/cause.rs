@@ -14,20 +14,15 @@ pub enum Cause {
     Gc = 1,
     /// Log-block merges, superblock remap copies and in-place rewrites.
     Merge = 2,
-    /// Mapping tables kept on flash.
-    Map = 3,
     /// Other metadata (checkpoints, journals).
-    Meta = 4,
-    /// Padding.
-    Pad = 5,
+    Meta = 3,
     /// Wear levelling.
-    Wear = 6,
+    Wear = 4,
 }
 
 impl Cause {
     /// Every cause, in the order of the result document.
-    pub const ALL: [Self; 7] =
-        [Self::Host, Self::Gc, Self::Merge, Self::Map, Self::Meta, Self::Pad, Self::Wear];
+    pub const ALL: [Self; 5] = [Self::Host, Self::Gc, Self::Merge, Self::Meta, Self::Wear];
 
     /// The name used in result documents.
     pub const fn name(self) -> &'static str {
@@ -35,9 +30,7 @@ impl Cause {
             Self::Host => "host",
             Self::Gc => "gc",
             Self::Merge => "merge",
-            Self::Map => "map",
             Self::Meta => "meta",
-            Self::Pad => "pad",
             Self::Wear => "wear",
         }
     }

@@ -177,11 +177,7 @@ impl CacheStat {
 
     /// The same cache with what its server counted, over all volumes.
     pub(super) fn with(&self, report: &CacheReport) -> Self {
-        let mut counters = Counters::default();
-        // The report names counters as they are declared, so this is a matter of form.
-        if let Ok(read) = serde_json::to_value(&report.counters).and_then(serde_json::from_value) {
-            counters = read;
-        }
+        let mut counters = Counters::named(|name| report.count(name));
         for why in Bypass::ALL {
             if let Some(count) = report.bypass.get(why.name()) {
                 counters.bypass.read_pieces[why.index()] = count.read_pieces;

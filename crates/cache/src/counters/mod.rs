@@ -74,7 +74,7 @@ impl Bypassed {
 }
 
 macro_rules! counters {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+; $($absent:ident,)+) => {
         /// What was counted of one volume, or of the whole cache.
         ///
         /// Numbers only grow. Of a single volume, what concerns the cache as a whole (metadata writes,
@@ -83,6 +83,7 @@ macro_rules! counters {
         #[serde(deny_unknown_fields, default)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)+
+            $(#[doc = "Not modelled."] pub $absent: NotModelled,)+
             /// What went past the cache, by reason.
             pub bypass: Bypassed,
             /// Sizes of requests, as the host sent them.
@@ -96,6 +97,14 @@ macro_rules! counters {
         impl Counters {
             /// Names of the plain counters, in the order of declaration.
             pub const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+            /// Names of what published designs count and nothing here could.
+            pub const NOT_MODELLED: &[&str] = &[$(stringify!($absent)),+];
+
+            /// Plain counters by their names; all else is zero.
+            pub fn named(value: impl Fn(&str) -> u64) -> Self {
+                Self { $($name: value(stringify!($name)),)+ ..Self::default() }
+            }
 
             /// Name and value of the plain counters, in the order of declaration.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -201,14 +210,8 @@ counters! {
     write_invalidates,
     /// Blocks thrown out, wholly or in part, by discards.
     trim_invalidates,
-    /// Blocks marked to be thrown out as soon as what they were busy with had ended.
-    pending_invalidates,
     /// Blocks given up because of an error of the fast store or a wrong checksum.
     error_invalidates,
-    /// Fills given up, since the block was written or taken in by another request meanwhile.
-    fill_collisions,
-    /// Blocks read ahead of requests.
-    read_ahead,
     /// Times a set had no slot that could be taken.
     no_room,
     /// Slots given to a block so that its committed copy was not overwritten.
@@ -247,12 +250,6 @@ counters! {
     metadata_writes,
     /// Bytes of metadata written to the fast store.
     metadata_bytes,
-    /// Checksums of data stored.
-    checksums_stored,
-    /// Checksums of data that were right.
-    checksums_right,
-    /// Checksums of data that were wrong.
-    checksums_wrong,
 
     // Stores.
     /// Read commands to the disk.
@@ -290,16 +287,14 @@ counters! {
     /// Dirty bytes that were lost.
     lost_bytes,
 
-    // Rules about client tags.
-    /// Rules added.
-    tag_adds,
-    /// Rules taken away.
-    tag_removals,
-    /// Rules not added, since there were too many.
-    tag_drops,
-    /// Rules that ended by age.
-    tag_expiries,
+;
+    pending_invalidates, fill_collisions, read_ahead, checksums_stored, checksums_right, checksums_wrong, tag_adds,
+    tag_removals, tag_drops, tag_expiries,
 }
+
+/// In the place of a counter that published designs have and nothing here could count: `null` in documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotModelled;
 
 impl Counters {
     /// Adds another's counts: volumes to a total.

@@ -1,5 +1,6 @@
 //! Text and fields that are filled together.
 
+use crate::counters::NotModelled;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -11,6 +12,8 @@ pub enum Value {
     Number(u64),
     /// Anything else.
     Text(String),
+    /// The original counts it, and nothing here could.
+    NotModelled(NotModelled),
 }
 
 impl fmt::Display for Value {
@@ -18,6 +21,7 @@ impl fmt::Display for Value {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => f.write_str(text),
+            Self::NotModelled(_) => f.write_str("-"),
         }
     }
 }
@@ -31,6 +35,12 @@ impl From<u64> for Value {
 impl From<u32> for Value {
     fn from(number: u32) -> Self {
         Self::Number(number.into())
+    }
+}
+
+impl From<NotModelled> for Value {
+    fn from(absent: NotModelled) -> Self {
+        Self::NotModelled(absent)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The samples of the article that the designs were compared in, and the originals' formats.
 
 use super::*;
+use crate::counters::NotModelled;
 use nandscape_policies::admission::Bypass;
 
 fn facts(counters: &Counters) -> Facts<'_> {
@@ -160,9 +161,8 @@ FlashCache metadata will use 223MB of your 3944MB main memory";
 /// found once.
 #[test]
 fn no_two_fields_of_flashcache_come_from_the_same_counter() {
-    let text: Vec<String> =
-        Counters::NAMES.iter().enumerate().map(|(i, name)| format!("\"{name}\":{}", 1000 + i)).collect();
-    let mut counters: Counters = serde_json::from_str(&format!("{{{}}}", text.join(","))).expect("an object");
+    let place = |name: &str| Counters::NAMES.iter().position(|other| *other == name).expect("it is there");
+    let mut counters = Counters::named(|name| 1000 + place(name) as u64);
     for _ in 0..7 {
         counters.bypass.read(Bypass::Sequential, 4096);
         counters.bypass.write(Bypass::Mode, 4096);
@@ -178,12 +178,13 @@ fn no_two_fields_of_flashcache_come_from_the_same_counter() {
     let mut seen = std::collections::BTreeSet::new();
     let plain =
         page.fields().iter().filter(|field| field.truth.is_none() && !field.name.starts_with("uncached "));
+    let plain = plain.filter(|field| field.value != Value::NotModelled(NotModelled));
     let mut count = 0;
     for field in plain {
         assert!(seen.insert(field.value.to_string()), "{} again: {}", field.name, field.value);
         count += 1;
     }
-    assert_eq!(count, 32);
+    assert_eq!(count, 27);
 }
 
 #[test]

@@ -8,13 +8,11 @@ use nandscape_sim::RunResult;
 use std::fmt::Write as _;
 
 /// What stands beside the colours in the legend.
-const CAUSES: [(&str, &str); 7] = [
+const CAUSES: [(&str, &str); 5] = [
     ("host", "host"),
     ("gc", "garbage collection"),
     ("merge", "merges"),
-    ("map", "map on flash"),
     ("meta", "metadata"),
-    ("pad", "padding"),
     ("wear", "wear levelling"),
 ];
 
