@@ -72,6 +72,6 @@ pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
-pub use store::{Applied, Store};
+pub use store::{Applied, Store, StoreShape};
 pub use subsystem::{NamespaceInfo, Subsystem};
 pub use time::SimTime;

@@ -23,6 +23,17 @@ use crate::time::SimTime;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied(pub u64);
 
+/// What never changes of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreShape {
+    /// See [`Store::capacity_bytes`].
+    pub capacity_bytes: u64,
+    /// See [`Store::block_bytes`].
+    pub block_bytes: u32,
+    /// See [`Store::stores_bytes`].
+    pub stores_bytes: bool,
+}
+
 /// A range of bytes behind a device.
 ///
 /// Commands are started in nondecreasing time, each that was applied once, and not always in the order in
@@ -30,14 +41,23 @@ pub struct Applied(pub u64);
 /// [`crate::Op::Flush`] completes; of a write cut short by a loss of power, each block of
 /// [`Store::block_bytes`] is old or new.
 pub trait Store: Clocked {
+    /// What never changes of it.
+    fn shape(&self) -> StoreShape;
+
     /// Capacity in bytes, a multiple of [`Store::block_bytes`].
-    fn capacity_bytes(&self) -> u64;
+    fn capacity_bytes(&self) -> u64 {
+        self.shape().capacity_bytes
+    }
 
     /// The unit of offsets and lengths, which is also what survives a loss of power whole.
-    fn block_bytes(&self) -> u32;
+    fn block_bytes(&self) -> u32 {
+        self.shape().block_bytes
+    }
 
     /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].
-    fn stores_bytes(&self) -> bool;
+    fn stores_bytes(&self) -> bool {
+        self.shape().stores_bytes
+    }
 
     /// A command on this extent will come soon: what it will need may come nearer in the meantime. Nothing
     /// else changes.

@@ -2,13 +2,12 @@
 
 use crate::contents::{Contents, Keep};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Command, Extent, Op, StoreError};
+use nandscape_core::{Command, Extent, Op, StoreError, StoreShape};
 
 /// Range, bytes and counters of a store.
 #[derive(Debug)]
 pub(crate) struct Base {
-    pub capacity_bytes: u64,
-    pub block_bytes: u32,
+    pub shape: StoreShape,
     pub contents: Contents,
     pub counts: HostCounts,
 }
@@ -25,8 +24,7 @@ impl Base {
             "{capacity_bytes} bytes are not whole blocks of {block_bytes}"
         );
         Self {
-            capacity_bytes,
-            block_bytes,
+            shape: StoreShape { capacity_bytes, block_bytes, stores_bytes: keep == Keep::Bytes },
             contents: Contents::new(capacity_bytes, keep),
             counts: HostCounts::default(),
         }
@@ -43,12 +41,12 @@ impl Base {
 
     /// Counts a command, checks it, and does to the bytes what it asks for.
     pub fn take(&mut self, command: Command, payload: Payload<'_>) -> Result<(), StoreError> {
-        self.counts.count(command, self.block_bytes);
+        self.counts.count(command, self.shape.block_bytes);
         if command.op == Op::Flush {
             return Ok(());
         }
         let extent = command.extent;
-        check(extent, self.capacity_bytes, self.block_bytes)?;
+        check(extent, self.shape.capacity_bytes, self.shape.block_bytes)?;
         match (command.op, payload) {
             (Op::Write, Payload::Write(data)) => {
                 assert_eq!(data.len() as u64, extent.len, "the payload of {extent} has another length");
@@ -63,10 +61,6 @@ impl Base {
             (Op::Trim | Op::WriteZeroes, _) => self.contents.trim(extent),
         }
         Ok(())
-    }
-
-    pub fn stores_bytes(&self) -> bool {
-        self.contents.keep() == Keep::Bytes
     }
 }
 

@@ -55,10 +55,6 @@ impl Contents {
         Self { keep, present, rooms, arena, pages: 0, allocations: 0 }
     }
 
-    pub const fn keep(&self) -> Keep {
-        self.keep
-    }
-
     /// Writes, or notes that it was written where `data` is `None`: bytes that nobody gave are zeroes.
     pub fn write(&mut self, extent: Extent, data: Option<&[u8]>) {
         if self.keep == Keep::Nothing {

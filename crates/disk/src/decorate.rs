@@ -37,14 +37,8 @@ impl Operations {
 /// What a store around another one says as that one does.
 macro_rules! pass_on {
     ($field:ident) => {
-        fn capacity_bytes(&self) -> u64 {
-            self.$field.capacity_bytes()
-        }
-        fn block_bytes(&self) -> u32 {
-            self.$field.block_bytes()
-        }
-        fn stores_bytes(&self) -> bool {
-            self.$field.stores_bytes()
+        fn shape(&self) -> StoreShape {
+            self.$field.shape()
         }
         fn allocation(&self, extent: Extent) -> Allocation {
             self.$field.allocation(extent)

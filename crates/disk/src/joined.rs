@@ -4,7 +4,7 @@ use crate::base::check;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, Clocked, Command, Completion, Extent, Op, ParamError, SimTime, Store, StoreError,
-    Token,
+    StoreShape, Token,
 };
 
 /// How bytes are spread.
@@ -271,16 +271,12 @@ impl Joined {
 }
 
 impl Store for Joined {
-    fn capacity_bytes(&self) -> u64 {
-        self.capacity
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.block
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.stores[0].stores_bytes()
+    fn shape(&self) -> StoreShape {
+        StoreShape {
+            capacity_bytes: self.capacity,
+            block_bytes: self.block,
+            stores_bytes: self.stores[0].stores_bytes(),
+        }
     }
 
     /// After an error some of the stores may have taken their part.

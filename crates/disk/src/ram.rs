@@ -4,7 +4,9 @@
 use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,16 +86,8 @@ impl RamDisk {
 }
 
 impl Store for RamDisk {
-    fn capacity_bytes(&self) -> u64 {
-        self.base.capacity_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.base.block_bytes
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.base.stores_bytes()
+    fn shape(&self) -> StoreShape {
+        self.base.shape
     }
 
     fn prepare(&self, op: Op, extent: Extent) {

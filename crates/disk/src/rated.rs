@@ -3,7 +3,9 @@
 use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+};
 use std::collections::VecDeque;
 
 /// Bytes of the requests that the random rates are of.
@@ -112,16 +114,8 @@ impl RatedDrive {
 }
 
 impl Store for RatedDrive {
-    fn capacity_bytes(&self) -> u64 {
-        self.base.capacity_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.base.block_bytes
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.base.stores_bytes()
+    fn shape(&self) -> StoreShape {
+        self.base.shape
     }
 
     fn prepare(&self, op: Op, extent: Extent) {

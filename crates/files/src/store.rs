@@ -4,7 +4,9 @@ use crate::aligned::{ALIGN, Aligned, is_aligned};
 use crate::error::FileError;
 use crate::os::{self, Locked, Punched};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -348,16 +350,8 @@ fn flags(options: FileOptions, is_exclusive: bool) -> OpenOptions {
 }
 
 impl Store for FileStore {
-    fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.block_bytes
-    }
-
-    fn stores_bytes(&self) -> bool {
-        true
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: self.capacity_bytes, block_bytes: self.block_bytes, stores_bytes: true }
     }
 
     /// A write without a payload writes zeroes.

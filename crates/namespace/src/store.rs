@@ -3,7 +3,7 @@
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, Clocked, Command, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
-    SimTime, Store, StoreError, Subsystem, Token,
+    SimTime, Store, StoreError, StoreShape, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,16 +126,12 @@ fn refusal(extent: Extent, error: &NamespaceError) -> StoreError {
 }
 
 impl Store for NamespaceStore {
-    fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.block_bytes
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.stores_bytes
+    fn shape(&self) -> StoreShape {
+        StoreShape {
+            capacity_bytes: self.capacity_bytes,
+            block_bytes: self.block_bytes,
+            stores_bytes: self.stores_bytes,
+        }
     }
 
     fn prepare(&self, op: Op, extent: Extent) {

@@ -1,7 +1,7 @@
 //! What stands for a volume that was taken off, while others with higher numbers are still there.
 
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, Clocked, Command, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Clocked, Command, Op, SimTime, Store, StoreError, StoreShape, Token};
 
 /// A store that has nothing to give and takes nothing.
 pub(super) struct Hole {
@@ -10,16 +10,8 @@ pub(super) struct Hole {
 }
 
 impl Store for Hole {
-    fn capacity_bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        512
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.keeps_bytes
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: self.bytes, block_bytes: 512, stores_bytes: self.keeps_bytes }
     }
 
     fn apply(&mut self, command: Command, _: Payload<'_>) -> Result<Applied, StoreError> {

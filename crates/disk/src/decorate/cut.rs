@@ -4,7 +4,8 @@ use super::{Operations, pass_on};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape,
+    Subsystem, Token,
 };
 use std::collections::BTreeMap;
 

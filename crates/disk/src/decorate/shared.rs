@@ -1,7 +1,9 @@
 //! A store that has two owners: a cache, and the test that looks at it.
 
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Allocation, Applied, Clocked, Command, Extent, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Allocation, Applied, Clocked, Command, Extent, SimTime, Store, StoreError, StoreShape, Token,
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle to a store. What is below is not shown as flash, whatever it is.
@@ -30,16 +32,8 @@ impl<S> Shared<S> {
 }
 
 impl<S: Store> Store for Shared<S> {
-    fn capacity_bytes(&self) -> u64 {
-        self.get().capacity_bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.get().block_bytes()
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.get().stores_bytes()
+    fn shape(&self) -> StoreShape {
+        self.get().shape()
     }
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {

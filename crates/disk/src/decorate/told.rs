@@ -3,7 +3,8 @@
 use super::pass_on;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Subsystem, Token,
+    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
+    Token,
 };
 
 /// When [`Told`] tells.

@@ -21,7 +21,8 @@ use buffer::{Dirty, ReadBuffer};
 use mechanics::SECTOR_BYTES;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+    Allocation, Applied, Clocked, Command, Completion, Extent, Op, SimTime, Store, StoreError, StoreShape,
+    Token,
 };
 use order::Candidate;
 use std::collections::VecDeque;
@@ -303,7 +304,7 @@ impl Disk {
         if is_write {
             self.written_at = done;
         } else {
-            let end = self.base.capacity_bytes / SECTOR_BYTES;
+            let end = self.base.shape.capacity_bytes / SECTOR_BYTES;
             self.buffer.begin(sector, count, done, end);
         }
         self.answers.decide(number, done);
@@ -311,7 +312,7 @@ impl Disk {
 
     fn serve_ahead(&mut self, waiting: Waiting, now: u64) {
         let Waiting { number, sector, count, .. } = waiting;
-        let end = self.base.capacity_bytes / SECTOR_BYTES;
+        let end = self.base.shape.capacity_bytes / SECTOR_BYTES;
         let there = self.buffer.follow(sector, count, &self.mechanics, end);
         self.counts.read_hits += 1;
         if there > now {
@@ -339,16 +340,8 @@ impl Disk {
 }
 
 impl Store for Disk {
-    fn capacity_bytes(&self) -> u64 {
-        self.base.capacity_bytes
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.base.block_bytes
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.base.stores_bytes()
+    fn shape(&self) -> StoreShape {
+        self.base.shape
     }
 
     fn prepare(&self, op: Op, extent: Extent) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Clocked, Store};
+use nandscape_core::{Clocked, Store, StoreShape};
 use nandscape_policies::BlockKey;
 use std::sync::{Arc, Mutex};
 
@@ -17,16 +17,8 @@ struct Fixed {
 }
 
 impl Store for Fixed {
-    fn capacity_bytes(&self) -> u64 {
-        1 << 20
-    }
-
-    fn block_bytes(&self) -> u32 {
-        512
-    }
-
-    fn stores_bytes(&self) -> bool {
-        false
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: 1 << 20, block_bytes: 512, stores_bytes: false }
     }
 
     fn apply(&mut self, _: Command, _: Payload<'_>) -> Result<Applied, StoreError> {

@@ -3,7 +3,9 @@
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape, Token,
+};
 use nandscape_testkit::campaign::{Access, Faults, Medium, Refusal};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -111,16 +113,8 @@ fn error(refusal: Refusal, extent: Extent) -> StoreError {
 }
 
 impl Store for Place {
-    fn capacity_bytes(&self) -> u64 {
-        self.content().medium.bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        SECTOR
-    }
-
-    fn stores_bytes(&self) -> bool {
-        true
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: self.content().medium.bytes(), block_bytes: SECTOR, stores_bytes: true }
     }
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {

@@ -2,7 +2,7 @@
 
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -92,16 +92,8 @@ impl Device {
 }
 
 impl Store for Device {
-    fn capacity_bytes(&self) -> u64 {
-        self.image.1
-    }
-
-    fn block_bytes(&self) -> u32 {
-        UNIT as u32
-    }
-
-    fn stores_bytes(&self) -> bool {
-        true
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: self.image.1, block_bytes: UNIT as u32, stores_bytes: true }
     }
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {

@@ -3,7 +3,9 @@
 
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, Clocked, Command, Info, Op, Params, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Applied, Clocked, Command, Info, Op, Params, SimTime, Store, StoreError, StoreShape, Token,
+};
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::{Build, Eviction};
 use std::collections::BTreeMap;
@@ -34,16 +36,8 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn capacity_bytes(&self) -> u64 {
-        self.capacity
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.block
-    }
-
-    fn stores_bytes(&self) -> bool {
-        self.keeps
+    fn shape(&self) -> StoreShape {
+        StoreShape { capacity_bytes: self.capacity, block_bytes: self.block, stores_bytes: self.keeps }
     }
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
