@@ -170,15 +170,8 @@ impl Design {
         put("block", nandscape_core::units::format_bytes(self.block_bytes.into()));
         put("size", self.slots.map_or("all".to_owned(), |slots| format!("{slots}b")));
         put("mode", self.mode.name().to_owned());
-        put("map", self.map.name().to_owned());
-        match self.map {
-            Map::Full => {}
-            Map::Linear { ways } => put("ways", ways.to_string()),
-            Map::ClusterHashed { ways, cluster } => {
-                put("ways", ways.to_string());
-                let bytes = u64::from(cluster) * u64::from(self.block_bytes);
-                put("cluster", nandscape_core::units::format_bytes(bytes));
-            }
+        for (key, value) in presets::map_settings(self.map, self.block_bytes) {
+            put(key, value);
         }
         out.extend(self.of_eviction());
         out.extend(self.of_admission());

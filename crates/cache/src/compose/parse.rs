@@ -4,7 +4,7 @@ use super::Member;
 use super::keys::{Typed, bad, names, take};
 use crate::metadata;
 use crate::mode::Mode;
-use crate::presets::{Choice, Flushing, Partial, Placement, Preset, Quirks, Victims};
+use crate::presets::{Choice, Flushing, Partial, Preset, Quirks, Victims};
 use nandscape_core::{ParamError, Params, registry};
 use nandscape_policies::Map;
 use nandscape_policies::admission::Chain;
@@ -70,34 +70,29 @@ pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) 
 }
 
 pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map, ParamError> {
-    let placement = preset.placement_with(block_bytes);
-    let name = own.get("map").unwrap_or(placement.name());
+    let default = preset.map_with(block_bytes);
+    let name = own.get("map").unwrap_or(default.name());
     for key in ["ways", "cluster"] {
         let has = name == "cluster-hashed" || name == "linear" && key == "ways";
         if let Some(text) = own.get(key).filter(|_| !has) {
             return Err(bad(prefix, key, text, format!("none with map = {name}")));
         }
     }
-    let ways = if own.get("ways").is_some() {
-        own.int32("ways")
-    } else {
-        let ways = placement.ways();
-        if ways == 0 { WAYS } else { ways }
+    let ways = match (own.get("ways"), default) {
+        (Some(_), _) => own.int32("ways"),
+        (None, Map::Linear { ways } | Map::ClusterHashed { ways, .. }) => ways,
+        (None, Map::Full) => WAYS,
     };
-    let cluster_bytes = if own.get("cluster").is_some() {
-        own.size("cluster")
-    } else if let Placement::ClusterHashed { cluster_bytes, .. } = placement {
-        cluster_bytes
-    } else {
-        CLUSTER_BYTES
+    let blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
+    let cluster = match (own.get("cluster"), default) {
+        (Some(_), _) => blocks(own.size("cluster")),
+        (None, Map::ClusterHashed { cluster, .. }) => cluster,
+        (None, _) => blocks(CLUSTER_BYTES),
     };
     Ok(match name {
         "full" => Map::Full,
         "linear" => Map::Linear { ways },
-        _ => {
-            let cluster = u32::try_from(cluster_bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
-            Map::ClusterHashed { ways, cluster }
-        }
+        _ => Map::ClusterHashed { ways, cluster },
     })
 }
 

@@ -75,6 +75,25 @@ impl<E: Eviction> Cache<E> {
         })
     }
 
+    /// Sub-blocks of a slot's block, each run of them with its place in the block and memory for its bytes.
+    pub(super) fn each_run(
+        &mut self,
+        slot: u32,
+        mask: u16,
+        mut step: impl FnMut(&mut Self, (u32, u32), u16, &mut [u8]) -> Result<(), CacheError>,
+    ) -> Result<(), CacheError> {
+        let limit = self.directory.limit(self.directory.slots.key(slot));
+        let mut rest = mask;
+        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
+            let mut bytes = self.buffers.take(u64::from(end - start));
+            let done = step(self, (start, end), rest & !others, &mut bytes);
+            self.buffers.give(bytes);
+            done?;
+            rest = others;
+        }
+        Ok(())
+    }
+
     /// The answer waits for this.
     #[inline]
     pub(super) fn wait(&mut self, moment: Moment) {

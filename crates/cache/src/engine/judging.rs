@@ -61,16 +61,21 @@ impl<E: Eviction> Cache<E> {
             if extent.len == 0 {
                 continue;
             }
-            self.each_cached(volume, extent, |cache, slot, piece| {
+            let done = self.each_cached(volume, extent, |cache, slot, piece| {
                 let is_whole = (piece.start, piece.end) == (0, piece.limit);
-                if result.is_ok() && is_whole && cache.directory.slots.dirty_bits(slot) == 0 {
-                    result = cache.make_note_room();
-                    cache.expel(slot, false);
-                    let own = cache.meter.own();
-                    *(if op == Op::Read { &mut own.read_invalidates } else { &mut own.write_invalidates }) +=
-                        1;
+                if !is_whole || cache.directory.slots.dirty_bits(slot) != 0 {
+                    return Ok(());
                 }
+                let has_room = cache.make_note_room();
+                cache.expel(slot, false);
+                let own = cache.meter.own();
+                *(if op == Op::Read { &mut own.read_invalidates } else { &mut own.write_invalidates }) += 1;
+                has_room
             });
+            if done.is_err() {
+                result = done;
+                break;
+            }
         }
         self.gate.retracted = ranges;
         result

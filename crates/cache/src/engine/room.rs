@@ -270,21 +270,12 @@ impl<E: Eviction> Cache<E> {
     }
 
     fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<(), CacheError> {
-        let mut rest = mask;
-        let limit = self.directory.limit(self.directory.slots.key(source));
-        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
-            rest = others;
-            let mut bytes = self.buffers.take(u64::from(end - start));
-            let read = self.at_slot(Op::Read, source, start, end, Bytes::into(&mut bytes), Moment::PAST);
-            let done = read.and_then(|read| {
-                self.at_slot(Op::Write, target, start, end, Bytes::of(&bytes), read)?;
-                self.timeline.hold(Place::slot(target), read);
-                Ok(())
-            });
-            self.buffers.give(bytes);
-            done?;
-        }
-        Ok(())
+        self.each_run(source, mask, |cache, (start, end), _, bytes| {
+            let read = cache.at_slot(Op::Read, source, start, end, Bytes::into(bytes), Moment::PAST)?;
+            cache.at_slot(Op::Write, target, start, end, Bytes::of(bytes), read)?;
+            cache.timeline.hold(Place::slot(target), read);
+            Ok(())
+        })
     }
 
     /// Writes sub-blocks of a slot to the disk, and gives when they are there; the caller sees to the bits.
@@ -293,25 +284,18 @@ impl<E: Eviction> Cache<E> {
             self.commit()?;
         }
         let key = self.directory.slots.key(slot);
-        let mut rest = mask;
         let mut all = Gather::default();
-        let limit = self.directory.limit(key);
-        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
-            rest = others;
-            let mut bytes = self.buffers.take(u64::from(end - start));
-            let extent = self.directory.on_disk(key, start, end);
-            let read = self.at_slot(Op::Read, slot, start, end, Bytes::into(&mut bytes), Moment::PAST);
-            let written = read.and_then(|read| {
-                // Not before the commit that speaks of it.
-                let after = self.timeline.join(read, self.durability.commits.last);
-                let written = self.at_disk(Op::Write, key.volume(), extent, Bytes::of(&bytes), after)?;
-                self.meter.cleaning_write(key.volume(), extent.len);
-                self.timeline.hold(Place::block(key), after);
-                Ok(written)
-            });
-            self.buffers.give(bytes);
-            self.timeline.gather(&mut all, written?);
-        }
+        self.each_run(slot, mask, |cache, (start, end), _, bytes| {
+            let extent = cache.directory.on_disk(key, start, end);
+            let read = cache.at_slot(Op::Read, slot, start, end, Bytes::into(bytes), Moment::PAST)?;
+            // Not before the commit that speaks of it.
+            let after = cache.timeline.join(read, cache.durability.commits.last);
+            let written = cache.at_disk(Op::Write, key.volume(), extent, Bytes::of(bytes), after)?;
+            cache.meter.cleaning_write(key.volume(), extent.len);
+            cache.timeline.hold(Place::block(key), after);
+            cache.timeline.gather(&mut all, written);
+            Ok(())
+        })?;
         Ok(self.timeline.close(&mut all))
     }
 }

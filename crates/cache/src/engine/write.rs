@@ -7,6 +7,7 @@ use nandscape_core::{Command, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
 use nandscape_policies::eviction::Eviction;
+use std::convert::Infallible;
 
 impl<E: Eviction> Cache<E> {
     pub(super) fn write(
@@ -251,25 +252,16 @@ impl<E: Eviction> Cache<E> {
     /// follows.
     fn bring(&mut self, slot: u32, mask: u16) -> Result<(), CacheError> {
         let key = self.directory.slots.key(slot);
-        let limit = self.directory.limit(key);
-        let mut rest = mask;
-        while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
-            let mut bytes = self.buffers.take(u64::from(end - start));
-            let extent = self.directory.on_disk(key, start, end);
-            let read = self.at_disk(Op::Read, key.volume(), extent, Bytes::into(&mut bytes), Moment::PAST);
-            let done = read.and_then(|read| {
-                self.at_slot(Op::Write, slot, start, end, Bytes::of(&bytes), read)?;
-                self.timeline.hold(Place::slot(slot), read);
-                Ok(())
-            });
-            self.buffers.give(bytes);
-            done?;
-            let entry = self.directory.slots.entry(slot);
-            self.record(slot, entry.valid | rest & !others, entry.dirty);
-            self.rely_on_disk(slot, rest & !others, 0);
-            rest = others;
-        }
-        Ok(())
+        self.each_run(slot, mask, |cache, (start, end), run, bytes| {
+            let extent = cache.directory.on_disk(key, start, end);
+            let read = cache.at_disk(Op::Read, key.volume(), extent, Bytes::into(bytes), Moment::PAST)?;
+            cache.at_slot(Op::Write, slot, start, end, Bytes::of(bytes), read)?;
+            cache.timeline.hold(Place::slot(slot), read);
+            let entry = cache.directory.slots.entry(slot);
+            cache.record(slot, entry.valid | run, entry.dirty);
+            cache.rely_on_disk(slot, run, 0);
+            Ok(())
+        })
     }
 
     fn count_around(&mut self, volume: u16, extent: Extent) {
@@ -284,70 +276,61 @@ impl<E: Eviction> Cache<E> {
 
     /// Drops what the cache has of an extent that the disk got anew.
     fn drop_cached(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<(), CacheError> {
-        let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
-            if result.is_ok() {
-                let touched = cache.directory.shape.touched(piece);
-                cache.directory.pinned.clear(slot);
-                if cache.directory.slots.valid(slot) & touched != 0 {
-                    let own = cache.meter.own();
-                    *(if discard { &mut own.trim_invalidates } else { &mut own.write_invalidates }) += 1;
-                }
-                result = cache.make_note_room().and_then(|()| cache.forget(slot, touched, discard));
+            let touched = cache.directory.shape.touched(piece);
+            cache.directory.pinned.clear(slot);
+            if cache.directory.slots.valid(slot) & touched != 0 {
+                let own = cache.meter.own();
+                *(if discard { &mut own.trim_invalidates } else { &mut own.write_invalidates }) += 1;
             }
-        });
-        result
+            cache.make_note_room()?;
+            cache.forget(slot, touched, discard)
+        })
     }
 
     /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
     fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
-        let mut result = Ok(());
-        if self.directory.slots.dirty() != 0 {
-            self.each_cached(volume, extent, |cache, slot, piece| {
-                let edges = cache.directory.shape.touched(piece) & !cache.directory.shape.covered(piece);
-                if result.is_ok() {
-                    result = cache.write_out(slot, edges & cache.directory.slots.dirty_bits(slot)).map(drop);
-                }
-            });
+        if self.directory.slots.dirty() == 0 {
+            return Ok(());
         }
-        result
+        self.each_cached(volume, extent, |cache, slot, piece| {
+            let edges = cache.directory.shape.touched(piece) & !cache.directory.shape.covered(piece);
+            cache.write_out(slot, edges & cache.directory.slots.dirty_bits(slot)).map(drop)
+        })
     }
 
     /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is
     /// older there after it; or no longer.
     fn pin_dirty(&mut self, volume: u16, extent: Extent, is_pinned: bool) {
         if self.directory.slots.dirty() != 0 {
-            self.each_cached(volume, extent, |cache, slot, _| {
+            let Ok(()) = self.each_cached::<Infallible>(volume, extent, |cache, slot, _| {
                 if !is_pinned {
                     cache.directory.pinned.clear(slot);
                 } else if cache.directory.slots.dirty_bits(slot) != 0 {
                     cache.directory.pinned.set(slot);
                 }
+                Ok(())
             });
         }
     }
 
     fn forget_clean(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
-        let mut result = Ok(());
         self.each_cached(volume, extent, |cache, slot, piece| {
-            if result.is_ok() {
-                let clean = cache.directory.shape.touched(piece) & !cache.directory.slots.dirty_bits(slot);
-                cache.meter.own().error_invalidates +=
-                    u64::from(cache.directory.slots.valid(slot) & clean != 0);
-                result = cache.make_note_room().and_then(|()| cache.forget(slot, clean, false));
-            }
-        });
-        result
+            let clean = cache.directory.shape.touched(piece) & !cache.directory.slots.dirty_bits(slot);
+            cache.meter.own().error_invalidates += u64::from(cache.directory.slots.valid(slot) & clean != 0);
+            cache.make_note_room()?;
+            cache.forget(slot, clean, false)
+        })
     }
 
     /// Every cached block of an extent: by looking up its blocks or by looking at all slots, whichever is
     /// less.
-    pub(super) fn each_cached(
+    pub(super) fn each_cached<X>(
         &mut self,
         volume: u16,
         extent: Extent,
-        mut act: impl FnMut(&mut Self, u32, Piece),
-    ) {
+        mut act: impl FnMut(&mut Self, u32, Piece) -> Result<(), X>,
+    ) -> Result<(), X> {
         let (first, end) = self.directory.shape.blocks(extent);
         if end - first > u64::from(self.directory.slots.count()) {
             for slot in 0..self.directory.slots.count() {
@@ -357,17 +340,18 @@ impl<E: Eviction> Cache<E> {
                     && (first..end).contains(&key.block())
                 {
                     let piece = self.directory.piece(volume, extent, key.block());
-                    act(self, slot, piece);
+                    act(self, slot, piece)?;
                 }
             }
-            return;
+            return Ok(());
         }
         for block in first..end {
             if let Some(slot) = self.directory.find(BlockKey::new(volume, block)) {
                 let piece = self.directory.piece(volume, extent, block);
-                act(self, slot, piece);
+                act(self, slot, piece)?;
             }
         }
+        Ok(())
     }
 }
 

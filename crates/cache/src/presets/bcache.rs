@@ -1,8 +1,9 @@
 //! bcache.
 
-use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// The original keeps extents of sectors in buckets of 512 KiB and evicts whole buckets; here it is blocks of
 /// 4 KiB with sub-block bits.
@@ -15,7 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (512, 1 << 20),
-    placement: Placement::Full,
+    map: Map::Full,
     grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteThrough, Mode::WriteBack, Mode::WriteAround, Mode::PassThrough],

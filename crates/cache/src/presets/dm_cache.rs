@@ -1,8 +1,9 @@
 //! dm-cache of Linux since 3.9.
 
-use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// Promotion by hotspots is part of the original's smq; here a filter that asks for repeated hits stands for
 /// it.
@@ -15,7 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 32 << 10,
     block_range: (32 << 10, 1 << 20),
-    placement: Placement::Full,
+    map: Map::Full,
     grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteBack, Mode::WriteThrough, Mode::PassThrough],

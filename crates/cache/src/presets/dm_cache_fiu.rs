@@ -1,8 +1,9 @@
 //! dm-cache of FIU.
 
-use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// 512 neighbouring blocks share a set. The default is write-through; the article and every published result
 /// use write-back, as does this preset, and the article's 16 ways are `ways = 16`.
@@ -15,7 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (512, 1 << 20),
-    placement: Placement::ClusterHashed { ways: 1024, cluster_bytes: 2 << 20 },
+    map: Map::ClusterHashed { ways: 1024, cluster: 512 },
     grows: Grows::Cluster,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteThrough, Mode::WriteBack],

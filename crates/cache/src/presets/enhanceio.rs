@@ -1,8 +1,9 @@
 //! `EnhanceIO`.
 
-use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// As its command-line tool makes it (LRU, 256 ways at 4 KiB; 128 at 2 KiB and 512 at 8 KiB), not as its
 /// documentation says (FIFO, 512 ways).
@@ -15,7 +16,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (2048, 8192),
-    placement: Placement::Linear { ways: 256 },
+    map: Map::Linear { ways: 256 },
     grows: Grows::Ways,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteAround, Mode::WriteThrough, Mode::WriteBack],

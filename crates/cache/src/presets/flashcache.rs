@@ -1,8 +1,9 @@
 //! `FlashCache`.
 
-use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// Format 3, with clusters of 256 KiB by hash; `map = "linear"` is what formats 1 and 2 do.
 pub(super) const PRESET: Preset = Preset {
@@ -14,7 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (512, 1 << 20),
-    placement: Placement::ClusterHashed { ways: 512, cluster_bytes: 256 << 10 },
+    map: Map::ClusterHashed { ways: 512, cluster: 64 },
     grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &[Mode::WriteBack, Mode::WriteThrough, Mode::WriteAround, Mode::WriteOnly],

@@ -13,10 +13,10 @@ mod rapidcache;
 
 use crate::mode::Mode;
 use nandscape_core::Info;
-use serde::Serialize;
+use nandscape_policies::Map;
 
 /// A member of a registry, and those of its parameters that are not at their defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Name in the registry.
     pub name: &'static str,
@@ -30,48 +30,8 @@ impl Choice {
     }
 }
 
-/// How blocks are spread over sets of slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "map")]
-pub enum Placement {
-    /// Any block may lie in any slot.
-    Full,
-    /// Runs of as many blocks as a set has slots share a set, and the sets are taken in turn.
-    Linear {
-        /// Slots of a set.
-        ways: u32,
-    },
-    /// The hash of a cluster of neighbouring blocks selects the set.
-    ClusterHashed {
-        /// Slots of a set.
-        ways: u32,
-        /// Bytes of a cluster.
-        cluster_bytes: u64,
-    },
-}
-
-impl Placement {
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Linear { .. } => "linear",
-            Self::ClusterHashed { .. } => "cluster-hashed",
-        }
-    }
-
-    /// Slots of a set; 0 if there is one set only.
-    pub const fn ways(self) -> u32 {
-        match self {
-            Self::Full => 0,
-            Self::Linear { ways } | Self::ClusterHashed { ways, .. } => ways,
-        }
-    }
-}
-
 /// What grows with the block, where another one than the default is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grows {
     /// Ways and clusters stay as they are.
     Nothing,
@@ -82,8 +42,7 @@ pub enum Grows {
 }
 
 /// What a loss of power leaves. The crash suite holds every preset to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCut {
     /// Every write that was flushed is there, and clean blocks are still cached.
     Everything,
@@ -112,8 +71,7 @@ impl AfterCut {
 
 /// What a design flushes of its own accord, before metadata say that something is there. A host's flush
 /// covers the metadata, the cache device, and the disk where the host has written to it, in every design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushing {
     /// The cache device before and after metadata are written, and a disk before they rely on what was
     /// written to it.
@@ -147,8 +105,7 @@ impl Flushing {
 }
 
 /// What becomes of a request for a part of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
     /// It is cached; the sub-blocks that are there are known.
     Cached,
@@ -159,8 +116,7 @@ pub enum Partial {
 }
 
 /// Which blocks may leave to make room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victims {
     /// Any; a dirty one is written to the disk first.
     Any,
@@ -173,7 +129,7 @@ pub enum Victims {
 }
 
 /// What else the engine does to follow a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quirks {
     /// Requests for parts of blocks.
     pub partial: Partial,
@@ -200,7 +156,7 @@ impl Quirks {
 }
 
 /// A design.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Name, summary, source.
     pub info: Info,
@@ -209,7 +165,7 @@ pub struct Preset {
     /// Smallest and largest cache block in bytes; every power of two between them will do.
     pub block_range: (u32, u32),
     /// Sets and ways, with the default block.
-    pub placement: Placement,
+    pub map: Map,
     /// What becomes of them with another block.
     pub grows: Grows,
     /// Default mode.
@@ -240,15 +196,17 @@ pub struct Preset {
 
 impl Preset {
     /// Sets and ways with blocks of so many bytes.
-    pub fn placement_with(&self, block_bytes: u32) -> Placement {
-        let grown = |value: u64| value * u64::from(block_bytes) / u64::from(self.block_bytes);
-        let ways_with = |ways: u32| u32::try_from(grown(ways.into())).unwrap_or(u32::MAX).max(1);
-        match (self.grows, self.placement) {
-            (Grows::Ways, Placement::Linear { ways }) => Placement::Linear { ways: ways_with(ways) },
-            (Grows::Cluster, Placement::ClusterHashed { ways, cluster_bytes }) => {
-                Placement::ClusterHashed { ways, cluster_bytes: grown(cluster_bytes) }
+    pub fn map_with(&self, block_bytes: u32) -> Map {
+        let (block, default) = (u64::from(block_bytes), u64::from(self.block_bytes));
+        let scaled = |value: u32, by: u64, of: u64| {
+            u32::try_from(u64::from(value) * by / of).unwrap_or(u32::MAX).max(1)
+        };
+        match (self.grows, self.map) {
+            (Grows::Ways, Map::Linear { ways }) => Map::Linear { ways: scaled(ways, block, default) },
+            (Grows::Nothing | Grows::Ways, Map::ClusterHashed { ways, cluster }) => {
+                Map::ClusterHashed { ways, cluster: scaled(cluster, default, block) }
             }
-            (_, placement) => placement,
+            (_, map) => map,
         }
     }
 
@@ -267,12 +225,8 @@ impl Preset {
         let mut out = Vec::new();
         let mut put = |key: &str, value: String| out.push((key.to_owned(), value));
         put("block", nandscape_core::units::format_bytes(self.block_bytes.into()));
-        put("map", self.placement.name().to_owned());
-        if self.placement.ways() > 0 {
-            put("ways", self.placement.ways().to_string());
-        }
-        if let Placement::ClusterHashed { cluster_bytes, .. } = self.placement {
-            put("cluster", nandscape_core::units::format_bytes(cluster_bytes));
+        for (key, value) in map_settings(self.map, self.block_bytes) {
+            put(key, value);
         }
         put("mode", self.mode.name().to_owned());
         let members = [
@@ -290,6 +244,19 @@ impl Preset {
         put("flushing", self.flushing.name().to_owned());
         out
     }
+}
+
+/// Keys and values of sets and ways, with blocks of so many bytes.
+pub(crate) fn map_settings(map: Map, block_bytes: u32) -> Vec<(&'static str, String)> {
+    let mut out = vec![("map", map.name().to_owned())];
+    if let Map::Linear { ways } | Map::ClusterHashed { ways, .. } = map {
+        out.push(("ways", ways.to_string()));
+    }
+    if let Map::ClusterHashed { cluster, .. } = map {
+        let bytes = u64::from(cluster) * u64::from(block_bytes);
+        out.push(("cluster", nandscape_core::units::format_bytes(bytes)));
+    }
+    out
 }
 
 /// Every preset; the first is the default.

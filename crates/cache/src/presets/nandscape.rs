@@ -1,8 +1,9 @@
 //! nandscape's own.
 
-use super::{AfterCut, Choice, Flushing, Grows, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 pub(super) const PRESET: Preset = Preset {
     info: Info {
@@ -13,7 +14,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (512, 1 << 20),
-    placement: Placement::Full,
+    map: Map::Full,
     grows: Grows::Nothing,
     mode: Mode::WriteBack,
     modes: &Mode::ALL,

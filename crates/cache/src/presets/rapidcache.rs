@@ -1,8 +1,9 @@
 //! `RapidCache`, over a RAM disk.
 
-use super::{AfterCut, Choice, Flushing, Grows, Partial, Placement, Preset, Quirks, Victims};
+use super::{AfterCut, Choice, Flushing, Grows, Partial, Preset, Quirks, Victims};
 use crate::mode::Mode;
 use nandscape_core::Info;
+use nandscape_policies::Map;
 
 /// The block is a memory page, whatever the configuration of the original says.
 pub(super) const PRESET: Preset = Preset {
@@ -14,7 +15,7 @@ pub(super) const PRESET: Preset = Preset {
     },
     block_bytes: 4096,
     block_range: (4096, 4096),
-    placement: Placement::Linear { ways: 512 },
+    map: Map::Linear { ways: 512 },
     grows: Grows::Nothing,
     mode: Mode::WriteThrough,
     modes: &[Mode::WriteThrough, Mode::WriteAround],

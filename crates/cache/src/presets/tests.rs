@@ -20,7 +20,7 @@ fn every_admission_of_a_preset_can_be_built_with_its_parameters() {
 #[test]
 fn every_cleaning_of_a_preset_can_be_built_with_its_parameters() {
     for preset in PRESETS {
-        let shape = (1 << 16, preset.placement.ways(), preset.block_bytes);
+        let shape = (1 << 16, preset.map.ways(1 << 16), preset.block_bytes);
         for choice in preset.cleaning {
             let built = cleaning::build(choice.name, "cache.", &typed(&[*choice]), shape);
             assert!(built.is_ok(), "{}: {:?}", preset.info.name, built.err());
@@ -62,9 +62,6 @@ fn defaults_are_among_what_a_preset_allows() {
             "{name}"
         );
         assert!((least..=most).contains(&preset.block_bytes), "{name}");
-        if let Placement::ClusterHashed { cluster_bytes, .. } = preset.placement {
-            assert!(cluster_bytes.is_multiple_of(preset.block_bytes.into()), "{name}");
-        }
     }
 }
 
@@ -106,16 +103,15 @@ fn settings_list_the_parameters_that_are_not_defaults() {
 
 #[test]
 fn sets_and_clusters_follow_the_block_as_in_the_originals() {
-    let at = |name: &str, block| find(name).expect("a preset").placement_with(block);
+    let at = |name: &str, block| find(name).expect("a preset").map_with(block);
     for (block, ways) in [(2048, 128), (4096, 256), (8192, 512)] {
-        assert_eq!(at("enhanceio", block), Placement::Linear { ways }, "{block}");
+        assert_eq!(at("enhanceio", block), Map::Linear { ways }, "{block}");
     }
     for block in [512, 4096, 65_536] {
-        let cluster_bytes = 512 * u64::from(block);
-        let expected = Placement::ClusterHashed { ways: 1024, cluster_bytes };
+        let expected = Map::ClusterHashed { ways: 1024, cluster: 512 };
         assert_eq!(at("dm-cache-fiu", block), expected, "512 blocks share a set");
-        let expected = Placement::ClusterHashed { ways: 512, cluster_bytes: 256 << 10 };
-        assert_eq!(at("flashcache", block), expected);
+        let expected = Map::ClusterHashed { ways: 512, cluster: (256 << 10) / block };
+        assert_eq!(at("flashcache", block), expected, "as many bytes");
     }
-    assert_eq!(at("nandscape", 65_536), Placement::Full);
+    assert_eq!(at("nandscape", 65_536), Map::Full);
 }

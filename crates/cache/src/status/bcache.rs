@@ -94,8 +94,9 @@ fn status(facts: &Facts<'_>) -> Page {
     );
     page.row(WIDTH, "cache_bypass_hits", counters.bypassed_read_hits + counters.bypassed_write_hits);
     page.row(WIDTH, "cache_bypass_misses", counters.bypassed_read_misses + counters.bypassed_write_misses);
-    page.row(WIDTH, "cache_miss_collisions", counters.fill_collisions);
-    page.row(WIDTH, "cache_readaheads", counters.read_ahead);
+    for name in ["cache_miss_collisions", "cache_readaheads"] {
+        page.row(WIDTH, name, 0_u64).not_modelled();
+    }
     size(&mut page, "dirty_data", facts.gauges.dirty_bytes);
     size(&mut page, "written", counters.fast_write_bytes);
     size(&mut page, "metadata_written", counters.metadata_bytes);

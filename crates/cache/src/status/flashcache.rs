@@ -111,7 +111,7 @@ fn status(facts: &Facts<'_>) -> Page {
     page.raw("\n\t").paren("write invalidates", counters.write_invalidates);
     page.raw(", ").paren("read invalidates", counters.read_invalidates);
     page.raw("\n\t").paren("pending enqueues", counters.waits);
-    page.raw(", ").paren("pending inval", counters.pending_invalidates);
+    page.raw(", ").paren("pending inval", 0_u64).not_modelled();
     page.raw("\n\t").paren("metadata dirties", counters.dirtied);
     page.raw(", ").paren("metadata cleans", counters.cleaned);
     page.raw("\n\t").paren("metadata batch", counters.metadata_batched);
@@ -138,8 +138,10 @@ fn status(facts: &Facts<'_>) -> Page {
     let sequential = Bypass::Sequential.index();
     page.raw("\n\t").paren("uncached sequential reads", counters.bypass.read_pieces[sequential]);
     page.raw(", ").paren("uncached sequential writes", counters.bypass.write_pieces[sequential]);
-    page.raw("\n\t").paren("pid_adds", counters.tag_adds).raw(", ").paren("pid_dels", counters.tag_removals);
-    page.raw(", ").paren("pid_drops", counters.tag_drops).raw(" ").paren("pid_expiry", counters.tag_expiries);
+    for (before, name) in [("\n\t", "pid_adds"), (", ", "pid_dels"), (", ", "pid_drops"), (" ", "pid_expiry")]
+    {
+        page.raw(before).paren(name, 0_u64).not_modelled();
+    }
     if facts.eviction == TWO_LISTS {
         let (hot, used) = (facts.gauges.favoured, facts.gauges.used);
         page.raw("\n\t").paren("lru hot blocks", hot);

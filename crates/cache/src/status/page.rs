@@ -1,6 +1,5 @@
 //! Text and fields that are filled together.
 
-use crate::counters::NotModelled;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -12,8 +11,6 @@ pub enum Value {
     Number(u64),
     /// Anything else.
     Text(String),
-    /// The original counts it, and nothing here could.
-    NotModelled(NotModelled),
 }
 
 impl fmt::Display for Value {
@@ -21,7 +18,6 @@ impl fmt::Display for Value {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => f.write_str(text),
-            Self::NotModelled(_) => f.write_str("-"),
         }
     }
 }
@@ -35,12 +31,6 @@ impl From<u64> for Value {
 impl From<u32> for Value {
     fn from(number: u32) -> Self {
         Self::Number(number.into())
-    }
-}
-
-impl From<NotModelled> for Value {
-    fn from(absent: NotModelled) -> Self {
-        Self::NotModelled(absent)
     }
 }
 
@@ -174,6 +164,11 @@ impl Page {
         let value = value.into();
         let text = format!(" {value}");
         self.put(name, value, &text)
+    }
+
+    /// The last field is something that the original counts and nothing here could.
+    pub(super) fn not_modelled(&mut self) -> &mut Self {
+        self.truth("not counted", "nothing here does what the original counts")
     }
 
     /// What is so of the last field.

@@ -190,14 +190,14 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     let number =
         |at: Option<usize>, name: &str| match &now.page(printer, at, false).field(name).unwrap().value {
             Value::Number(number) => *number,
-            other => panic!("{name} is {other}"),
+            Value::Text(text) => panic!("{name} is {text}"),
         };
     assert_eq!((number(Some(0), "writes"), number(Some(1), "writes"), number(None, "writes")), (60, 3, 63));
     let metadata = number(None, "metadata ssd writes");
     assert!(metadata > 0 && number(Some(1), "metadata ssd writes") == metadata, "of the cache as a whole");
     let used = |at| match now.page(printer, at, true).field("cached blocks").unwrap().value {
         Value::Number(number) => number,
-        _ => 0,
+        Value::Text(_) => 0,
     };
     assert_eq!((used(Some(0)), used(Some(1)), used(None)), (10, 3, 13));
 

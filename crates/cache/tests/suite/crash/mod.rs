@@ -20,7 +20,7 @@ mod tape;
 use explore::{Effort, campaign, finds};
 use life::{Case, Sabotage};
 use nandscape_cache::Mode;
-use nandscape_cache::presets::{self, AfterCut, Flushing, Placement, Preset, Victims};
+use nandscape_cache::presets::{self, AfterCut, Flushing, Preset, Victims};
 use nandscape_policies::Map;
 use tape::Drives;
 
@@ -153,10 +153,10 @@ fn commits_of_commands_in_flight_that_are_made_together_lose_nothing_that_was_fl
 
 /// A preset on drives that keep what it relies on.
 fn of_preset(preset: &Preset) -> Case {
-    let map = match preset.placement {
-        Placement::Full => Map::Full,
-        Placement::Linear { .. } => Map::Linear { ways: 8 },
-        Placement::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
+    let map = match preset.map {
+        Map::Full => Map::Full,
+        Map::Linear { .. } => Map::Linear { ways: 8 },
+        Map::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
     };
     let blocks = u64::from(preset.block_bytes / 512) as usize;
     let keeps_flushed = preset.keeps_flushed_on_volatile_drives() || !preset.after_cut.keeps_flushed();
