@@ -46,7 +46,7 @@ pub enum ImageError {
     /// A newer program made it.
     #[error(
         "{}: offset 16: the image has format version {version}: expected version {} or earlier; a newer nandscape made it",
-        path.display(), crate::header::VERSION
+        path.display(), crate::layout::VERSION
     )]
     Version {
         /// File.

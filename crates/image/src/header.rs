@@ -1,8 +1,8 @@
 //! The header: what an image is. Written once.
 
 use crate::error::ImageError;
-use crate::file::open_regular;
-use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
+use crate::layout::{CONFIG, CONFIG_BYTES, Layout, VERSION};
+use crate::locked::open_regular;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::checksum::sum;
 use std::fs::File;
@@ -12,8 +12,6 @@ use std::path::Path;
 pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
 /// Where the magic stands in a snapshot that is not finished.
 pub(crate) const UNFINISHED: [u8; 16] = *b"nandscape copy.\n";
-/// The version that this program writes, and the newest that it reads.
-pub(crate) const VERSION: u32 = 2;
 /// Bytes of the page that the header fills.
 const BYTES: usize = 4096;
 const CRC_AT: usize = 20;
@@ -44,6 +42,10 @@ impl Header {
     /// file of the wrong length.
     pub fn read(path: &Path) -> Result<Self, ImageError> {
         Self::read_from(&open_regular(path, false)?, path)
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::new(&self.geometry, self.version)
     }
 
     /// The UUID as people write it.
@@ -83,7 +85,7 @@ impl Header {
             ));
         }
         let header = fields.header(file)?;
-        let layout = Layout::of(&header);
+        let layout = header.layout();
         fields.check_layout(&layout)?;
         if length != layout.file_bytes {
             return Err(ImageError::corrupt(path, length, "end of the file", length, layout.file_bytes));
@@ -93,7 +95,7 @@ impl Header {
 
     /// The page that the header fills.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let layout = Layout::of(self);
+        let layout = self.layout();
         let mut page = vec![0; BYTES];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);

@@ -6,10 +6,10 @@
 //! [`Unfinished`].
 
 use crate::error::ImageError;
-use crate::file::{LockedFile, reserve};
 use crate::header::Header;
 use crate::hold::{Copy, Hold, copy_range};
 use crate::layout::{BLOCK_BYTES, Layout, STATE};
+use crate::locked::LockedFile;
 use crate::record::BlockWord;
 use crate::unfinished::Unfinished;
 use nandscape_core::BlockId;
@@ -70,7 +70,7 @@ impl ImageHandle {
 
     /// Copies the tables, or shares everything where the file system can.
     fn begin(&self, source: &File, target: &Unfinished) -> io::Result<(Vec<BlockId>, bool)> {
-        let layout = Layout::of(&self.header);
+        let layout = self.header.layout();
         // All but the header, so that the copy is at no moment an image.
         let is_shared = os::clone_from(source, target.file(), STATE)?;
         let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, target.file(), &layout)? };
@@ -110,7 +110,7 @@ impl Snapshot {
     /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is
     /// an image like any other, cleanly closed.
     pub fn finish(mut self) -> Result<(), ImageError> {
-        let layout = Layout::of(&self.handle.header);
+        let layout = self.handle.header.layout();
         for block in &self.blocks {
             if !self.handle.hold.copy(&self.source, &layout, *block) {
                 break;
@@ -126,7 +126,7 @@ impl Snapshot {
         if self.is_shared {
             // A write to a table that both files have needs room of its own; without it the image fails at
             // that write and not here.
-            let _ = reserve(&self.source, layout.data);
+            let _ = os::reserve(&self.source, 0, layout.data);
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ impl<S: Store> Flash<S> {
     /// A medium over a store that holds `header`, with the state of each block.
     pub(crate) fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
         let geometry = header.geometry;
-        let layout = Layout::of(&header);
+        let layout = header.layout();
         let bad_blocks = blocks.iter().filter(|block| block.is_bad).count() as u64;
         let unsettled = (0..geometry.blocks()).map(BlockId);
         Self {
