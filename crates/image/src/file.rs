@@ -57,10 +57,8 @@ impl FileStore {
     }
 
     fn map_with(file: LockedFile, tables: u64, path: &Path, writes: Writes) -> Result<Self, ImageError> {
-        let bytes = usize::try_from(tables).map_err(|_| ImageError::Unsuited {
-            path: path.to_owned(),
-            what: format!("tables of {tables} bytes do not fit into the address space"),
-        })?;
+        let what = || format!("tables of {tables} bytes do not fit into the address space");
+        let bytes = usize::try_from(tables).map_err(|_| ImageError::unsuited(path, what()))?;
         let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();
         let file = Arc::new(file);
         let tables = Mapping::new(&file, bytes, writes).map_err(ImageError::io(path, "map the tables"))?;

@@ -60,15 +60,21 @@ impl Header {
         let present = length.min(BYTES as u64) as usize;
         file.read_exact_at(&mut page[..present], 0).map_err(ImageError::io(path, "read the header"))?;
         if page[..16] == UNFINISHED {
-            return Err(ImageError::Unfinished { path: path.to_owned() });
+            return Err(ImageError::unsuited(
+                path,
+                "an unfinished snapshot: expected a finished one; delete this file",
+            ));
         }
         if page[..16] != MAGIC {
-            return Err(ImageError::NoImage { path: path.to_owned() });
+            return Err(ImageError::unsuited(path, "offset 0: not an image of nandscape"));
         }
         let fields = Fields { page: &page, path };
         let version = fields.u32(16);
         if version > VERSION {
-            return Err(ImageError::Version { path: path.to_owned(), version });
+            let what = format!(
+                "offset 16: the image has format version {version}: expected version {VERSION} or earlier; a newer nandscape made it"
+            );
+            return Err(ImageError::unsuited(path, what));
         }
         if version == 0 {
             return Err(ImageError::corrupt(path, 16, "format version", 0, VERSION));

@@ -27,7 +27,7 @@ impl LockedFile {
     pub fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
         match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
             Locked::Ours => Ok(Self(file)),
-            Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),
+            Locked::Taken => Err(ImageError::unsuited(path, "the image is in use by another process")),
         }
     }
 }
@@ -49,10 +49,7 @@ impl Drop for LockedFile {
 /// Opens a regular file. Anything else is refused, and none of it is waited for.
 pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, ImageError> {
     let refuse = |kind| match os::kind_of(kind) {
-        Some(kind) => {
-            let what = format!("{kind}: expected an image file");
-            Err(ImageError::Unsuited { path: path.to_owned(), what })
-        }
+        Some(kind) => Err(ImageError::unsuited(path, format!("{kind}: expected an image file"))),
         None => Ok(()),
     };
     // Before the open too, since to open a device can have effects of its own.

@@ -33,8 +33,7 @@ impl ImageMedium {
         let header = start::header(path, geometry, options, config)?;
         let layout = header.layout();
         let bad = options.bad_blocks.of(geometry.blocks());
-        let bad =
-            bad.map_err(|error| ImageError::Unsuited { path: path.to_owned(), what: error.to_string() })?;
+        let bad = bad.map_err(|error| ImageError::unsuited(path, error.to_string()))?;
         let head = start::head(&header);
         let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
         let session = session_of(&store.file);

@@ -55,13 +55,10 @@ impl ImageHandle {
     /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
     pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {
         if self.hold.is_active() {
-            let what = "another snapshot of the same image is being copied".to_owned();
-            return Err(ImageError::Unsuited { path: target.to_owned(), what });
+            return Err(ImageError::unsuited(target, "another snapshot of the same image is being copied"));
         }
-        let source = self.file.upgrade().ok_or_else(|| ImageError::Unsuited {
-            path: self.path.clone(),
-            what: "the image has been closed".to_owned(),
-        })?;
+        let closed = || ImageError::unsuited(&self.path, "the image has been closed");
+        let source = self.file.upgrade().ok_or_else(closed)?;
         let unfinished = Unfinished::create(target)?;
         let begun = self.begin(&source, &unfinished).map_err(ImageError::io(target, "copy the tables"));
         let (blocks, is_shared) = begun?;

@@ -52,7 +52,7 @@ pub(crate) fn header(
 ) -> Result<Header, ImageError> {
     if config.len() as u64 > CONFIG_BYTES {
         let what = format!("the configuration has {} bytes: expected at most {CONFIG_BYTES}", config.len());
-        return Err(ImageError::Unsuited { path: path.to_owned(), what });
+        return Err(ImageError::unsuited(path, what));
     }
     let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

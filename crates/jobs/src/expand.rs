@@ -26,11 +26,9 @@ impl JobFile {
     /// Reads a job file and those it includes.
     pub fn read(path: &str) -> Result<Self, JobError> {
         let place = Place { file: path.to_owned(), line: 0 };
-        let text = System.read(Path::new(path)).map_err(|message| JobError::Io {
-            place,
-            what: "the job file".to_owned(),
-            message,
-        })?;
+        let text = System.read(Path::new(path));
+        let text =
+            text.map_err(|error| JobError { place, message: format!("cannot read the job file: {error}") })?;
         Self::parse(path, &text)
     }
 
@@ -54,11 +52,9 @@ impl JobFile {
             }
         }
         if file.jobs.is_empty() {
-            return Err(JobError::Syntax {
-                place: Place { file: name.to_owned(), line: 0 },
-                text: "no job".to_owned(),
-                expected: "at least one section beside [global], such as [load]".to_owned(),
-            });
+            let place = Place { file: name.to_owned(), line: 0 };
+            let expected = "at least one section beside [global], such as [load]";
+            return Err(JobError::syntax(place, "no job", expected));
         }
         file.check_waits()?;
         file.note_ignored(&ignored);
@@ -147,7 +143,7 @@ fn typed(entries: &[Entry]) -> Vec<(String, String)> {
 }
 
 fn conflict(job: &Job, message: String) -> JobError {
-    JobError::Conflict { place: job.place.clone(), job: job.name.clone(), message }
+    JobError { place: job.place.clone(), message: format!("job '{}': {message}", job.name) }
 }
 
 /// Options that are each fine and do not go together.

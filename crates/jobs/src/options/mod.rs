@@ -172,23 +172,21 @@ pub(crate) fn apply(
     extra: &mut Extra,
     base: KbBase,
 ) -> Result<Option<(&'static str, &'static str)>, JobError> {
-    let (place, key) = (entry.place.clone(), entry.key.clone());
+    let (key, value) = (&*entry.key, entry.value.as_deref());
+    let error = |message| JobError { place: entry.place.clone(), message };
     let Some((names, treatment)) = all().find(|(names, _)| names.split('|').any(|name| name == key)) else {
-        return Err(JobError::UnknownOption { place, hint: hint(&key), key });
+        return Err(error(format!("unknown option '{key}'{}", hint(key))));
     };
-    let value = entry.value.clone().unwrap_or_default();
+    let shown = value.unwrap_or_default();
     match treatment {
         Treatment::Read(set) => {
-            let given = Given { text: entry.value.as_deref(), base };
-            let set = set.apply(job, extra, given);
-            set.map_err(|expected| JobError::BadValue { place, key, value, expected })?;
+            let set = set.apply(job, extra, Given { text: value, base });
+            set.map_err(|expected| error(format!("{key}={shown}: expected {expected}")))?;
             Ok(None)
         }
         Treatment::Ignored(reason) => Ok(names.split('|').next().map(|name| (name, reason))),
-        Treatment::Refused(_, is_off) if is_off(entry.value.as_deref()) => Ok(None),
-        Treatment::Refused(reason, _) => {
-            Err(JobError::Refused { place, key, value, reason: reason.to_owned() })
-        }
+        Treatment::Refused(_, is_off) if is_off(value) => Ok(None),
+        Treatment::Refused(reason, _) => Err(error(format!("{key}={shown} is not supported: {reason}"))),
     }
 }
 
