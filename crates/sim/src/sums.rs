@@ -62,11 +62,10 @@ pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
 
 /// Erases of every block, by layer.
 pub(crate) fn erases(layers: Layers<'_>) -> Vec<Vec<u32>> {
-    let of_device = |layer: &Box<dyn Ftl + Send>| {
-        let device = layer.device();
-        (0..device.geometry().blocks()).map(|block| device.erase_count(BlockId(block))).collect()
-    };
-    layers.iter().map(of_device).collect()
+    let devices = layers.iter().map(|layer| layer.device());
+    devices
+        .map(|device| (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect())
+        .collect()
 }
 
 /// Erases of the good blocks since `before`, and with `with_detail` of every block.
@@ -142,9 +141,9 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
     let flash = flash(layers_of_run);
     let (stats, cost) = layers(layers_of_run);
     let page_bytes = page_bytes(layers_of_run);
-    let logs = |layer: &Box<dyn Ftl + Send>| {
+    let logs = layers_of_run.iter().map(|layer| {
         (0..if inside.has_logs { layer.logs() } else { 1 }).map(|log| layer.log_status(log)).collect()
-    };
+    });
     RunResult {
         run: RunIdentity {
             schema: SCHEMA,
@@ -164,9 +163,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         jobs: Vec::new(),
         sets: Vec::new(),
         job_defaults: BTreeMap::new(),
-        placement: inside
-            .placement()
-            .or_else(|| placement_of_logs((0..).zip(layers_of_run.iter().map(logs)))),
+        placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

@@ -253,16 +253,22 @@ impl Slab {
         let seq = self.next_seq;
         self.next_seq += 1;
         self.live += 1;
-        let op = Op { seq, kind, ..Op::NEW };
         let slot = self.free;
         if slot == NIL {
             let count = self.slots.len();
             assert!((count as u64) < SLOT_MASK, "{count} operations outstanding");
-            self.slots.push(Slot { generation: 0, done_ns: 0, op });
+            self.slots.push(Slot { generation: 0, done_ns: 0, op: Op { seq, kind, ..Op::NEW } });
             return count as u32;
         }
-        self.free = self[slot].next;
-        self[slot] = op;
+        // What has been set by the time it is read is left as it was.
+        let op = &mut self[slot];
+        let free = op.next;
+        (op.seq, op.kind, op.stage) = (seq, kind, Stage::Waiting);
+        (op.watch.is_on, op.buffered, op.urgent) = (false, false, false);
+        (op.run.left_ns, op.run.hold_until_ns, op.run.stops) = (0, 0, 0);
+        (op.waits, op.due_ns, op.next) = (0, NEVER, NIL);
+        (op.parts, op.partners, op.links) = (Op::NEW.parts, List::EMPTY, Op::NEW.links);
+        self.free = free;
         slot
     }
 
