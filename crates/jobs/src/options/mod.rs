@@ -119,7 +119,7 @@ const fn read(names: &'static str, set: SetOther) -> Read {
     (names, Set::Other(set))
 }
 
-/// All tables, each in the order of fio's own documentation: names with `|` between, and what becomes of each.
+/// All tables, each in the order of fio's own documentation: names with `|` between, what becomes of each.
 fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
     let read = load::OPTIONS.iter().chain(settings::OPTIONS);
     let read = read.map(|(names, set)| (*names, Treatment::Read(set.clone())));
