@@ -273,7 +273,7 @@ fn summary(
         (&stat.host, |waf: Option<f64>| waf.map_or("none".to_owned(), |waf| format!("{waf:.3}")));
     let amplification = match cached {
         Some(_) => String::new(),
-        None => format!("; write amplification {}", waf(stat.waf)),
+        None => format!("; write amplification {}", waf(stat.waf.pages)),
     };
     let mut lines = vec![format!(
         "{} reads ({}), {} writes ({}), {} trims, {} flushes{amplification}",
@@ -305,7 +305,7 @@ fn summary(
             lines.push(format!("lost: {} more ranges", cache.lost.len() - LOST_MAX));
         }
     }
-    if let Some(pace) = stat.pace {
+    if let Some(pace) = stat.service.pace {
         lines.push(format!(
             "{} of {} answers were late (by p50 {}, p99 {}, at most {} over all)",
             pace.late,
@@ -315,11 +315,12 @@ fn summary(
             units::format_ns(pace.late_ns.max)
         ));
     }
-    if !stat.errors.is_empty() {
-        let kinds: Vec<String> = stat.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    if !stat.faults.errors.is_empty() {
+        let kinds: Vec<String> =
+            stat.faults.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
         lines.push(format!("failed requests: {}", kinds.join(", ")));
     }
-    for (set, why) in &stat.read_only {
+    for (set, why) in &stat.faults.read_only {
         lines.push(format!("set {set} is read-only: {why}"));
     }
     if let Some(recording) = recording {
@@ -377,7 +378,7 @@ pub fn memory(args: &ServeArgs, least: u64) -> Result<u64, Failure> {
 /// How the model's time runs.
 const fn clock(args: &ServeArgs) -> Clock {
     match args.depth {
-        _ if args.pace => Clock::paced(),
+        _ if args.pace => Clock::Paced,
         Some(depth) => Clock::Free { depth },
         None => Clock::free(),
     }

@@ -17,6 +17,7 @@
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued
 //!   it.
 //! * [`kinds`]: writes by what blocks hold.
+//! * [`ranges`]: ranges of blocks with a value each.
 //! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as
 //!   typed by people.
@@ -39,6 +40,7 @@ pub mod journal;
 pub mod kinds;
 pub mod origin;
 pub mod placement;
+pub mod ranges;
 pub mod record;
 pub mod recovery;
 pub mod registry;
@@ -73,5 +75,5 @@ pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
 pub use store::{Applied, Store, StoreShape};
-pub use subsystem::{NamespaceInfo, Subsystem};
+pub use subsystem::{Layered, NamespaceInfo, Subsystem};
 pub use time::SimTime;

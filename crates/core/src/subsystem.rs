@@ -71,3 +71,89 @@ pub trait Subsystem: Clocked {
     /// Checks the invariants of everything below; panics with the values. For tests.
     fn check_invariants(&self);
 }
+
+/// A subsystem in front of another one, which has something to say of commands and reports and leaves
+/// everything else to the one below.
+pub trait Layered: Clocked {
+    /// The subsystem below.
+    fn below(&self) -> &dyn Subsystem;
+
+    /// The subsystem below, to be changed.
+    fn below_mut(&mut self) -> &mut dyn Subsystem;
+
+    /// See [`Subsystem::submit`].
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError>;
+
+    /// See [`Subsystem::inspect`].
+    fn inspect(&self) -> Inspect<'_>;
+
+    /// Counters start anew; those below have.
+    fn counters_were_reset(&mut self);
+
+    /// The subsystem below is about to be shut down.
+    fn before_shutdown(&mut self) {}
+
+    /// Checks its own invariants; panics with the values. For tests.
+    fn check_own_invariants(&self) {}
+}
+
+impl<T: Layered> Subsystem for T {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        self.below().namespaces()
+    }
+
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        self.below().prepare(namespace, op, extent);
+    }
+
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, NamespaceError> {
+        Layered::submit(self, namespace, command, payload, at)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.below_mut().join(a, b)
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+        self.below_mut().idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+        self.before_shutdown();
+        self.below_mut().shutdown(at)
+    }
+
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        self.below().allocation(namespace, extent)
+    }
+
+    fn inspect(&self) -> Inspect<'_> {
+        Layered::inspect(self)
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        self.below_mut().control()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.below_mut().reset_counters(at);
+        self.counters_were_reset();
+    }
+
+    fn check_invariants(&self) {
+        self.below().check_invariants();
+        self.check_own_invariants();
+    }
+}

@@ -61,7 +61,7 @@ impl Engine {
     fn tick(&self) {
         let mut stack = self.lock();
         stack.idle(Instant::now());
-        if let Some(tap) = stack.tap() {
+        if let Some(tap) = &mut stack.tap {
             tap.hand_over();
         }
     }
@@ -84,14 +84,13 @@ impl Watch {
             self.pace(engine, tell);
         }
         let (sets, health, recording) = {
-            let mut stack = engine.lock();
-            let recording = stack.tap().as_ref().map(crate::record::Tap::stat);
-            let subsystem = stack.subsystem();
-            let sets: Vec<_> = (0..subsystem.inspect().sets())
-                .filter_map(|set| Some((set, subsystem.inspect().layer(set).read_only()?)))
+            let stack = engine.lock();
+            let recording = stack.tap.as_ref().map(crate::record::Tap::stat);
+            let inside = stack.model.subsystem.inspect();
+            let sets: Vec<_> = (0..inside.sets())
+                .filter_map(|set| Some((set, inside.layer(set).read_only()?.to_owned())))
                 .collect();
-            let health =
-                (subsystem.inspect().sets() > 0).then(|| subsystem.inspect().device(0).tally().health);
+            let health = (inside.sets() > 0).then(|| inside.device(0).tally().health);
             (sets, health.unwrap_or_default(), recording)
         };
         for (set, why) in sets.iter().skip(usize::from(self.read_only)) {

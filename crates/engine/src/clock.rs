@@ -1,8 +1,5 @@
 //! How the model's time runs while a stack is served.
 
-use nandscape_core::SimTime;
-use std::time::{Duration, Instant};
-
 /// The rule by which a request is given the model's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
@@ -34,22 +31,8 @@ impl Clock {
         Self::Free { depth: DEFAULT_DEPTH }
     }
 
-    /// When an answer that the model completes at `done` is to be sent, where the model's time was 0 at
-    /// `start`; `None` means as soon as it is there.
-    pub(crate) fn due(self, start: Instant, done: SimTime) -> Option<Instant> {
-        match self {
-            Self::Free { .. } | Self::Real => None,
-            Self::Paced => Some(start + Duration::from_nanos(done.0)),
-        }
-    }
-
     /// Whether the model's time is the real one.
     pub(crate) const fn is_real(self) -> bool {
         matches!(self, Self::Paced | Self::Real)
-    }
-
-    /// Time runs with the real clock, from the start of the engine.
-    pub const fn paced() -> Self {
-        Self::Paced
     }
 }

@@ -11,6 +11,7 @@
 //! * [`Background`]: a thread for what is to happen without a request: idle time, samples, warnings;
 //! * [`Engine::start_recording`]: every command in a file that can be replayed;
 //! * [`control`]: a socket over which all of this is asked for;
+//! * [`connections`]: the clients of a front end;
 //! * [`budget`]: memory for long requests, which front ends take their buffers from.
 //!
 //! A lock is taken only in this order: totals, stack, lateness.
@@ -18,6 +19,7 @@
 mod background;
 pub mod budget;
 mod clock;
+pub mod connections;
 pub mod control;
 mod meter;
 mod pace;
@@ -31,10 +33,11 @@ mod timeline;
 pub use background::Background;
 pub use clock::{Clock, DEFAULT_DEPTH};
 pub use pace::LATE;
-pub use record::RecordError;
+pub use record::{RecordError, RecordingStat};
 pub use request::{Data, Request, Served};
 pub use stat::{
-    ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, RecordingStat, Space, Stat,
+    ClockStat, FaultStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, ServerStat, ServiceStat,
+    Space, Stat,
 };
 pub use stop::Stop;
 pub use timeline::QUIET;
@@ -45,7 +48,7 @@ use pace::Pace;
 use stack::Stack;
 use stat::Totals;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The most requests that a front end should bring at once.
 pub const BATCH_REQUESTS: usize = 256;
@@ -101,14 +104,14 @@ impl Engine {
         let _pages = unsafe { Batch::begin() };
         let end = stack.run(batch, arrival, entered);
         if self.clock == Clock::Paced {
-            self.lock_pace().ready(batch, stack.timeline(), end);
+            self.lock_pace().ready(batch, |served| self.due(served), end);
         }
     }
 
     /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that
     /// waited for that calls [`Engine::answered`] afterwards.
     pub fn due(&self, served: &Served) -> Option<Instant> {
-        self.clock.due(self.start, served.done)
+        (self.clock == Clock::Paced).then(|| self.start + Duration::from_nanos(served.done.0))
     }
 
     /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What
@@ -125,7 +128,7 @@ impl Engine {
 
     /// Looks at the stack between two batches. Changes nothing, in the model's time neither.
     pub fn look<R>(&self, look: impl FnOnce(&dyn Subsystem) -> R) -> R {
-        look(self.lock().subsystem())
+        look(&*self.lock().model.subsystem)
     }
 
     /// Waits for the stack. When it was got, too.

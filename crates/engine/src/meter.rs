@@ -1,10 +1,11 @@
 //! What the engine measures while it runs: cheap enough for every request, since a request takes a few
 //! microseconds in all.
 
-use hdrhistogram::Histogram;
-use nandscape_core::{FlashError, FtlError, NamespaceError, Op, StoreError};
-use nandscape_sim::result::LatencySummary;
+use nandscape_core::command::HostCounts;
+use nandscape_core::{FlashError, FtlError, NamespaceError, Op, OpCounts, SimTime, StoreError};
+use nandscape_sim::metrics::Latencies;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// Kinds of requests whose latencies are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,87 +32,8 @@ impl Kind {
     }
 }
 
-/// An hour; longer times count as this, while the exact maximum is kept beside.
-const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// A distribution of times. Percentiles are within 1 %, the other figures exact.
-#[derive(Clone, Debug)]
-pub(crate) struct Times {
-    histogram: Histogram<u64>,
-    sum: u128,
-    min: u64,
-    max: u64,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("bounds and precision are valid");
-        Self { histogram, sum: 0, min: u64::MAX, max: 0 }
-    }
-}
-
-impl Times {
-    #[inline]
-    pub fn record(&mut self, ns: u64) {
-        self.record_many(ns, 1);
-    }
-
-    #[inline]
-    pub fn record_many(&mut self, ns: u64, count: u64) {
-        self.histogram.saturating_record_n(ns, count);
-        self.sum += u128::from(ns) * u128::from(count);
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
-    }
-
-    pub fn merge(&mut self, other: &Self) {
-        if other.is_empty() {
-            return;
-        }
-        self.histogram.add(&other.histogram).expect("both have the same bounds");
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
-    pub fn clear(&mut self) {
-        if !self.is_empty() {
-            self.histogram.reset();
-            (self.sum, self.min, self.max) = (0, u64::MAX, 0);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.histogram.is_empty()
-    }
-
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    pub fn at(&self, quantile: f64) -> u64 {
-        if self.is_empty() { 0 } else { self.histogram.value_at_quantile(quantile).clamp(self.min, self.max) }
-    }
-
-    pub fn summary(&self) -> LatencySummary {
-        if self.is_empty() {
-            return LatencySummary::default();
-        }
-        LatencySummary {
-            count: self.count(),
-            mean: self.sum as f64 / self.count() as f64,
-            min: self.min,
-            max: self.max,
-            p50: self.at(0.5),
-            p90: self.at(0.9),
-            p99: self.at(0.99),
-            p99_9: self.at(0.999),
-            p99_99: self.at(0.9999),
-            p99_999: self.at(0.99999),
-            p99_9999: self.at(0.999_999),
-        }
-    }
-}
+/// A distribution of times. Percentiles are within 1 %, of times up to an hour; the other figures are exact.
+pub(crate) type Times = Latencies<2, 3_600_000_000_000>;
 
 /// Everything that is measured in a span of time.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +88,15 @@ impl Meter {
     }
 }
 
+/// Counters at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub at: Instant,
+    pub model: SimTime,
+    pub host: HostCounts,
+    pub flash: OpCounts,
+}
+
 /// The name under which an error is counted.
 pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
     match error {
@@ -193,6 +124,7 @@ pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_sim::result::LatencySummary;
 
     #[test]
     fn percentiles_are_within_a_hundredth_and_extremes_exact() {

@@ -1,8 +1,7 @@
 //! Whether the host keeps the model's pace.
 
 use crate::meter::Times;
-use crate::request::Request;
-use crate::timeline::Timeline;
+use crate::request::{Request, Served};
 use std::time::{Duration, Instant};
 
 /// An answer that comes later than this after the model's completion counts as late. A sleeping thread wakes
@@ -21,13 +20,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A batch has run. Those of its answers that were due before are late by now; the others are told of by
-    /// [`Pace::sent`].
-    pub fn ready(&mut self, batch: &[Request<'_>], timeline: &Timeline, end: Instant) {
-        for request in batch {
-            let Some(due) = request.outcome.as_ref().ok().and_then(|served| timeline.due(served.done)) else {
-                continue;
-            };
+    /// A batch has run, whose answers are due as `due` says. Those that were due before are late by now; the
+    /// others are told of by [`Pace::sent`].
+    pub fn ready(&mut self, batch: &[Request<'_>], due: impl Fn(&Served) -> Option<Instant>, end: Instant) {
+        for due in batch.iter().filter_map(|request| due(request.outcome.as_ref().ok()?)) {
             self.answers += 1;
             if due < end {
                 self.record(end - due);

@@ -6,9 +6,9 @@
 
 use crate::Engine;
 use crate::request::Request;
-use crate::stat::RecordingStat;
 use nandscape_core::{IoRecord, Op, SimTime, Subsystem};
 use nandscape_trace::recording::{Columns, RecordingWriter};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -41,6 +41,26 @@ pub enum RecordError {
     /// None runs.
     #[error("no recording is running")]
     NotRunning,
+}
+
+/// A recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingStat {
+    /// The file.
+    pub path: String,
+    /// Whether it still runs.
+    pub is_running: bool,
+    /// Commands taken.
+    pub commands: u64,
+    /// Refused commands, which are not recorded.
+    pub left_out: u64,
+    /// Bytes in the file.
+    pub file_bytes: u64,
+    /// How long requests waited for the file to be written.
+    pub stalled_ns: u64,
+    /// Why it ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// The part of a recording that sees the commands.
@@ -166,22 +186,11 @@ impl Tap {
         }
     }
 
-    /// Ends it. Wait for [`Ended::wait`] without the stack.
-    pub fn end(&mut self) -> Option<Ended> {
+    /// Ends it. The thread that writes the last commands is to be waited for without the stack.
+    pub fn end(&mut self) -> Option<JoinHandle<()>> {
         self.hand_over();
         self.sender = None;
-        self.writer.take().map(|writer| Ended { writer })
-    }
-}
-
-/// A recording whose last commands are being written.
-pub(crate) struct Ended {
-    writer: JoinHandle<()>,
-}
-
-impl Ended {
-    pub fn wait(self) {
-        self.writer.join().expect("the thread that writes recordings does not panic");
+        self.writer.take()
     }
 }
 
@@ -214,19 +223,18 @@ impl Engine {
     /// a flush. The file must not exist; its name ends in `.csv` or `.csv.zst`.
     pub fn start_recording(&self, path: &Path) -> Result<(), RecordError> {
         let mut stack = self.lock();
-        if let Some(running) = stack.tap().as_ref().map(Tap::stat).filter(|stat| stat.is_running) {
+        if let Some(running) = stack.tap.as_ref().map(Tap::stat).filter(|stat| stat.is_running) {
             return Err(RecordError::Running { wanted: path.to_owned(), running: running.path });
         }
-        let tap = Tap::start(path, stack.subsystem())?;
-        *stack.tap() = Some(tap);
+        let tap = Tap::start(path, &*stack.model.subsystem)?;
+        stack.tap = Some(tap);
         Ok(())
     }
 
     /// Ends the recording, and says what is in it once that is on disk.
     pub fn stop_recording(&self) -> Result<RecordingStat, RecordError> {
-        let ended = self.lock().tap().as_mut().and_then(Tap::end).ok_or(RecordError::NotRunning)?;
-        ended.wait();
-        let mut stack = self.lock();
-        Ok(stack.tap().as_ref().map(Tap::stat).unwrap_or_default())
+        let writer = self.lock().tap.as_mut().and_then(Tap::end).ok_or(RecordError::NotRunning)?;
+        writer.join().expect("the thread that writes recordings does not panic");
+        Ok(self.lock().tap.as_ref().map(Tap::stat).unwrap_or_default())
     }
 }

@@ -1,22 +1,19 @@
 //! What one thread at a time owns: the stack, its time, and what is measured of both.
 
 use crate::clock::Clock;
-use crate::meter::{KINDS, Kind, Meter};
+use crate::meter::{KINDS, Kind, Sample};
 use crate::record::Tap;
 use crate::request::{Request, Served};
-use crate::stat::Sample;
-use crate::timeline::{Submitted, Timeline};
+use crate::timeline::{Model, Submitted, Timeline};
 use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
 
 /// The stack.
 pub(crate) struct Stack {
-    subsystem: Box<dyn Subsystem + Send>,
+    pub model: Model,
     timeline: Timeline,
-    /// What was measured since it was last taken.
-    meter: Box<Meter>,
-    tap: Option<Tap>,
+    pub tap: Option<Tap>,
     start: Instant,
     /// Of an event-driven model whose time is the real one: which request of the batch has which tag.
     tags: Vec<(u64, usize)>,
@@ -25,33 +22,20 @@ pub(crate) struct Stack {
 impl Stack {
     pub fn new(subsystem: Box<dyn Subsystem + Send>, clock: Clock, start: Instant) -> Self {
         Self {
-            subsystem,
+            model: Model { subsystem, meter: Box::default() },
             timeline: Timeline::new(clock, start),
-            meter: Box::default(),
             tap: None,
             start,
             tags: Vec::new(),
         }
     }
 
-    pub fn subsystem(&self) -> &dyn Subsystem {
-        &*self.subsystem
-    }
-
-    pub const fn timeline(&self) -> &Timeline {
-        &self.timeline
-    }
-
-    pub const fn tap(&mut self) -> &mut Option<Tap> {
-        &mut self.tap
-    }
-
     /// Runs a batch that arrived at `arrival` and got the stack at `entered`. When it had run.
     pub fn run(&mut self, batch: &mut [Request<'_>], arrival: Instant, entered: Instant) -> Instant {
-        self.meter.batches += 1;
-        self.meter.wait.record((entered - arrival).as_nanos() as u64);
-        if let Err(error) = self.timeline.arrive(arrival, &mut *self.subsystem, &mut self.meter) {
-            self.meter.failed(&error);
+        self.model.meter.batches += 1;
+        self.model.meter.wait.record((entered - arrival).as_nanos() as u64);
+        if let Err(error) = self.timeline.arrive(arrival, &mut self.model) {
+            self.model.meter.failed(&error);
         }
         let mut kinds = [0; KINDS];
         for (index, request) in batch.iter_mut().enumerate() {
@@ -71,16 +55,15 @@ impl Stack {
     }
 
     fn execute(&mut self, request: &mut Request<'_>, index: usize) -> Result<Served, NamespaceError> {
-        let (subsystem, meter) = (&mut *self.subsystem, &mut *self.meter);
         let (namespace, command, kind) = (request.namespace, request.command(), Kind::of(request.op));
-        let at = self.timeline.issue(kind, subsystem, meter);
+        let at = self.timeline.issue(kind, &mut self.model);
         let payload = request.payload.as_payload();
-        let submitted = subsystem.submit(namespace, command, payload, at);
-        let token = submitted.inspect_err(|error| meter.failed(error))?;
-        Ok(match self.timeline.submitted(kind, at, token, subsystem, meter) {
+        let submitted = self.model.subsystem.submit(namespace, command, payload, at);
+        let token = submitted.inspect_err(|error| self.model.meter.failed(error))?;
+        Ok(match self.timeline.submitted(kind, at, token, &mut self.model) {
             Submitted::Done(done) => Served { issued: at, done },
             Submitted::Watched { tag } => {
-                if self.timeline.is_real() {
+                if self.timeline.clock.is_real() {
                     self.tags.push((tag, index));
                 }
                 Served { issued: at, done: at }
@@ -92,7 +75,7 @@ impl Stack {
     #[cold]
     fn finish_batch(&mut self, batch: &mut [Request<'_>]) {
         let tags = std::mem::take(&mut self.tags);
-        self.timeline.finish_batch(&mut *self.subsystem, &mut self.meter, |tag, at| {
+        self.timeline.finish_batch(&mut self.model, |tag, at| {
             for (_, index) in tags.iter().filter(|(of, _)| *of == tag) {
                 if let Ok(served) = &mut batch[*index].outcome {
                     served.done = at;
@@ -106,57 +89,51 @@ impl Stack {
     /// Counts how long the host took, or will take where answers wait for the model.
     fn answer(&mut self, batch: &[Request<'_>], kinds: [u64; KINDS], took: Duration) {
         let took_ns = took.as_nanos() as u64;
-        if !self.timeline.is_paced() {
-            for (times, count) in self.meter.real.iter_mut().zip(kinds).filter(|(_, count)| *count > 0) {
+        if self.timeline.clock != Clock::Paced {
+            for (times, count) in self.model.meter.real.iter_mut().zip(kinds).filter(|(_, count)| *count > 0)
+            {
                 times.record_many(took_ns, count);
             }
             return;
         }
         for request in batch {
             let wait_ns = request.outcome.as_ref().map_or(0, |served| served.done.since(served.issued).0);
-            self.meter.real[Kind::of(request.op) as usize].record(took_ns.max(wait_ns));
+            self.model.meter.real[Kind::of(request.op) as usize].record(took_ns.max(wait_ns));
         }
     }
 
     /// Does something with nothing outstanding.
     pub fn between<R>(&mut self, now: Instant, action: impl FnOnce(&mut dyn Subsystem, SimTime) -> R) -> R {
-        let subsystem = &mut *self.subsystem;
-        if let Err(error) = self.timeline.arrive(now, subsystem, &mut self.meter) {
-            self.meter.failed(&error);
+        if let Err(error) = self.timeline.arrive(now, &mut self.model) {
+            self.model.meter.failed(&error);
         }
-        self.timeline.drain(subsystem, &mut self.meter);
-        let at = self.timeline.now();
-        let result = action(subsystem, at);
+        self.timeline.drain(&mut self.model);
+        let result = action(&mut *self.model.subsystem, self.timeline.now());
         self.timeline.leave(Instant::now());
         result
     }
 
     /// Gives the stack the idle time since the last request, if there was some.
     pub fn idle(&mut self, now: Instant) {
-        if let Err(error) = self.timeline.quiet(now, &mut *self.subsystem, &mut self.meter) {
-            self.meter.failed(&error);
+        if let Err(error) = self.timeline.quiet(now, &mut self.model) {
+            self.model.meter.failed(&error);
         }
     }
 
     /// Starts all counters anew.
     pub fn reset(&mut self) {
-        let at = self.timeline.reset(&mut *self.subsystem, &mut self.meter);
-        self.subsystem.reset_counters(at);
-        self.meter.clear();
-    }
-
-    /// Takes what was measured, and leaves an empty meter in its place.
-    pub fn swap_meter(&mut self, empty: &mut Box<Meter>) {
-        std::mem::swap(&mut self.meter, empty);
+        let at = self.timeline.reset(&mut self.model);
+        self.model.subsystem.reset_counters(at);
+        self.model.meter.clear();
     }
 
     /// The counters that intervals are made of.
     pub fn sample(&self, at: Instant) -> Sample {
-        let subsystem = &*self.subsystem;
+        let subsystem = &*self.model.subsystem;
         let host = sums::hosts(subsystem, None);
         let mut flash = OpCounts::default();
-        for set in 0..subsystem.inspect().sets() {
-            flash.add(subsystem.inspect().device(set).tally().totals);
+        for layer in subsystem.inspect().layers {
+            flash.add(layer.device().tally().totals);
         }
         Sample { at, model: self.timeline.now().max(self.timeline.last_done()), host, flash }
     }

@@ -5,8 +5,8 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount, KindReport,
-    KindReports, NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
+    Clocked, Command, Extent, Hint, HostReports, Inspect, KindCount, KindReport, KindReports, Layered,
+    NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -28,7 +28,6 @@ struct Space {
     counts: [(u64, u64); Kind::WRITTEN],
     /// What the subsystem below counted that no host asked for.
     own: HostCounts,
-    read_bytes: u64,
     read_errors: u64,
 }
 
@@ -55,16 +54,14 @@ impl Classified {
             map: LiveMap::new(info.capacity_bytes.saturating_sub(offset)),
             counts: [(0, 0); Kind::WRITTEN],
             own: HostCounts::default(),
-            read_bytes: 0,
             read_errors: 0,
         };
         let spaces = inner.namespaces().iter().map(space).collect();
         let (parts, pieces) = (Vec::new(), Vec::new());
         let mut this = Self { inner, streams, offset, spaces, sink: None, parts, pieces };
         for (number, space) in (0..).zip(&mut this.spaces) {
-            let mut below = Below::new(&mut *this.inner, number, offset, SimTime::ZERO);
-            space.map.attach(&mut |at, out| below.read(at, out));
-            below.settle(&mut space.own, &mut space.read_bytes, &mut space.read_errors);
+            let (map, mut below) = space.over(&mut *this.inner, number, offset, SimTime::ZERO);
+            map.attach(&mut |at, out| below.read(at, out));
         }
         this
     }
@@ -87,9 +84,8 @@ impl Classified {
         if let Payload::Write(data) = payload
             && skip < extent.len
         {
-            let mut below = Below::new(&mut *self.inner, namespace, self.offset, at);
-            space.map.wrote(place, &data[skip as usize..], &mut |at, out| below.read(at, out));
-            below.settle(&mut space.own, &mut space.read_bytes, &mut space.read_errors);
+            let (map, mut below) = space.over(&mut *self.inner, namespace, self.offset, at);
+            map.wrote(place, &data[skip as usize..], &mut |at, out| below.read(at, out));
         }
         self.parts.clear();
         if skip > 0 {
@@ -204,47 +200,47 @@ impl Classified {
 
 /// Reads of our own.
 struct Below<'a> {
-    inner: &'a mut (dyn Subsystem + Send),
+    inner: &'a mut dyn Subsystem,
     namespace: u32,
     offset: u64,
     at: SimTime,
-    own: HostCounts,
-    errors: u64,
+    own: &'a mut HostCounts,
+    errors: &'a mut u64,
 }
 
-impl<'a> Below<'a> {
-    fn new(inner: &'a mut (dyn Subsystem + Send), namespace: u32, offset: u64, at: SimTime) -> Self {
-        Self { inner, namespace, offset, at, own: HostCounts::default(), errors: 0 }
+impl Space {
+    /// The map, and what reads below it.
+    fn over<'a>(
+        &'a mut self,
+        inner: &'a mut dyn Subsystem,
+        namespace: u32,
+        offset: u64,
+        at: SimTime,
+    ) -> (&'a mut LiveMap, Below<'a>) {
+        let below = Below { inner, namespace, offset, at, own: &mut self.own, errors: &mut self.read_errors };
+        (&mut self.map, below)
     }
+}
 
+impl Below<'_> {
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let extent = Extent::new(self.offset + offset, out.len() as u64);
         let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
         let command = Command::new(Op::Read, extent, Hint::default());
         self.own.count(command, page_bytes);
-        match self.inner.submit(self.namespace, command, Payload::Read(out), self.at) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                self.errors += 1;
-                Err(error.to_string())
-            }
-        }
-    }
-
-    fn settle(self, own: &mut HostCounts, bytes: &mut u64, errors: &mut u64) {
-        own.add(&self.own);
-        *bytes += self.own.read_bytes;
-        *errors += self.errors;
+        let submitted = self.inner.submit(self.namespace, command, Payload::Read(out), self.at);
+        *self.errors += u64::from(submitted.is_err());
+        submitted.map(drop).map_err(|error| error.to_string())
     }
 }
 
-impl Subsystem for Classified {
-    fn namespaces(&self) -> &[NamespaceInfo] {
-        self.inner.namespaces()
+impl Layered for Classified {
+    fn below(&self) -> &dyn Subsystem {
+        &*self.inner
     }
 
-    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
-        self.inner.prepare(namespace, op, extent);
+    fn below_mut(&mut self) -> &mut dyn Subsystem {
+        &mut *self.inner
     }
 
     fn submit(
@@ -273,44 +269,21 @@ impl Subsystem for Classified {
         Ok(token)
     }
 
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.inner.join(a, b)
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
-        self.inner.idle(at, until)
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn before_shutdown(&mut self) {
         if let Some(sink) = &mut self.sink {
             sink.flush();
         }
-        self.inner.shutdown(at)
-    }
-
-    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
-        self.inner.allocation(namespace, extent)
     }
 
     fn inspect(&self) -> Inspect<'_> {
         Inspect { hosts: Some(self), kinds: Some(self), ..self.inner.inspect() }
     }
 
-    fn control(&mut self) -> Control<'_> {
-        self.inner.control()
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.inner.reset_counters(at);
+    fn counters_were_reset(&mut self) {
         for space in &mut self.spaces {
             space.counts.fill((0, 0));
-            space.own = HostCounts::default();
-            (space.read_bytes, space.read_errors) = (0, 0);
+            (space.own, space.read_errors) = (HostCounts::default(), 0);
         }
-    }
-
-    fn check_invariants(&self) {
-        self.inner.check_invariants();
     }
 }
 
@@ -345,7 +318,7 @@ impl KindReports for Classified {
         KindReport {
             file_system: space.map.superblock().map(crate::Superblock::summary),
             kinds: Kind::ALL.iter().zip(&space.counts).map(count).collect(),
-            read_bytes: space.read_bytes,
+            read_bytes: space.own.read_bytes,
             read_errors: space.read_errors,
             recording_error: self.sink.as_ref().and_then(|sink| sink.error()),
         }

@@ -4,10 +4,10 @@ use crate::bytes::le32;
 use crate::group::{Group, fixed_layout, read_groups};
 use crate::inode::Inode;
 use crate::kind::Kind;
-use crate::ranges::Ranges;
-use crate::superblock::{self, Superblock};
+use crate::superblock::{self, Feature, Superblock};
 use crate::walk::{Met, walk};
 use crate::{ExtError, ReadAt};
+use nandscape_core::ranges::Ranges;
 use serde::Serialize;
 
 /// Inode table blocks read at a time.
@@ -56,7 +56,7 @@ pub struct FileSystemMap {
 /// fills the buffer from an offset, or says why not.
 pub fn classify(device_bytes: u64, read: &mut ReadAt<'_>) -> Result<FileSystemMap, ExtError> {
     let shape = read_superblock(device_bytes, read)?;
-    if shape.features.is_journal_device() {
+    if shape.features.has(Feature::JOURNAL_DEVICE) {
         let mut all = Ranges::default();
         all.fill(0, superblock::OFFSET / u64::from(shape.block_bytes), Kind::Boot);
         let at = superblock::OFFSET / u64::from(shape.block_bytes);
@@ -275,7 +275,7 @@ impl FileSystemMap {
     fn new(shape: Superblock, all: &Ranges<Kind>, census: &Census) -> Self {
         let mut totals: Vec<KindTotal> =
             Kind::ALL.map(|kind| KindTotal { kind, blocks: 0, runs: 0 }).into_iter().collect();
-        let mut runs = Vec::with_capacity(all.len());
+        let mut runs = Vec::new();
         for (start, end, kind) in all.within(0, shape.blocks) {
             runs.push(Run { block: start, count: end - start, kind });
             let total = &mut totals[kind as usize];

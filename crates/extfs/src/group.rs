@@ -3,9 +3,9 @@
 
 use crate::bytes::{le16, le32};
 use crate::kind::Kind;
-use crate::ranges::Ranges;
-use crate::superblock::Superblock;
+use crate::superblock::{Feature, Superblock};
 use crate::{ExtError, ReadAt};
+use nandscape_core::ranges::Ranges;
 
 /// What a descriptor says. A block number of 0 is unknown: the descriptor was damaged or not yet written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Group {
             let is_inside = block > 0 && block.checked_add(blocks).is_some_and(|end| end <= shape.blocks);
             if is_inside { block } else { 0 }
         };
-        let flags = if shape.features.has_uninit_groups() { le16(bytes, 0x12) } else { 0 };
+        let flags = if shape.features.has(Feature::UNINIT_GROUPS) { le16(bytes, 0x12) } else { 0 };
         Self {
             block_bitmap: place(0x0, 0x20, 1),
             inode_bitmap: place(0x4, 0x24, 1),

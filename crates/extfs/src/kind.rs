@@ -48,51 +48,44 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
-        Self::Data,
-        Self::Superblock,
-        Self::GroupDescriptors,
-        Self::BlockBitmap,
-        Self::InodeBitmap,
-        Self::InodeTable,
-        Self::Directory,
-        Self::Journal,
-        Self::Mapping,
-        Self::Xattr,
-        Self::ReservedDescriptors,
-        Self::Quota,
-        Self::OrphanFile,
-        Self::Mmp,
-        Self::Boot,
-        Self::Free,
-        Self::Unknown,
+    /// Every kind, in the order of their numbers, with its name.
+    const NAMED: [(Self, &str); 17] = [
+        (Self::Data, "data"),
+        (Self::Superblock, "superblock"),
+        (Self::GroupDescriptors, "group-descriptors"),
+        (Self::BlockBitmap, "block-bitmap"),
+        (Self::InodeBitmap, "inode-bitmap"),
+        (Self::InodeTable, "inode-table"),
+        (Self::Directory, "directory"),
+        (Self::Journal, "journal"),
+        (Self::Mapping, "mapping"),
+        (Self::Xattr, "xattr"),
+        (Self::ReservedDescriptors, "reserved-descriptors"),
+        (Self::Quota, "quota"),
+        (Self::OrphanFile, "orphan-file"),
+        (Self::Mmp, "mmp"),
+        (Self::Boot, "boot"),
+        (Self::Free, "free"),
+        (Self::Unknown, "unknown"),
     ];
+
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 17] = {
+        let mut all = [Self::Data; 17];
+        let mut number = 0;
+        while number < all.len() {
+            all[number] = Self::NAMED[number].0;
+            number += 1;
+        }
+        all
+    };
 
     /// The kinds that a write can have, in the order of their numbers.
     pub const WRITTEN: usize = 14;
 
     /// Name, as in results and configuration.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Superblock => "superblock",
-            Self::GroupDescriptors => "group-descriptors",
-            Self::BlockBitmap => "block-bitmap",
-            Self::InodeBitmap => "inode-bitmap",
-            Self::InodeTable => "inode-table",
-            Self::Directory => "directory",
-            Self::Journal => "journal",
-            Self::Mapping => "mapping",
-            Self::Xattr => "xattr",
-            Self::ReservedDescriptors => "reserved-descriptors",
-            Self::Quota => "quota",
-            Self::OrphanFile => "orphan-file",
-            Self::Mmp => "mmp",
-            Self::Boot => "boot",
-            Self::Free => "free",
-            Self::Unknown => "unknown",
-        }
+        Self::NAMED[self as usize].1
     }
 
     /// The kind of a name.

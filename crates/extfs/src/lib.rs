@@ -16,7 +16,6 @@ mod inode;
 mod journal;
 mod kind;
 mod live;
-mod ranges;
 mod streams;
 mod superblock;
 mod walk;

@@ -11,60 +11,35 @@ const MAGIC: u16 = 0xef53;
 /// Fewest blocks of a group that mke2fs makes.
 const LEAST_GROUP_BLOCKS: u32 = 256;
 
-/// Feature words.
+/// Feature words: compatible, incompatible, compatible for reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    compat: u32,
-    incompat: u32,
-    ro_compat: u32,
+pub struct Features([u32; 3]);
+
+/// A feature: its word and its bit there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Feature(usize, u32);
+
+impl Feature {
+    pub const JOURNAL: Self = Self(0, 0x4);
+    const SPARSE_SUPER2: Self = Self(0, 0x200);
+    const ORPHAN_FILE: Self = Self(0, 0x1000);
+    /// The whole device is the journal of another file system.
+    pub const JOURNAL_DEVICE: Self = Self(1, 0x8);
+    const META_BG: Self = Self(1, 0x10);
+    const EXTENTS: Self = Self(1, 0x40);
+    const IS_64BIT: Self = Self(1, 0x80);
+    const MMP: Self = Self(1, 0x100);
+    const SPARSE_SUPER: Self = Self(2, 0x1);
+    const QUOTA: Self = Self(2, 0x100);
+    const BIGALLOC: Self = Self(2, 0x200);
+    const PROJECT: Self = Self(2, 0x2000);
+    /// Group descriptors say which bitmaps and inodes were never written.
+    pub const UNINIT_GROUPS: Self = Self(2, 0x10 | 0x400);
 }
 
 impl Features {
-    /// There is a journal.
-    pub const fn has_journal(self) -> bool {
-        self.compat & 0x4 != 0
-    }
-    const fn has_sparse_super2(self) -> bool {
-        self.compat & 0x200 != 0
-    }
-    pub(crate) const fn has_orphan_file(self) -> bool {
-        self.compat & 0x1000 != 0
-    }
-    /// The journal was not replayed since the last mount.
-    pub const fn needs_recovery(self) -> bool {
-        self.incompat & 0x4 != 0
-    }
-    /// The whole device is the journal of another file system.
-    pub const fn is_journal_device(self) -> bool {
-        self.incompat & 0x8 != 0
-    }
-    pub(crate) const fn has_meta_bg(self) -> bool {
-        self.incompat & 0x10 != 0
-    }
-    pub(crate) const fn has_extents(self) -> bool {
-        self.incompat & 0x40 != 0
-    }
-    const fn is_64bit(self) -> bool {
-        self.incompat & 0x80 != 0
-    }
-    const fn has_mmp(self) -> bool {
-        self.incompat & 0x100 != 0
-    }
-    const fn has_sparse_super(self) -> bool {
-        self.ro_compat & 0x1 != 0
-    }
-    const fn has_quota(self) -> bool {
-        self.ro_compat & 0x100 != 0
-    }
-    pub(crate) const fn has_bigalloc(self) -> bool {
-        self.ro_compat & 0x200 != 0
-    }
-    const fn has_project(self) -> bool {
-        self.ro_compat & 0x2000 != 0
-    }
-    /// Group descriptors say which bitmaps and inodes were never written.
-    pub(crate) const fn has_uninit_groups(self) -> bool {
-        self.ro_compat & (0x10 | 0x400) != 0
+    pub(crate) const fn has(self, feature: Feature) -> bool {
+        self.0[feature.0] & feature.1 != 0
     }
 }
 
@@ -112,14 +87,13 @@ impl Superblock {
         }
         let is_dynamic = le32(bytes, 0x4c) > 0;
         let words = if is_dynamic { [0x5c, 0x60, 0x64].map(|at| le32(bytes, at)) } else { [0; 3] };
-        let features =
-            Features { compat: words[0], incompat: words[1] & !0x4, ro_compat: words[2] & !0x1_0000 };
+        let features = Features([words[0], words[1] & !0x4, words[2] & !0x1_0000]);
         let shift = le32(bytes, 0x18);
         if shift > 6 {
             return Err(wrong(0x18, "block size exponent", &shift, "0 to 6 (1 to 64 KiB)"));
         }
         let block_bytes = 1024_u32 << shift;
-        let high = if features.is_64bit() { u64::from(le32(bytes, 0x150)) } else { 0 };
+        let high = if features.has(Feature::IS_64BIT) { u64::from(le32(bytes, 0x150)) } else { 0 };
         let blocks = high << 32 | u64::from(le32(bytes, 0x4));
         let most = device_bytes / u64::from(block_bytes);
         if blocks == 0 || blocks > most {
@@ -136,17 +110,21 @@ impl Superblock {
             inode_bytes: if is_dynamic { u32::from(le16(bytes, 0x58)) } else { 128 },
             features,
             needs_recovery: words[1] & 0x4 != 0,
-            descriptor_bytes: if features.is_64bit() { u32::from(le16(bytes, 0xfe)).max(64) } else { 32 },
+            descriptor_bytes: if features.has(Feature::IS_64BIT) {
+                u32::from(le16(bytes, 0xfe)).max(64)
+            } else {
+                32
+            },
             reserved_descriptor_blocks: u32::from(le16(bytes, 0xce)),
-            first_meta_bg: if features.has_meta_bg() { le32(bytes, 0x104) } else { u32::MAX },
+            first_meta_bg: if features.has(Feature::META_BG) { le32(bytes, 0x104) } else { u32::MAX },
             backup_groups: [0x24c, 0x250].map(|at| le32(bytes, at)),
-            journal_inode: if features.has_journal() { le32(bytes, 0xe0) } else { 0 },
+            journal_inode: if features.has(Feature::JOURNAL) { le32(bytes, 0xe0) } else { 0 },
             quota_inodes: quota_inodes(bytes, features),
-            orphan_inode: if features.has_orphan_file() { le32(bytes, 0x280) } else { 0 },
-            mmp_block: if features.has_mmp() { le64(bytes, 0x168) } else { 0 },
+            orphan_inode: if features.has(Feature::ORPHAN_FILE) { le32(bytes, 0x280) } else { 0 },
+            mmp_block: if features.has(Feature::MMP) { le64(bytes, 0x168) } else { 0 },
             uuid: bytes[0x68..0x78].try_into().expect("16 bytes"),
         };
-        if features.is_journal_device() { Ok(this) } else { this.checked(bytes) }
+        if features.has(Feature::JOURNAL_DEVICE) { Ok(this) } else { this.checked(bytes) }
     }
 
     fn checked(mut self, bytes: &[u8]) -> Result<Self, ExtError> {
@@ -154,7 +132,7 @@ impl Superblock {
             Err(ExtError::field(OFFSET + at, field, value, expected))
         };
         let bits = self.block_bytes * 8;
-        if self.features.has_bigalloc() {
+        if self.features.has(Feature::BIGALLOC) {
             let (shift, blocks_shift) = (le32(bytes, 0x1c), le32(bytes, 0x18));
             if shift < blocks_shift || shift > 20 {
                 let expected = format!("{blocks_shift} to 20");
@@ -162,7 +140,7 @@ impl Superblock {
             }
             self.cluster_blocks = 1 << (shift - blocks_shift);
         }
-        let first_is = u32::from(self.block_bytes == 1024 && !self.features.has_bigalloc());
+        let first_is = u32::from(self.block_bytes == 1024 && !self.features.has(Feature::BIGALLOC));
         if self.first_data_block != first_is {
             let expected = format!("{first_is} with blocks of {} bytes", self.block_bytes);
             return wrong(0x14, "first data block", self.first_data_block.into(), expected);
@@ -235,7 +213,7 @@ impl Superblock {
         if group == 0 {
             return true;
         }
-        if self.features.has_sparse_super2() {
+        if self.features.has(Feature::SPARSE_SUPER2) {
             return self.backup_groups.contains(&group);
         }
         let is_power = |base: u32| {
@@ -245,7 +223,7 @@ impl Superblock {
             }
             power == group
         };
-        group == 1 || !self.features.has_sparse_super() || [3, 5, 7].into_iter().any(is_power)
+        group == 1 || !self.features.has(Feature::SPARSE_SUPER) || [3, 5, 7].into_iter().any(is_power)
     }
 
     /// The block of a group where its superblock or the first thing after that would be.
@@ -268,7 +246,7 @@ impl Superblock {
         let per_block = self.descriptors_per_block();
         if group / per_block < self.first_meta_bg {
             let all = self.descriptor_blocks();
-            let (count, reserved) = if self.features.has_meta_bg() {
+            let (count, reserved) = if self.features.has(Feature::META_BG) {
                 (self.first_meta_bg.min(all), 0)
             } else {
                 (all, self.reserved_descriptor_blocks)
@@ -290,12 +268,14 @@ impl Superblock {
 
     /// What it is called by its features.
     pub fn family(&self) -> &'static str {
-        if self.features.is_journal_device() {
+        if self.features.has(Feature::JOURNAL_DEVICE) {
             "journal device"
-        } else if self.features.has_extents() || self.features.is_64bit() || self.features.has_uninit_groups()
+        } else if self.features.has(Feature::EXTENTS)
+            || self.features.has(Feature::IS_64BIT)
+            || self.features.has(Feature::UNINIT_GROUPS)
         {
             "ext4"
-        } else if self.features.has_journal() {
+        } else if self.features.has(Feature::JOURNAL) {
             "ext3"
         } else {
             "ext2"
@@ -310,9 +290,9 @@ impl Superblock {
 
 fn quota_inodes(bytes: &[u8], features: Features) -> [u32; 3] {
     let mut inodes = [0; 3];
-    if features.has_quota() {
+    if features.has(Feature::QUOTA) {
         inodes[..2].copy_from_slice(&[le32(bytes, 0x240), le32(bytes, 0x244)]);
-        inodes[2] = if features.has_project() { le32(bytes, 0x26c) } else { 0 };
+        inodes[2] = if features.has(Feature::PROJECT) { le32(bytes, 0x26c) } else { 0 };
     }
     inodes
 }

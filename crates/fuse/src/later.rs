@@ -2,8 +2,7 @@
 //! answered it.
 
 use nandscape_engine::{Clock, Engine};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,16 +21,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    waiting: BinaryHeap<Reverse<Answer>>,
-    /// Answers ever queued, which decides among those due at the same time.
+    /// By time; those due at the same time in the order in which they came.
+    waiting: BTreeMap<(Instant, u64), Box<dyn FnOnce() + Send>>,
+    /// Answers ever queued.
     count: u64,
     is_closed: bool,
-}
-
-struct Answer {
-    due: Instant,
-    number: u64,
-    send: Box<dyn FnOnce() + Send>,
 }
 
 impl Later {
@@ -51,7 +45,7 @@ impl Later {
         let mut queue = self.shared.lock();
         let number = queue.count;
         queue.count += 1;
-        queue.waiting.push(Reverse(Answer { due, number, send: Box::new(send) }));
+        queue.waiting.insert((due, number), Box::new(send));
         drop(queue);
         self.shared.changed.notify_one();
     }
@@ -75,7 +69,7 @@ impl Shared {
         let mut queue = self.lock();
         loop {
             let now = Instant::now();
-            let due = queue.waiting.peek().map(|Reverse(answer)| answer.due);
+            let due = queue.waiting.first_key_value().map(|((due, _), _)| *due);
             queue = match due {
                 Some(due) if due > now && !queue.is_closed => {
                     let (queue, _) =
@@ -85,35 +79,15 @@ impl Shared {
                 None if queue.is_closed => return,
                 None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => {
-                    let answer = queue.waiting.pop();
+                    let answer = queue.waiting.pop_first();
                     drop(queue);
-                    if let Some(Reverse(answer)) = answer {
-                        (answer.send)();
+                    if let Some((_, send)) = answer {
+                        send();
                         self.engine.answered(due);
                     }
                     self.lock()
                 }
             };
         }
-    }
-}
-
-impl PartialEq for Answer {
-    fn eq(&self, other: &Self) -> bool {
-        (self.due, self.number) == (other.due, other.number)
-    }
-}
-
-impl Eq for Answer {}
-
-impl PartialOrd for Answer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Answer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due, self.number).cmp(&(other.due, other.number))
     }
 }

@@ -29,24 +29,18 @@ pub struct LoopOptions {
 
 /// A loop device that cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoopError {
-    /// A system call failed.
-    #[error("loop device for {}: {call}: {error}{}", file.display(), hint(error))]
-    Call {
-        /// The file it was for.
-        file: PathBuf,
-        /// Which call.
-        call: String,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// Others were always faster.
-    #[error("loop device for {}: expected a free one, but others took each of {ATTEMPTS}", file.display())]
-    Contended {
-        /// The file it was for.
-        file: PathBuf,
-    },
+#[error("loop device for {}: {message}", file.display())]
+pub struct LoopError {
+    /// The file it was for.
+    pub file: PathBuf,
+    /// The call that failed and what the system says, or that others took each free device.
+    pub message: String,
+}
+
+impl LoopError {
+    fn call(file: &Path, call: &str, error: &io::Error) -> Self {
+        Self { file: file.to_owned(), message: format!("{call}: {error}{}", hint(error)) }
+    }
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -83,7 +77,7 @@ impl LoopDevice {
         let thread = std::thread::Builder::new()
             .name("loop".to_owned())
             .spawn(hold_it)
-            .map_err(|error| LoopError::Call { file: file.to_owned(), call: "thread".to_owned(), error })?;
+            .map_err(|error| LoopError::call(file, "thread", &error))?;
         let path = told.recv().expect("the thread tells how it went")?;
         Ok(Self { path, hold: Some(hold), thread: Some(thread) })
     }
@@ -125,11 +119,7 @@ fn hold_device(
     // it opens stays in this function.
     #[expect(unsafe_code, reason = "descriptors of other threads are closed for this one")]
     let is_apart = unsafe { apart::from_other_threads() };
-    let is_apart = is_apart.map_err(|error| LoopError::Call {
-        file: file.to_owned(),
-        call: "unshare".to_owned(),
-        error: error.into(),
-    });
+    let is_apart = is_apart.map_err(|error| LoopError::call(file, "unshare", &error.into()));
     match is_apart.and_then(|()| take(file, options)) {
         Err(error) => _ = tell.send(Err(error)),
         Ok((path, hold)) => {
@@ -147,11 +137,7 @@ fn hold_device(
 /// The descriptor is for reading only: some kernels refuse to mount a device that another has open for
 /// writing.
 fn take(file: &Path, options: LoopOptions) -> Result<(PathBuf, OwnedFd), LoopError> {
-    let failed = |call: &str, error: rustix::io::Errno| LoopError::Call {
-        file: file.to_owned(),
-        call: call.to_owned(),
-        error: error.into(),
-    };
+    let failed = |call: &str, error: rustix::io::Errno| LoopError::call(file, call, &error.into());
     let access = if options.is_read_only { OFlags::RDONLY } else { OFlags::RDWR };
     let backing = rustix::fs::open(file, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
         .map_err(|e| failed("open", e))?;
@@ -171,7 +157,8 @@ fn take(file: &Path, options: LoopOptions) -> Result<(PathBuf, OwnedFd), LoopErr
         drop(device);
         return Ok((path, hold));
     }
-    Err(LoopError::Contended { file: file.to_owned() })
+    let message = format!("expected a free one, but others took each of {ATTEMPTS}");
+    Err(LoopError { file: file.to_owned(), message })
 }
 
 /// Opens `/dev/loopN`, which is made if it is missing, as in containers whose /dev is not the kernel's.

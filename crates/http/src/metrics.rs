@@ -15,7 +15,7 @@ use std::fmt::Error;
 /// The text of a scrape.
 pub fn encode(stat: &Stat) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("nandscape");
-    registry.register("build", "Version of nandscape", Info::new([("version", stat.version.clone())]));
+    registry.register("build", "Version of nandscape", Info::new([("version", stat.server.version.clone())]));
     registry.register_collector(Box::new(Scrape(stat.clone())));
     let mut out = String::new();
     encode_text(&mut out, &registry)?;
@@ -127,19 +127,23 @@ fn flash(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         None,
         operations,
     )?;
-    let waf = [("start", stat.waf), ("recent", stat.interval.waf)];
+    let waf = [("start", stat.waf.pages), ("recent", stat.interval.waf)];
     out.gauges(
         ("write_amplification", "Pages programmed over pages that hosts wrote"),
         None,
         waf.into_iter().filter_map(|(window, waf)| Some((vec![("window", window)], waf?))),
     )?;
-    out.counters(("gc_runs", "Victims of garbage collection"), None, [(vec![], stat.gc.runs)])?;
+    out.counters(("gc_runs", "Victims of garbage collection"), None, [(vec![], stat.layer.gc.runs)])?;
     out.counters(
         ("gc_moved_pages", "Pages moved by garbage collection"),
         None,
-        [(vec![], stat.gc.moved_pages)],
+        [(vec![], stat.layer.gc.moved_pages)],
     )?;
-    out.counters(("map_updates", "Changed entries of mapping tables"), None, [(vec![], stat.map.updates)])
+    out.counters(
+        ("map_updates", "Changed entries of mapping tables"),
+        None,
+        [(vec![], stat.layer.map.updates)],
+    )
 }
 
 fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
@@ -197,20 +201,24 @@ fn times(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
     out.gauges(
         ("latency", "Latency of requests in the model's time and in real time, since the start"),
         Some(&Unit::Seconds),
-        by_op("model", &stat.latency_ns).chain(by_op("real", &stat.real_latency_ns)),
+        by_op("model", &stat.service.latency_ns).chain(by_op("real", &stat.service.real_latency_ns)),
     )?;
     out.gauges(
         ("queue_wait", "How long batches of requests waited for the stack"),
         Some(&Unit::Seconds),
-        quantiles(&stat.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
+        quantiles(&stat.service.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
     )?;
     out.gauges(
         ("simulated", "The model's time since the start"),
         Some(&Unit::Seconds),
-        [(vec![], stat.time.simulated_ns as f64 / 1e9)],
+        [(vec![], stat.speed.time.simulated_ns as f64 / 1e9)],
     )?;
-    out.gauges(("uptime", "Since the server started"), Some(&Unit::Seconds), [(vec![], stat.uptime_s)])?;
-    let Some(pace) = &stat.pace else { return Ok(()) };
+    out.gauges(
+        ("uptime", "Since the server started"),
+        Some(&Unit::Seconds),
+        [(vec![], stat.server.uptime_s)],
+    )?;
+    let Some(pace) = &stat.service.pace else { return Ok(()) };
     out.counters(("paced_answers", "Answers with a time of their own"), None, [(vec![], pace.answers)])?;
     out.counters(("late_answers", "Answers that were late"), None, [(vec![], pace.late)])?;
     out.gauges(
@@ -260,18 +268,22 @@ fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
 }
 
 fn trouble(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
-    let errors = stat.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
+    let errors = stat.faults.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
     out.counters(("request_errors", "Failed requests by kind of error"), None, errors)?;
     out.counters(
         ("checksum_errors", "Pages that failed their checksum when they were read"),
         None,
-        [(vec![], stat.checksum_errors)],
+        [(vec![], stat.faults.checksum_errors)],
     )?;
-    out.counters(("torn_pages", "Pages that were found to be cut short"), None, [(vec![], stat.torn_pages)])?;
+    out.counters(
+        ("torn_pages", "Pages that were found to be cut short"),
+        None,
+        [(vec![], stat.faults.torn_pages)],
+    )?;
     out.gauges(
         ("read_only_sets", "Sets that take no more writes"),
         None,
-        [(vec![], stat.read_only.len() as f64)],
+        [(vec![], stat.faults.read_only.len() as f64)],
     )?;
     let recording = stat.recording.iter();
     out.counters(

@@ -66,7 +66,7 @@ fn parse(text: &str) -> (BTreeMap<String, f64>, BTreeSet<String>) {
 
 #[test]
 fn a_scrape_is_open_metrics_and_agrees_with_the_stat_document() {
-    let (engine, http) = server(Clock::paced());
+    let (engine, http) = server(Clock::Paced);
     let data = [1; 4096];
     for page in [0, 1, 2, 0, 1] {
         engine.run(&mut [Request::write(0, page * 4096, &data)]);
@@ -82,13 +82,13 @@ fn a_scrape_is_open_metrics_and_agrees_with_the_stat_document() {
         ("nandscape_host_requests_total{namespace=\"ns1\",op=\"write\"}", 5.0),
         ("nandscape_host_bytes_total{namespace=\"ns1\",op=\"write\"}", 5.0 * 4096.0),
         ("nandscape_flash_operations_total{cause=\"host\",op=\"program\"}", 5.0),
-        ("nandscape_write_amplification{window=\"start\"}", stat.waf.unwrap()),
+        ("nandscape_write_amplification{window=\"start\"}", stat.waf.pages.unwrap()),
         ("nandscape_blocks{state=\"erased\"}", stat.space.free_blocks as f64),
         ("nandscape_live_bytes", 3.0 * 4096.0),
         ("nandscape_paced_answers_total", 5.0),
         (
             "nandscape_latency_seconds{clock=\"model\",op=\"write\",quantile=\"1\"}",
-            stat.latency_ns.write.max as f64 / 1e9,
+            stat.service.latency_ns.write.max as f64 / 1e9,
         ),
     ] {
         let got = samples.get(name).unwrap_or_else(|| panic!("{name} is not in\n{body}"));
@@ -135,7 +135,7 @@ fn the_stat_document_is_served_and_other_paths_and_addresses_are_not() {
     let (head, body) = get(http.addr(), "/stat.json");
     assert!(head.contains("application/json"));
     let stat: Stat = serde_json::from_str(&body).unwrap();
-    assert_eq!((stat.schema, stat.clock.mode.as_str()), (1, "free"));
+    assert_eq!((stat.server.schema, stat.server.clock.mode.as_str()), (1, "free"));
     assert!(get(http.addr(), "/etc/passwd").0.starts_with("http/1.1 404"));
     assert!(get(http.addr(), "/").1.contains("/metrics"));
     let anywhere: SocketAddr = "0.0.0.0:0".parse().unwrap();

@@ -99,7 +99,8 @@ impl ImageMedium {
 impl<S: Store> Flash<S> {
     /// An error if what was read from the tables so far may be wrong.
     pub(crate) fn check_whole(&self, path: &Path) -> Result<(), ImageError> {
-        if self.store.is_lost() { Err(ImageError::TablesLost { path: path.to_owned() }) } else { Ok(()) }
+        let what = "a part of the tables could not be read or written: the file was truncated, or its file system is full or failed";
+        if self.store.is_lost() { Err(ImageError::unsuited(path, what)) } else { Ok(()) }
     }
 
     /// Sums up the tables, and shows every entry that is not empty.

@@ -16,44 +16,6 @@ pub enum ImageError {
         /// Its answer.
         source: std::io::Error,
     },
-    /// Another process serves the image.
-    #[error("{}: the image is in use by another process", path.display())]
-    Locked {
-        /// File.
-        path: PathBuf,
-    },
-    /// No image at all.
-    #[error("{}: offset 0: not an image of nandscape", path.display())]
-    NoImage {
-        /// File.
-        path: PathBuf,
-    },
-    /// A snapshot that was cut short.
-    #[error("{}: an unfinished snapshot: expected a finished one; delete this file", path.display())]
-    Unfinished {
-        /// File.
-        path: PathBuf,
-    },
-    /// A part of the tables could not be read while they were in use.
-    #[error(
-        "{}: a part of the tables could not be read or written: the file was truncated, or its file system is full or failed",
-        path.display()
-    )]
-    TablesLost {
-        /// File.
-        path: PathBuf,
-    },
-    /// A newer program made it.
-    #[error(
-        "{}: offset 16: the image has format version {version}: expected version {} or earlier; a newer nandscape made it",
-        path.display(), crate::header::VERSION
-    )]
-    Version {
-        /// File.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
     /// A value is wrong.
     #[error("{}: offset {offset}: {what} is {found}: expected {expected}", path.display())]
     Corrupt {
@@ -68,7 +30,7 @@ pub enum ImageError {
         /// What would do.
         expected: String,
     },
-    /// The image is to be made of something that an image cannot hold.
+    /// The file is in use, is no image or none that can be read, or what is asked of it cannot be.
     #[error("{}: {what}", path.display())]
     Unsuited {
         /// File.
@@ -82,6 +44,10 @@ impl ImageError {
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { path, what, source }
+    }
+
+    pub(crate) fn unsuited(path: &Path, what: impl Into<String>) -> Self {
+        Self::Unsuited { path: path.to_owned(), what: what.into() }
     }
 
     pub(crate) fn corrupt(

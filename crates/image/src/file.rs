@@ -5,20 +5,16 @@
 use crate::error::ImageError;
 use crate::hold::Hold;
 use crate::layout::Layout;
+use crate::locked::LockedFile;
 use crate::mapping::{Mapping, Writes};
 use crate::store::Store;
 use nandscape_core::BlockId;
-use nandscape_files::os::{self, Locked};
+use nandscape_files::os;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::Deref;
-use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Mode of a new image: for its owner alone.
-const MODE: u32 = 0o600;
 
 /// A store in a file.
 #[derive(Debug)]
@@ -36,7 +32,7 @@ impl FileStore {
     /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are
     /// zeroes after it. A file that is there is refused.
     pub(crate) fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
-        let file = create(path)?;
+        let file = LockedFile::create(path)?;
         let fill = |file: LockedFile| -> Result<Self, ImageError> {
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
             os::allocate(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
@@ -47,16 +43,6 @@ impl FileStore {
         fill(file).inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 
-    /// Opens a file for this process alone.
-    pub(crate) fn open(path: &Path) -> Result<LockedFile, ImageError> {
-        LockedFile::new(open_regular(path, true)?, false, path)
-    }
-
-    /// Opens a file to look at it only.
-    pub(crate) fn open_to_read(path: &Path) -> Result<LockedFile, ImageError> {
-        LockedFile::new(open_regular(path, false)?, true, path)
-    }
-
     /// As [`FileStore::map`], but whatever is written stays in memory.
     pub(crate) fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
         let this = Self::map_with(file, tables, path, Writes::Private)?;
@@ -65,83 +51,19 @@ impl FileStore {
 
     /// Maps the first `tables` bytes of a file, which has as many.
     pub(crate) fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
-        reserve(&file, tables).map_err(ImageError::io(path, "allocate the tables"))?;
+        // Has space for them, also where they have become holes or are shared with another file.
+        os::reserve(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
         Self::map_with(file, tables, path, Writes::Shared)
     }
 
     fn map_with(file: LockedFile, tables: u64, path: &Path, writes: Writes) -> Result<Self, ImageError> {
-        let bytes = fitting(tables, path)?;
+        let what = || format!("tables of {tables} bytes do not fit into the address space");
+        let bytes = usize::try_from(tables).map_err(|_| ImageError::unsuited(path, what()))?;
         let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();
         let file = Arc::new(file);
         let tables = Mapping::new(&file, bytes, writes).map_err(ImageError::io(path, "map the tables"))?;
         Ok(Self { file, hold: Arc::default(), tables, length, aside: None })
     }
-}
-
-/// Makes a file for this process alone; one that is there is refused.
-pub(crate) fn create(path: &Path) -> Result<LockedFile, ImageError> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
-    let file = file.map_err(ImageError::io(path, "create"))?;
-    LockedFile::new(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
-}
-
-/// A file with a lock, which goes with it even where a process that is just being started still has the
-/// descriptor.
-#[derive(Debug)]
-pub(crate) struct LockedFile(File);
-
-impl LockedFile {
-    /// Takes a file for this process alone, or together with others that only read.
-    pub(crate) fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
-        match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
-            Locked::Ours => Ok(Self(file)),
-            Locked::Taken => Err(ImageError::Locked { path: path.to_owned() }),
-        }
-    }
-}
-
-impl Deref for LockedFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
-}
-
-/// Opens a regular file. Anything else is refused, and none of it is waited for.
-pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, ImageError> {
-    let refuse = |kind| match os::kind_of(kind) {
-        Some(kind) => {
-            let what = format!("{kind}: expected an image file");
-            Err(ImageError::Unsuited { path: path.to_owned(), what })
-        }
-        None => Ok(()),
-    };
-    // Before the open too, since to open a device can have effects of its own.
-    refuse(std::fs::metadata(path).map_err(ImageError::io(path, "open"))?.file_type())?;
-    let file = OpenOptions::new().read(true).write(is_writable).custom_flags(os::NO_WAIT).open(path);
-    let file = file.map_err(ImageError::io(path, "open"))?;
-    refuse(file.metadata().map_err(ImageError::io(path, "stat"))?.file_type())?;
-    Ok(file)
-}
-
-/// Has space for the tables, also where they have become holes or are shared with another file; what they
-/// hold stays.
-pub(crate) fn reserve(file: &File, tables: u64) -> io::Result<()> {
-    os::reserve(file, 0, tables)
-}
-
-fn fitting(tables: u64, path: &Path) -> Result<usize, ImageError> {
-    usize::try_from(tables).map_err(|_| ImageError::Unsuited {
-        path: path.to_owned(),
-        what: format!("tables of {tables} bytes do not fit into the address space"),
-    })
 }
 
 impl Store for FileStore {

@@ -1,8 +1,8 @@
 //! The header: what an image is. Written once.
 
 use crate::error::ImageError;
-use crate::file::open_regular;
-use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
+use crate::layout::{CONFIG, CONFIG_BYTES, Layout, VERSION};
+use crate::locked::open_regular;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::checksum::sum;
 use std::fs::File;
@@ -12,8 +12,6 @@ use std::path::Path;
 pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
 /// Where the magic stands in a snapshot that is not finished.
 pub(crate) const UNFINISHED: [u8; 16] = *b"nandscape copy.\n";
-/// The version that this program writes, and the newest that it reads.
-pub(crate) const VERSION: u32 = 2;
 /// Bytes of the page that the header fills.
 const BYTES: usize = 4096;
 const CRC_AT: usize = 20;
@@ -46,6 +44,10 @@ impl Header {
         Self::read_from(&open_regular(path, false)?, path)
     }
 
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::new(&self.geometry, self.version)
+    }
+
     /// The UUID as people write it.
     pub fn uuid_text(&self) -> String {
         let hex = format!("{:032x}", u128::from_be_bytes(self.uuid));
@@ -58,15 +60,21 @@ impl Header {
         let present = length.min(BYTES as u64) as usize;
         file.read_exact_at(&mut page[..present], 0).map_err(ImageError::io(path, "read the header"))?;
         if page[..16] == UNFINISHED {
-            return Err(ImageError::Unfinished { path: path.to_owned() });
+            return Err(ImageError::unsuited(
+                path,
+                "an unfinished snapshot: expected a finished one; delete this file",
+            ));
         }
         if page[..16] != MAGIC {
-            return Err(ImageError::NoImage { path: path.to_owned() });
+            return Err(ImageError::unsuited(path, "offset 0: not an image of nandscape"));
         }
         let fields = Fields { page: &page, path };
         let version = fields.u32(16);
         if version > VERSION {
-            return Err(ImageError::Version { path: path.to_owned(), version });
+            let what = format!(
+                "offset 16: the image has format version {version}: expected version {VERSION} or earlier; a newer nandscape made it"
+            );
+            return Err(ImageError::unsuited(path, what));
         }
         if version == 0 {
             return Err(ImageError::corrupt(path, 16, "format version", 0, VERSION));
@@ -83,7 +91,7 @@ impl Header {
             ));
         }
         let header = fields.header(file)?;
-        let layout = Layout::of(&header);
+        let layout = header.layout();
         fields.check_layout(&layout)?;
         if length != layout.file_bytes {
             return Err(ImageError::corrupt(path, length, "end of the file", length, layout.file_bytes));
@@ -93,7 +101,7 @@ impl Header {
 
     /// The page that the header fills.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let layout = Layout::of(self);
+        let layout = self.layout();
         let mut page = vec![0; BYTES];
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);

@@ -4,10 +4,11 @@
 //! never in one sector, and an entry never lies in two sectors, so that a failure of the machine leaves each
 //! copy whole or not there.
 
-use crate::header::Header;
 use nandscape_core::{BlockId, Geometry, Ppn};
 use nandscape_media::checksum::Units;
 
+/// The format version that this program writes, and the newest that it reads.
+pub(crate) const VERSION: u32 = 2;
 /// The header fills the first of these pages of the file, the state the second, the configuration the rest up
 /// to [`TABLES`].
 pub(crate) const STATE: u64 = 4096;
@@ -43,11 +44,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of an image with this header.
-    pub fn of(header: &Header) -> Self {
-        Self::new(&header.geometry, header.version)
-    }
-
     /// The layout of an image of this shape and format version.
     pub fn new(geometry: &Geometry, version: u32) -> Self {
         let units = Units::new(geometry);

@@ -20,6 +20,7 @@ mod flash;
 mod header;
 mod hold;
 mod layout;
+mod locked;
 mod mapping;
 mod medium;
 #[cfg(test)]

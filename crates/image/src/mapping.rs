@@ -9,7 +9,7 @@
 //!
 //! Faults at other addresses go to the handler that was there before.
 
-use crate::file::LockedFile;
+use crate::locked::LockedFile;
 use memmap2::{MmapMut, MmapOptions};
 use std::ffi::{c_int, c_void};
 use std::fs::File;

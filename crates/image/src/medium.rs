@@ -4,8 +4,12 @@ use crate::error::ImageError;
 use crate::file::FileStore;
 use crate::flash::Flash;
 use crate::header::Header;
+use crate::locked::{LockedFile, open_regular};
+use crate::session::session_of;
 use crate::snapshot::ImageHandle;
+use crate::start;
 use nandscape_core::Geometry;
+use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +30,20 @@ impl ImageMedium {
         options: &NandOptions,
         config: &str,
     ) -> Result<Self, ImageError> {
-        crate::start::create(path, geometry, options, config)
+        let header = start::header(path, geometry, options, config)?;
+        let layout = header.layout();
+        let bad = options.bad_blocks.of(geometry.blocks());
+        let bad = bad.map_err(|error| ImageError::unsuited(path, error.to_string()))?;
+        let head = start::head(&header);
+        let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
+        let session = session_of(&store.file);
+        let flash = start::format(store, header, session, &bad)
+            .and_then(|flash| os::sync_directory_of(path).map(|()| flash));
+        // Half an image would only be in the way of the next attempt.
+        flash.map_err(|source| {
+            drop(std::fs::remove_file(path));
+            ImageError::Io { path: path.to_owned(), what: "sync", source }
+        })
     }
 
     /// Opens an image for this process alone. What the last process left open is looked at first; after a
@@ -35,13 +52,26 @@ impl ImageMedium {
     /// Errors name file and offset: not an image, a newer version, in use, whatever stands in header or block
     /// table and cannot be.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        crate::start::open(path)
+        let file = LockedFile::new(open_regular(path, true)?, false, path)?;
+        Self::start(path, file, FileStore::map)
     }
 
     /// Opens an image to look at it: whatever is written to the medium stays in memory, and the file is not
     /// changed. Refused while a server has it.
     pub fn open_aside(path: &Path) -> Result<Self, ImageError> {
-        crate::start::open_aside(path)
+        let file = LockedFile::new(open_regular(path, false)?, true, path)?;
+        Self::start(path, file, FileStore::map_aside)
+    }
+
+    fn start(
+        path: &Path,
+        file: LockedFile,
+        map: fn(LockedFile, u64, &Path) -> Result<FileStore, ImageError>,
+    ) -> Result<Self, ImageError> {
+        let header = Header::read_from(&file, path)?;
+        let store = map(file, header.layout().data, path)?;
+        let session = session_of(&store.file);
+        start::load(store, header, session, path)
     }
 
     /// What snapshots are made with.

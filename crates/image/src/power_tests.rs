@@ -2,8 +2,8 @@
 //! in any order.
 
 use crate::flash::Flash;
-use crate::header::{Header, VERSION};
-use crate::layout::Layout;
+use crate::header::Header;
+use crate::layout::VERSION;
 use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
@@ -32,7 +32,7 @@ fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
         created_s: 0,
         config: "x = 1\n".into(),
     };
-    let layout = Layout::of(&header);
+    let layout = header.layout();
     let mut now = vec![0; layout.file_bytes as usize];
     let head = head(&header);
     now[..head.len()].copy_from_slice(&head);

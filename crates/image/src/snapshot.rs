@@ -6,10 +6,10 @@
 //! [`Unfinished`].
 
 use crate::error::ImageError;
-use crate::file::{LockedFile, reserve};
 use crate::header::Header;
 use crate::hold::{Copy, Hold, copy_range};
 use crate::layout::{BLOCK_BYTES, Layout, STATE};
+use crate::locked::LockedFile;
 use crate::record::BlockWord;
 use crate::unfinished::Unfinished;
 use nandscape_core::BlockId;
@@ -55,13 +55,10 @@ impl ImageHandle {
     /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
     pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {
         if self.hold.is_active() {
-            let what = "another snapshot of the same image is being copied".to_owned();
-            return Err(ImageError::Unsuited { path: target.to_owned(), what });
+            return Err(ImageError::unsuited(target, "another snapshot of the same image is being copied"));
         }
-        let source = self.file.upgrade().ok_or_else(|| ImageError::Unsuited {
-            path: self.path.clone(),
-            what: "the image has been closed".to_owned(),
-        })?;
+        let closed = || ImageError::unsuited(&self.path, "the image has been closed");
+        let source = self.file.upgrade().ok_or_else(closed)?;
         let unfinished = Unfinished::create(target)?;
         let begun = self.begin(&source, &unfinished).map_err(ImageError::io(target, "copy the tables"));
         let (blocks, is_shared) = begun?;
@@ -70,7 +67,7 @@ impl ImageHandle {
 
     /// Copies the tables, or shares everything where the file system can.
     fn begin(&self, source: &File, target: &Unfinished) -> io::Result<(Vec<BlockId>, bool)> {
-        let layout = Layout::of(&self.header);
+        let layout = self.header.layout();
         // All but the header, so that the copy is at no moment an image.
         let is_shared = os::clone_from(source, target.file(), STATE)?;
         let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, target.file(), &layout)? };
@@ -110,7 +107,7 @@ impl Snapshot {
     /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is
     /// an image like any other, cleanly closed.
     pub fn finish(mut self) -> Result<(), ImageError> {
-        let layout = Layout::of(&self.handle.header);
+        let layout = self.handle.header.layout();
         for block in &self.blocks {
             if !self.handle.hold.copy(&self.source, &layout, *block) {
                 break;
@@ -126,7 +123,7 @@ impl Snapshot {
         if self.is_shared {
             // A write to a table that both files have needs room of its own; without it the image fails at
             // that write and not here.
-            let _ = reserve(&self.source, layout.data);
+            let _ = os::reserve(&self.source, 0, layout.data);
         }
         Ok(())
     }

@@ -2,11 +2,9 @@
 
 use crate::blocks::{End, Words, lost_words};
 use crate::error::ImageError;
-use crate::file::FileStore;
 use crate::flash::{Block, Flash, Mended};
-use crate::header::{Header, VERSION};
-use crate::layout::{CONFIG, CONFIG_BYTES, Layout};
-use crate::session::session_of;
+use crate::header::Header;
+use crate::layout::{CONFIG, CONFIG_BYTES, VERSION};
 use crate::state::{self, State};
 use crate::store::Store;
 use nandscape_core::{BlockId, Geometry};
@@ -14,29 +12,6 @@ use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Makes an image, synced.
-pub(crate) fn create(
-    path: &Path,
-    geometry: &Geometry,
-    options: &NandOptions,
-    config: &str,
-) -> Result<Flash<FileStore>, ImageError> {
-    let header = header(path, geometry, options, config)?;
-    let layout = Layout::of(&header);
-    let bad = options.bad_blocks.of(geometry.blocks());
-    let bad = bad.map_err(|error| ImageError::Unsuited { path: path.to_owned(), what: error.to_string() })?;
-    let head = head(&header);
-    let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
-    let session = session_of(&store.file);
-    let flash =
-        format(store, header, session, &bad).and_then(|flash| os::sync_directory_of(path).map(|()| flash));
-    // Half an image would only be in the way of the next attempt.
-    flash.map_err(|source| {
-        drop(std::fs::remove_file(path));
-        ImageError::Io { path: path.to_owned(), what: "sync", source }
-    })
-}
 
 /// Header and configuration as they stand in the file.
 pub(crate) fn head(header: &Header) -> Vec<u8> {
@@ -68,7 +43,8 @@ pub(crate) fn format<S: Store>(
     Ok(flash)
 }
 
-fn header(
+/// What a new image is.
+pub(crate) fn header(
     path: &Path,
     geometry: &Geometry,
     options: &NandOptions,
@@ -76,7 +52,7 @@ fn header(
 ) -> Result<Header, ImageError> {
     if config.len() as u64 > CONFIG_BYTES {
         let what = format!("the configuration has {} bytes: expected at most {CONFIG_BYTES}", config.len());
-        return Err(ImageError::Unsuited { path: path.to_owned(), what });
+        return Err(ImageError::unsuited(path, what));
     }
     let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -93,24 +69,6 @@ fn header(
     })
 }
 
-/// Opens an image without changing it.
-pub(crate) fn open_aside(path: &Path) -> Result<Flash<FileStore>, ImageError> {
-    let file = FileStore::open_to_read(path)?;
-    let header = Header::read_from(&file, path)?;
-    let store = FileStore::map_aside(file, Layout::of(&header).data, path)?;
-    let session = session_of(&store.file);
-    load(store, header, session, path)
-}
-
-/// Opens an image in a file.
-pub(crate) fn open(path: &Path) -> Result<Flash<FileStore>, ImageError> {
-    let file = FileStore::open(path)?;
-    let header = Header::read_from(&file, path)?;
-    let store = FileStore::map(file, Layout::of(&header).data, path)?;
-    let session = session_of(&store.file);
-    load(store, header, session, path)
-}
-
 /// Opens an image in a store, on a machine that was started as `boot` says.
 pub(crate) fn load<S: Store>(
     mut store: S,
@@ -118,7 +76,7 @@ pub(crate) fn load<S: Store>(
     boot: [u8; 16],
     path: &Path,
 ) -> Result<Flash<S>, ImageError> {
-    let layout = Layout::of(&header);
+    let layout = header.layout();
     let copies = layout.states().map(|at| State::decode(&store.tables()[at as usize..][..state::BYTES]));
     let found = State::latest(copies);
     let end = match found {

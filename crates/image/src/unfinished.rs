@@ -3,9 +3,9 @@
 //! replaced by the next snapshot of the same name.
 
 use crate::error::ImageError;
-use crate::file::{self, LockedFile, open_regular};
 use crate::header::{Header, UNFINISHED};
 use crate::layout::Layout;
+use crate::locked::{LockedFile, open_regular};
 use crate::start::head;
 use crate::state::{State, boot_id};
 use nandscape_files::os;
@@ -38,7 +38,7 @@ impl Unfinished {
         name.push(".partial");
         let partial = PathBuf::from(name);
         remove_leftover(&partial)?;
-        let file = file::create(&partial)?;
+        let file = LockedFile::create(&partial)?;
         let this = Self { file, path: path.to_owned(), partial, is_finished: false };
         let marked = this.file.write_all_at(&UNFINISHED, 0);
         marked.map_err(ImageError::io(&this.partial, "write"))?;

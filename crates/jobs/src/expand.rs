@@ -26,11 +26,9 @@ impl JobFile {
     /// Reads a job file and those it includes.
     pub fn read(path: &str) -> Result<Self, JobError> {
         let place = Place { file: path.to_owned(), line: 0 };
-        let text = System.read(Path::new(path)).map_err(|message| JobError::Io {
-            place,
-            what: "the job file".to_owned(),
-            message,
-        })?;
+        let text = System.read(Path::new(path));
+        let text =
+            text.map_err(|error| JobError { place, message: format!("cannot read the job file: {error}") })?;
         Self::parse(path, &text)
     }
 
@@ -54,11 +52,9 @@ impl JobFile {
             }
         }
         if file.jobs.is_empty() {
-            return Err(JobError::Syntax {
-                place: Place { file: name.to_owned(), line: 0 },
-                text: "no job".to_owned(),
-                expected: "at least one section beside [global], such as [load]".to_owned(),
-            });
+            let place = Place { file: name.to_owned(), line: 0 };
+            let expected = "at least one section beside [global], such as [load]";
+            return Err(JobError::syntax(place, "no job", expected));
         }
         file.check_waits()?;
         file.note_ignored(&ignored);
@@ -95,10 +91,8 @@ impl JobFile {
         }
         check(&job)?;
         if self.jobs.len() + extra.copies as usize > MAX_JOBS {
-            return Err(conflict(
-                &job,
-                format!("numjobs={} makes more than {MAX_JOBS} jobs in all", extra.copies),
-            ));
+            let message = format!("numjobs={} makes more than {MAX_JOBS} jobs in all", extra.copies);
+            return Err(conflict(&job, &message));
         }
         let begins_group = extra.new_group || job.waits_for_previous;
         *group = Some(match *group {
@@ -122,7 +116,7 @@ impl JobFile {
             let Some(name) = &job.wait_for else { continue };
             let is_before = |other: &&Job| other.number < job.number && other.name == *name;
             if *name == job.name || !self.jobs.iter().any(|other| is_before(&other)) {
-                return Err(conflict(job, format!("wait_for={name}: expected the name of a job before it")));
+                return Err(conflict(job, &format!("wait_for={name}: expected the name of a job before it")));
             }
         }
         Ok(())
@@ -146,35 +140,35 @@ fn typed(entries: &[Entry]) -> Vec<(String, String)> {
     entries.iter().map(|e| (e.key.clone(), e.value.clone().unwrap_or_else(|| "1".to_owned()))).collect()
 }
 
-fn conflict(job: &Job, message: String) -> JobError {
-    JobError::Conflict { place: job.place.clone(), job: job.name.clone(), message }
+fn conflict(job: &Job, message: &str) -> JobError {
+    JobError { place: job.place.clone(), message: format!("job '{}': {message}", job.name) }
 }
 
 /// Options that are each fine and do not go together.
 fn check(job: &Job) -> Result<(), JobError> {
-    if job.is_time_based && job.runtime_ns.is_none() {
-        return Err(conflict(job, "time_based needs a runtime".to_owned()));
-    }
-    if job.rate.iter().any(|rate| rate.bytes_per_s > 0 && rate.iops > 0) {
-        return Err(conflict(job, "rate and rate_iops are both given: expected one of them".to_owned()));
-    }
-    let used = || crate::Direction::ALL.into_iter().filter(|d| job.does(*d)).map(|d| d as usize);
+    let mut used = crate::Direction::ALL.into_iter().filter(|d| job.does(*d)).map(|d| d as usize);
+    let is_off_block = |d: usize| job.block_align[d].is_some_and(|align| align != job.block_size[d].min);
     let has_map = job.pattern.is_random && !job.no_random_map;
-    if has_map && used().any(|d| job.block_align[d].is_some_and(|align| align != job.block_size[d].min)) {
-        return Err(conflict(job, "blockalign other than the block size needs norandommap".to_owned()));
+    let [_, write, trim] = &job.block_size;
+    let has_one_size = write.is_fixed() && write == trim;
+    let conflicts = [
+        (job.is_time_based && job.runtime_ns.is_none(), "time_based needs a runtime"),
+        (
+            job.rate.iter().any(|rate| rate.bytes_per_s > 0 && rate.iops > 0),
+            "rate and rate_iops are both given: expected one of them",
+        ),
+        (has_map && used.any(is_off_block), "blockalign other than the block size needs norandommap"),
+        (
+            job.pattern.trim_then_write && !has_one_size,
+            "trimwrite writes what it discarded, so both need one and the same block size",
+        ),
+        (
+            !job.placement_ids.is_empty() && job.placement == crate::job::DataPlacement::None,
+            "plids need dataplacement=streams or fdp=1",
+        ),
+    ];
+    match conflicts.into_iter().find(|(is_there, _)| *is_there) {
+        Some((_, message)) => Err(conflict(job, message)),
+        None => Ok(()),
     }
-    if job.pattern.trim_then_write
-        && (!job.block_size[1].is_fixed()
-            || !job.block_size[2].is_fixed()
-            || job.block_size[1] != job.block_size[2])
-    {
-        return Err(conflict(
-            job,
-            "trimwrite writes what it discarded, so both need one and the same block size".to_owned(),
-        ));
-    }
-    if !job.placement_ids.is_empty() && job.placement == crate::job::DataPlacement::None {
-        return Err(conflict(job, "plids need dataplacement=streams or fdp=1".to_owned()));
-    }
-    Ok(())
 }

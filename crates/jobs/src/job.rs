@@ -36,7 +36,7 @@ pub enum Amount {
 }
 
 /// What a job does, in which order (`rw`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "three directions and two independent properties")]
 pub struct Pattern {
     /// Reads.
@@ -52,7 +52,7 @@ pub struct Pattern {
 }
 
 /// Sizes of the requests of one direction (`bs`, `bsrange`, `bssplit`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockSize {
     /// Smallest.
     pub min: u64,
@@ -85,9 +85,10 @@ pub struct ZoneShare {
 }
 
 /// Where random requests go (`random_distribution`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Every block alike.
+    #[default]
     Uniform,
     /// The block of rank k with a probability proportional to k^-theta; ranks are scattered over the region,
     /// or lie around a centre where one is given.
@@ -125,36 +126,40 @@ pub struct Rate {
 }
 
 /// How rate-limited requests are spread (`rate_process`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateProcess {
     /// At equal distances.
+    #[default]
     Linear,
     /// As a Poisson process.
     Poisson,
 }
 
 /// What sequential requests do after `rw_sequencer`'s number of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequencer {
     /// Go on behind the last.
+    #[default]
     Sequential,
     /// Stay at the same place.
     Identical,
 }
 
 /// What `sync` asks of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncWrites {
     /// Nothing.
+    #[default]
     None,
     /// Each write is durable before it completes.
     Each,
 }
 
 /// How a job takes turns among its files (`file_service_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileService {
     /// In turn.
+    #[default]
     RoundRobin,
     /// At random.
     Random,
@@ -163,18 +168,20 @@ pub enum FileService {
 }
 
 /// How a write chooses among placement ids (`plid_select`, `fdp_pli_select`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlacementSelect {
     /// In turn.
+    #[default]
     RoundRobin,
     /// At random.
     Random,
 }
 
 /// Which interface carries the placement id (`dataplacement`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataPlacement {
     /// None.
+    #[default]
     None,
     /// Placement handles (flexible data placement).
     Fdp,
@@ -183,16 +190,17 @@ pub enum DataPlacement {
 }
 
 /// What counts as a block for think time (`thinktime_blocks_type`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkBlocks {
     /// Completed requests.
+    #[default]
     Complete,
     /// Issued requests.
     Issue,
 }
 
-/// One process of fio.
-#[derive(Clone, Debug, PartialEq)]
+/// One process of fio. [`Job::new`] has fio's defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of fio's")]
 pub struct Job {
     /// `name`, or the section.
@@ -352,71 +360,18 @@ impl Job {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            description: String::new(),
-            place: Place::default(),
-            number: 0,
-            copy: 0,
-            group: 0,
-            waits_for_previous: false,
-            wait_for: None,
-            options: Vec::new(),
-            pattern: Pattern {
-                reads: true,
-                writes: false,
-                trims: false,
-                is_random: false,
-                trim_then_write: false,
-            },
+            pattern: Pattern { reads: true, ..Pattern::default() },
             jump_every: 1,
-            skip_bytes: 0,
-            sequencer: Sequencer::Sequential,
             read_percent: 50,
             block_size: [const { BlockSize::fixed(4096) }; 3],
-            is_unaligned: false,
-            block_align: [None; 3],
-            size: Amount::None,
-            io_size: Amount::None,
-            offset: Amount::None,
-            offset_increment: Amount::None,
-            offset_align: 0,
-            filenames: Vec::new(),
-            file_service: FileService::RoundRobin,
             file_service_turn: 1,
-            runtime_ns: None,
-            is_time_based: false,
-            ramp_ns: 0,
-            start_delay_ns: (0, 0),
-            number_ios: None,
             loops: 1,
-            ends_all: false,
             depth: 1,
-            think_ns: 0,
             think_blocks: 1,
-            think_blocks_type: ThinkBlocks::Complete,
-            think_io_ns: 0,
-            rate: [Rate::default(); 3],
-            rate_process: RateProcess::Linear,
-            rate_ignores_think: false,
-            distribution: [const { Distribution::Uniform }; 3],
             percent_random: [100; 3],
-            no_random_map: false,
-            seed: None,
-            fsync: 0,
-            fdatasync: 0,
-            sync: SyncWrites::None,
-            end_fsync: false,
-            write_hint: 0,
-            placement: DataPlacement::None,
-            placement_ids: Vec::new(),
-            placement_select: PlacementSelect::RoundRobin,
-            stream: None,
-            group_reporting: false,
             percentiles: PERCENTILES.to_vec(),
             clat_percentiles: true,
-            lat_percentiles: false,
-            logs: Logs::default(),
-            log_average_ns: 0,
-            log_offset: false,
+            ..Self::default()
         }
     }
 

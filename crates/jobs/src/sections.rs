@@ -83,7 +83,7 @@ fn read_into(
         if let Some(rest) = line.strip_prefix('[') {
             let section = rest.split_once(']').filter(|(_, after)| after.trim().is_empty());
             let Some((section, _)) = section.filter(|(name, _)| !name.trim().is_empty()) else {
-                return Err(syntax(place, line, "a section such as [job] or [global]"));
+                return Err(JobError::syntax(place, line, "a section such as [job] or [global]"));
             };
             sections.push(Section { place, name: section.trim().to_owned(), entries: Vec::new() });
         } else if let Some(path) = line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
@@ -91,7 +91,7 @@ fn read_into(
         } else {
             let entry = entry(line, place, source)?;
             let Some(section) = sections.last_mut() else {
-                return Err(syntax(
+                return Err(JobError::syntax(
                     entry.place,
                     line,
                     "a section such as [global] or [job] before the first option",
@@ -113,14 +113,13 @@ fn include(
 ) -> Result<(), JobError> {
     if depth >= MAX_INCLUDES {
         let expected = format!("at most {MAX_INCLUDES} files that include each other");
-        return Err(syntax(place, path, &expected));
+        return Err(JobError::syntax(place, path, &expected));
     }
     let path: PathBuf = directory.join(path);
     let what = path.display().to_string();
-    let text = source.read(&path).map_err(|message| JobError::Io {
-        place: place.clone(),
-        what: what.clone(),
-        message,
+    let text = source.read(&path).map_err(|error| {
+        let message = format!("cannot read {what}: {error}");
+        JobError { place: place.clone(), message }
     })?;
     let inner = path.parent().map(Path::to_path_buf).unwrap_or_default();
     read_into(&what, &text, &inner, source, depth + 1, sections)
@@ -133,7 +132,7 @@ fn entry(line: &str, place: Place, source: &dyn Source) -> Result<Entry, JobErro
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if key.is_empty() || !key.chars().all(is_name) {
-        return Err(syntax(place, line, "an option such as bs=4k"));
+        return Err(JobError::syntax(place, line, "an option such as bs=4k"));
     }
     Ok(Entry { key: key.to_owned(), value, place })
 }
@@ -145,11 +144,11 @@ fn substitute(value: &str, place: &Place, source: &dyn Source) -> Result<String,
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
         let Some((name, tail)) = after.split_once('}') else {
-            return Err(syntax(place.clone(), value, "'}' after '${'"));
+            return Err(JobError::syntax(place.clone(), value, "'}' after '${'"));
         };
         let Some(text) = source.variable(name) else {
             let expected = format!("the environment variable {name} to be set");
-            return Err(syntax(place.clone(), value, &expected));
+            return Err(JobError::syntax(place.clone(), value, &expected));
         };
         out.push_str(&text);
         rest = tail;
@@ -159,16 +158,12 @@ fn substitute(value: &str, place: &Place, source: &dyn Source) -> Result<String,
         if out.contains(keyword) {
             if machine {
                 let expected = "a number: this keyword stands for the machine that runs fio, and no machine is emulated here";
-                return Err(syntax(place.clone(), value, expected));
+                return Err(JobError::syntax(place.clone(), value, expected));
             }
             out = out.replace(keyword, "4096");
         }
     }
     Ok(out)
-}
-
-fn syntax(place: Place, text: &str, expected: &str) -> JobError {
-    JobError::Syntax { place, text: text.to_owned(), expected: expected.to_owned() }
 }
 
 /// fio reads `kb_base` before all other options, wherever it stands.
@@ -179,12 +174,9 @@ pub(crate) fn kb_base(entries: &[Entry]) -> Result<KbBase, JobError> {
             Some("1024") => KbBase::Binary,
             Some("1000") => KbBase::Decimal,
             value => {
-                return Err(JobError::BadValue {
-                    place: entry.place.clone(),
-                    key: entry.key.clone(),
-                    value: value.unwrap_or_default().to_owned(),
-                    expected: "1024 or 1000".to_owned(),
-                });
+                let shown = value.unwrap_or_default();
+                let message = format!("kb_base={shown}: expected 1024 or 1000");
+                return Err(JobError { place: entry.place.clone(), message });
             }
         };
     }

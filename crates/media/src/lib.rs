@@ -47,9 +47,6 @@ pub trait Medium: BlockState {
         let _ = page;
     }
 
-    /// Counts a read of a place that holds nothing ([`nandscape_core::FlashDevice::read_unmapped`]).
-    fn note_unmapped_read(&mut self);
-
     /// Programs an erased page.
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError>;
 
@@ -65,18 +62,6 @@ pub trait Medium: BlockState {
     /// See [`nandscape_core::FlashDevice::mark_bad`].
     fn mark_bad(&mut self, block: BlockId);
 
-    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The
-    /// page must be the next of its block, or any erased one where order does not matter.
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
-
-    /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
-    fn tear_erase(&mut self, block: BlockId);
-
-    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its
-    /// logical page, stream and sequence number, 112 bits). `false` where nothing is stored there. The
-    /// next read that touches the bit must find out.
-    fn rot(&mut self, page: Ppn, bit: u64) -> bool;
-
     /// How many times as long as usual an operation on this page takes; 1 but for slow dies ([`faults`]).
     #[inline]
     fn slow_factor(&self, page: Ppn) -> u32 {
@@ -89,6 +74,22 @@ pub trait Medium: BlockState {
 
     /// Starts counting anew. Wear stays, and so does what it noticed of its decay.
     fn reset_tally(&mut self);
+}
+
+/// A medium whose pages can be damaged, for [`faults`].
+#[auto_impl::auto_impl(Box)]
+pub trait Breakable: Medium {
+    /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The
+    /// page must be the next of its block, or any erased one where order does not matter.
+    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
+
+    /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
+    fn tear_erase(&mut self, block: BlockId);
+
+    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its
+    /// logical page, stream and sequence number, 112 bits). `false` where nothing is stored there. The
+    /// next read that touches the bit must find out.
+    fn rot(&mut self, page: Ppn, bit: u64) -> bool;
 }
 
 /// A medium of any type.

@@ -15,6 +15,8 @@ pub struct Timed<M, S> {
     causes: CauseTable,
     capabilities: Capabilities,
     page_bytes: u32,
+    /// Reads of places that hold nothing, which the medium does not see.
+    unmapped_reads: u64,
     packed: Option<Packed>,
 }
 
@@ -30,7 +32,8 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
     pub fn new(medium: M, scheduler: S) -> Self {
         let capabilities = medium.capabilities();
         let page_bytes = medium.geometry().page_bytes;
-        Self { medium, scheduler, causes: CauseTable::default(), capabilities, page_bytes, packed: None }
+        let causes = CauseTable::default();
+        Self { medium, scheduler, causes, capabilities, page_bytes, unmapped_reads: 0, packed: None }
     }
 
     /// A device that compresses: the medium has the shape that [`Packing::new`] gave, the scheduler that of
@@ -81,6 +84,27 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
         }
         self.packed = Some(packed);
         done
+    }
+
+    /// Counts a read that the medium has done or refused, and gives it to the scheduler.
+    #[inline(always)]
+    fn time_read(
+        &mut self,
+        read: Result<Oob, FlashError>,
+        page: Ppn,
+        transfer: u32,
+        issue: Issue,
+    ) -> Result<PageRead, FlashError> {
+        let oob = match read {
+            Ok(oob) => oob,
+            Err(error) => return Err(self.failed(error, issue)),
+        };
+        if let Some(packed) = self.packed {
+            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
+        }
+        self.causes.row(issue.cause).reads += 1;
+        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
+        Ok(PageRead { oob, done: self.submit(op, issue) })
     }
 
     /// Gives an operation to the scheduler.
@@ -152,16 +176,8 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         data: Option<&mut [u8]>,
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
-        let oob = match self.medium.read(page, data) {
-            Ok(oob) => oob,
-            Err(error) => return Err(self.failed(error, issue)),
-        };
-        if let Some(packed) = self.packed {
-            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
-        }
-        self.causes.row(issue.cause).reads += 1;
-        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.submit(op, issue) })
+        let read = self.medium.read(page, data);
+        self.time_read(read, page, transfer, issue)
     }
 
     fn read_part(
@@ -172,16 +188,8 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         issue: Issue,
     ) -> Result<PageRead, FlashError> {
         let transfer = data.len() as u32;
-        let oob = match self.medium.read_part(page, start, data) {
-            Ok(oob) => oob,
-            Err(error) => return Err(self.failed(error, issue)),
-        };
-        if let Some(packed) = self.packed {
-            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
-        }
-        self.causes.row(issue.cause).reads += 1;
-        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.submit(op, issue) })
+        let read = self.medium.read_part(page, start, data);
+        self.time_read(read, page, transfer, issue)
     }
 
     #[inline]
@@ -243,7 +251,7 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
         if let Some(packed) = self.packed {
             return Ok(self.read_packed(packed, page, false, issue));
         }
-        self.medium.note_unmapped_read();
+        self.unmapped_reads += 1;
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
         Ok(self.submit(op, issue))
@@ -254,18 +262,18 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     }
 
     fn tally(&self) -> MediumTally<'_> {
-        let tally = self.medium.tally();
+        let mut tally = self.medium.tally();
         match &self.packed {
-            None => tally,
-            Some(packed) => {
-                MediumTally { totals: OpCounts { erases: tally.totals.erases, ..packed.totals }, ..tally }
-            }
+            None => tally.totals.reads += self.unmapped_reads,
+            Some(packed) => tally.totals = OpCounts { erases: tally.totals.erases, ..packed.totals },
         }
+        tally
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
         self.medium.reset_tally();
+        self.unmapped_reads = 0;
         if let Some(packed) = &mut self.packed {
             packed.totals = OpCounts::default();
         }

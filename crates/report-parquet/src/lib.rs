@@ -82,7 +82,7 @@ pub fn render_parquet(runs: &[Run]) -> Result<Vec<u8>, ReportError> {
     let is_of_jobs = runs.iter().any(|run| run.jobs.is_some());
     let batch = if is_of_jobs { jobs::batch(runs) } else { batch(&rows(runs)) };
     let batch = batch.map_err(|error| failure(&error))?;
-    let version = runs.first().map(|run| run.result.version.clone());
+    let version = runs.first().map(|run| run.result.run.version.clone());
     let series = if is_of_jobs { "jobs 1" } else { "1" };
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))

@@ -41,7 +41,7 @@ fn the_intervals_add_up_to_the_result_of_every_run() {
         let result = &run.result;
         assert_eq!(sum("host_write_bytes"), result.host.write_bytes, "{}", run.label);
         assert_eq!(sum("host_read_pages"), result.host.read_pages, "{}", run.label);
-        assert_eq!(sum("map_update_bytes"), result.map.update_bytes, "{}", run.label);
+        assert_eq!(sum("map_update_bytes"), result.layer.map.update_bytes, "{}", run.label);
         for cause in Cause::ALL {
             let of = |what: &str| sums[&(run.label.clone(), names_of(&names, what, cause))];
             let counts = result.flash.cause(cause);
@@ -60,9 +60,9 @@ fn the_last_interval_ends_with_the_figures_of_the_run() {
     let columns = columns(&reader);
     let last = reader.get_row_iter(None).unwrap().last().unwrap().unwrap();
     let result = &runs[1].result;
-    assert!((last.get_double(columns["waf_so_far"]).unwrap() - result.waf.unwrap()).abs() < 1e-12);
-    assert_eq!(last.get_ulong(columns["simulated_ns_so_far"]).unwrap(), result.time.simulated_ns);
-    let rate = result.throughput.read_bytes_per_s + result.throughput.write_bytes_per_s;
+    assert!((last.get_double(columns["waf_so_far"]).unwrap() - result.waf.pages.unwrap()).abs() < 1e-12);
+    assert_eq!(last.get_ulong(columns["simulated_ns_so_far"]).unwrap(), result.speed.time.simulated_ns);
+    let rate = result.speed.throughput.read_bytes_per_s + result.speed.throughput.write_bytes_per_s;
     let so_far = last.get_double(columns["host_bytes_per_s_so_far"]).unwrap();
     assert!((so_far / rate - 1.0).abs() < 1e-9, "{so_far} {rate}");
 }

@@ -14,7 +14,7 @@ pub fn render_fio_json(run: &Run) -> String {
     let result = &run.result;
     let jobs: Vec<Value> = result.jobs.iter().map(|job| job_value(result, job)).collect();
     let document = json!({
-        "fio version": format!("fio-3.33 (nandscape {})", result.version),
+        "fio version": format!("fio-3.33 (nandscape {})", result.run.version),
         "timestamp": 0,
         "timestamp_ms": 0,
         "time": "Thu Jan  1 00:00:00 1970",

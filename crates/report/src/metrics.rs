@@ -68,7 +68,9 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
-    metric("", "WAF", Kind::Ratio, Better::Lower, "flash pages programmed / host pages written", |r| r.waf),
+    metric("", "WAF", Kind::Ratio, Better::Lower, "flash pages programmed / host pages written", |r| {
+        r.waf.pages
+    }),
     metric(
         "hits",
         "reads",
@@ -116,10 +118,10 @@ pub static SUMMARY: &[Metric] = &[
         Kind::Rate,
         Better::Higher,
         "host bytes written per simulated second",
-        |r| (r.host.write_bytes > 0).then_some(r.throughput.write_bytes_per_s),
+        |r| (r.host.write_bytes > 0).then_some(r.speed.throughput.write_bytes_per_s),
     ),
     metric("throughput", "read", Kind::Rate, Better::Higher, "host bytes read per simulated second", |r| {
-        (r.host.read_bytes > 0).then_some(r.throughput.read_bytes_per_s)
+        (r.host.read_bytes > 0).then_some(r.speed.throughput.read_bytes_per_s)
     }),
     metric("write latency", "p50", Kind::Nanos, Better::Lower, "half of the writes were faster", |r| {
         if_written(r, r.latency_ns.write.p50)
@@ -156,25 +158,25 @@ pub static SUMMARY: &[Metric] = &[
         Kind::Bytes,
         Better::Lower,
         "size of the mapping table in the layer's own model",
-        |r| if_flash(r, r.map.table_bytes as f64),
+        |r| if_flash(r, r.layer.map.table_bytes as f64),
     ),
     metric("map", "updates", Kind::Bytes, Better::Lower, "bytes of mapping table changed", |r| {
-        if_flash(r, r.map.update_bytes as f64)
+        if_flash(r, r.layer.map.update_bytes as f64)
     }),
     metric("GC", "runs", Kind::Count, Better::Neither, "victims collected", |r| {
-        if_flash(r, r.gc.runs as f64)
+        if_flash(r, r.layer.gc.runs as f64)
     }),
     metric("GC", "moved", Kind::Count, Better::Lower, "valid pages moved by garbage collection", |r| {
-        if_flash(r, r.gc.moved_pages as f64)
+        if_flash(r, r.layer.gc.moved_pages as f64)
     }),
     metric("merges", "switch", Kind::Count, Better::Neither, "log blocks that became data blocks", |r| {
-        unless_zero(r.merges.switch)
+        unless_zero(r.layer.merges.switch)
     }),
     metric("merges", "full", Kind::Count, Better::Neither, "merges that copied log and data together", |r| {
-        unless_zero(r.merges.full)
+        unless_zero(r.layer.merges.full)
     }),
     metric("merges", "in place", Kind::Count, Better::Neither, "superblocks rewritten in place", |r| {
-        unless_zero(r.merges.in_place)
+        unless_zero(r.layer.merges.in_place)
     }),
     metric("", "DRAM", Kind::Bytes, Better::Lower, "memory the layer needs on a real device", |r| {
         if_flash(r, r.cost.dram_bytes as f64)

@@ -49,7 +49,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
         printable(&first.workload.spec),
         printable(&first.workload.format),
         Kind::Count.show_alone(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0) as f64),
-        first.seed
+        first.run.seed
     );
     let mut caches: Vec<String> =
         runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
@@ -61,7 +61,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
         .iter()
         // The device of a configuration is not there where a cache is over something else.
         .filter(|run| run.result.cache.is_none() || !run.result.flash.by_cause.is_empty())
-        .filter_map(|run| Shape::from_config(&run.result.config))
+        .filter_map(|run| Shape::from_config(&run.result.run.config))
         .map(|shape| shape.describe())
         .collect();
     devices.dedup();
@@ -198,27 +198,30 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     }
     let has_flash = !r.flash.by_cause.is_empty();
     if has_flash {
-        let text = format!("{} in pages, {} in bytes", ratio(r.waf), ratio(r.waf_bytes));
+        let text = format!("{} in pages, {} in bytes", ratio(r.waf.pages), ratio(r.waf.bytes));
         pairs.push(("write amplification", text));
     }
     for (name, bytes, rate) in [
-        ("write throughput", r.host.write_bytes, r.throughput.write_bytes_per_s),
-        ("read throughput", r.host.read_bytes, r.throughput.read_bytes_per_s),
+        ("write throughput", r.host.write_bytes, r.speed.throughput.write_bytes_per_s),
+        ("read throughput", r.host.read_bytes, r.speed.throughput.read_bytes_per_s),
     ] {
         if bytes > 0 {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
-    pairs.push(("simulated time", Kind::Nanos.show_alone(r.time.simulated_ns as f64)));
-    if r.time.wall_s > 0.0 {
-        let text =
-            format!("{:.3} s, {} host pages/s", r.time.wall_s, count(r.time.host_pages_per_wall_s as u64));
+    pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
+    if r.speed.time.wall_s > 0.0 {
+        let text = format!(
+            "{:.3} s, {} host pages/s",
+            r.speed.time.wall_s,
+            count(r.speed.time.host_pages_per_wall_s as u64)
+        );
         pairs.push(("wall time", text));
     }
     if has_flash {
         flash_pairs(r, &mut pairs);
     }
-    pairs.push(("configuration", format!("{} (workload {})", r.config_hash, r.workload_hash)));
+    pairs.push(("configuration", format!("{} (workload {})", r.run.config_hash, r.run.workload_hash)));
     pairs
 }
 
@@ -239,16 +242,16 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
         "map",
         format!(
             "table {}, {} updates, {} updated",
-            format_bytes(r.map.table_bytes),
-            count(r.map.updates),
-            format_bytes(r.map.update_bytes)
+            format_bytes(r.layer.map.table_bytes),
+            count(r.layer.map.updates),
+            format_bytes(r.layer.map.update_bytes)
         ),
     ));
     pairs.push((
         "garbage collection",
-        format!("{} victims, {} pages moved", count(r.gc.runs), count(r.gc.moved_pages)),
+        format!("{} victims, {} pages moved", count(r.layer.gc.runs), count(r.layer.gc.moved_pages)),
     ));
-    let m = &r.merges;
+    let m = &r.layer.merges;
     if m.switch + m.full + m.evicted + m.in_place > 0 {
         let text = format!(
             "{} switch, {} full, {} forced by a full log table, {} in place",

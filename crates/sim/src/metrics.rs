@@ -2,73 +2,99 @@
 
 use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
-use crate::result::LatencySummary;
+use crate::result::{LatencyResult, LatencySummary};
 use crate::sums;
 use hdrhistogram::Histogram;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem};
 
-/// Ten days; longer latencies count as this, while the exact maximum is kept beside.
-const LONGEST_NS: u64 = 864_000_000_000_000;
+/// Ten days in nanoseconds.
+const TEN_DAYS_NS: u64 = 864_000_000_000_000;
 
-/// Exact latencies of one kind of request.
+/// Latencies of one kind of request. Percentiles have so many significant digits; what is longer than the
+/// longest counts as that for them. Count, sum and extremes are exact.
 #[derive(Clone, Debug)]
-pub struct Latencies {
+pub struct Latencies<const DIGITS: u8 = 3, const LONGEST_NS: u64 = TEN_DAYS_NS> {
     histogram: Histogram<u64>,
     sum: u128,
+    min: u64,
+    max: u64,
 }
 
-impl Default for Latencies {
+impl<const DIGITS: u8, const LONGEST_NS: u64> Default for Latencies<DIGITS, LONGEST_NS> {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("bounds and precision are valid");
-        Self { histogram, sum: 0 }
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS);
+        let histogram = histogram.expect("bounds and precision are valid");
+        Self { histogram, sum: 0, min: u64::MAX, max: 0 }
     }
 }
 
-impl Latencies {
+impl<const DIGITS: u8, const LONGEST_NS: u64> Latencies<DIGITS, LONGEST_NS> {
     /// Counts a latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns);
-        self.sum += u128::from(ns);
+        self.record_many(ns, 1);
+    }
+
+    /// Counts a latency so many times.
+    #[inline]
+    pub fn record_many(&mut self, ns: u64, count: u64) {
+        self.histogram.saturating_record_n(ns, count);
+        self.sum += u128::from(ns) * u128::from(count);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
     }
 
     /// Adds another set.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("both have the same bounds");
-        self.sum += other.sum;
+        if !other.histogram.is_empty() {
+            self.histogram.add(&other.histogram).expect("both have the same bounds");
+            self.sum += other.sum;
+            self.min = self.min.min(other.min);
+            self.max = self.max.max(other.max);
+        }
     }
 
-    /// The latency that so many percent (0 to 100) do not exceed, within 0.1 %; 0 without requests.
-    pub fn at_percent(&self, percent: f64) -> u64 {
-        if self.histogram.is_empty() { 0 } else { self.histogram.value_at_quantile(percent / 100.0) }
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        if !self.histogram.is_empty() {
+            self.histogram.reset();
+            (self.sum, self.min, self.max) = (0, u64::MAX, 0);
+        }
     }
 
-    /// How many took at most so long, within the resolution of 0.1 %.
+    /// The latency that a share of the requests does not exceed; 0 without requests.
+    pub fn at(&self, quantile: f64) -> u64 {
+        if self.histogram.is_empty() {
+            return 0;
+        }
+        // Buckets report their upper end; nothing is longer than the longest nor shorter than the shortest.
+        self.histogram.value_at_quantile(quantile).clamp(self.min, self.max)
+    }
+
+    /// How many took at most so long, within the resolution.
     pub fn up_to(&self, ns: u64) -> u64 {
         self.histogram.count_between(0, ns.min(LONGEST_NS))
     }
 
     /// The distribution so far.
-    pub fn summary(&self, min: u64, max: u64) -> LatencySummary {
+    pub fn summary(&self) -> LatencySummary {
         let count = self.histogram.len();
         if count == 0 {
             return LatencySummary::default();
         }
-        // Buckets report their upper end; nothing is longer than the longest nor shorter than the shortest.
-        let at = |q: f64| self.histogram.value_at_quantile(q).clamp(min, max);
         LatencySummary {
             count,
             mean: self.sum as f64 / count as f64,
-            min,
-            max,
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            p99_99: at(0.9999),
-            p99_999: at(0.99999),
-            p99_9999: at(0.999_999),
+            min: self.min,
+            max: self.max,
+            p50: self.at(0.5),
+            p90: self.at(0.9),
+            p99: self.at(0.99),
+            p99_9: self.at(0.999),
+            p99_99: self.at(0.9999),
+            p99_999: self.at(0.99999),
+            p99_9999: self.at(0.999_999),
         }
     }
 }
@@ -136,8 +162,6 @@ const FIRST_INTERVAL: u64 = 64 << 10;
 pub struct Recorder {
     read: Latencies,
     write: Latencies,
-    read_range: (u64, u64),
-    write_range: (u64, u64),
     completed: u64,
     last_completion: SimTime,
     series: Option<SeriesRecorder>,
@@ -158,8 +182,6 @@ impl Recorder {
         Self {
             read: Latencies::default(),
             write: Latencies::default(),
-            read_range: (u64::MAX, 0),
-            write_range: (u64::MAX, 0),
             completed: 0,
             last_completion: SimTime::ZERO,
             series: with_series.then(|| SeriesRecorder {
@@ -177,14 +199,8 @@ impl Recorder {
     pub fn complete(&mut self, op: Op, bytes: u64, issued: SimTime, at: SimTime) {
         let ns = at.since(issued).0;
         match op {
-            Op::Read => {
-                self.read.record(ns);
-                self.read_range = (self.read_range.0.min(ns), self.read_range.1.max(ns));
-            }
-            Op::Write => {
-                self.write.record(ns);
-                self.write_range = (self.write_range.0.min(ns), self.write_range.1.max(ns));
-            }
+            Op::Read => self.read.record(ns),
+            Op::Write => self.write.record(ns),
             Op::Trim | Op::WriteZeroes | Op::Flush => {}
         }
         self.last_completion = self.last_completion.max(at);
@@ -220,17 +236,10 @@ impl Recorder {
     }
 
     /// Latencies of reads, writes, and both.
-    pub fn latencies(&self) -> crate::result::LatencyResult {
+    pub fn latencies(&self) -> LatencyResult {
         let mut all = self.read.clone();
         all.merge(&self.write);
-        crate::result::LatencyResult {
-            read: self.read.summary(self.read_range.0, self.read_range.1),
-            write: self.write.summary(self.write_range.0, self.write_range.1),
-            all: all.summary(
-                self.read_range.0.min(self.write_range.0),
-                self.read_range.1.max(self.write_range.1),
-            ),
-        }
+        LatencyResult { read: self.read.summary(), write: self.write.summary(), all: all.summary() }
     }
 
     /// The series, with a last point at the end of the run.
@@ -243,7 +252,7 @@ impl Recorder {
             self.sample(subsystem, start);
         }
         let mut series = self.series?.series;
-        let counts = sums::layer(subsystem).and_then(|layer| layer.device().tally().program_counts);
+        let counts = sums::first(subsystem).first().and_then(|layer| layer.device().tally().program_counts);
         series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)
     }
@@ -274,13 +283,13 @@ impl SeriesRecorder {
         if self.series.samples.len() == MAX_SAMPLES {
             self.thin_out();
         }
-        let layer = sums::layer(subsystem);
+        let layer = sums::first(subsystem).first();
         let sample = Sample {
             requests,
             simulated_ns,
             host: subsystem.inspect().host_counts(0),
             causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
-            ftl: layer.map(nandscape_core::Mapping::stats).unwrap_or_default(),
+            ftl: layer.map(|layer| layer.stats()).unwrap_or_default(),
             cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),

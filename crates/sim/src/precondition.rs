@@ -1,7 +1,9 @@
 //! Writes that put a device into a known state before the counted part (`--precondition`).
 
-use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::{IoRecord, Op, SimTime, units};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// A preconditioning that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,82 +66,48 @@ impl Precondition {
     }
 
     /// The requests of all steps, for a namespace of `capacity_bytes` with pages of `page_bytes`.
-    pub fn records(&self, capacity_bytes: u64, page_bytes: u32, seed: u64) -> Records {
-        Records {
-            steps: self.steps.clone().into_iter(),
-            capacity_bytes,
-            page_bytes: u64::from(page_bytes),
-            span_bytes: capacity_bytes,
-            rng: seeded(seed ^ 0x7072_6563_6f6e_6431),
-            current: Current::None,
-        }
-    }
-}
-
-/// Iterator over the requests of a [`Precondition`].
-#[derive(Clone, Debug)]
-pub struct Records {
-    steps: std::vec::IntoIter<Step>,
-    capacity_bytes: u64,
-    page_bytes: u64,
-    span_bytes: u64,
-    rng: Xoshiro256PlusPlus,
-    current: Current,
-}
-
-#[derive(Clone, Debug)]
-enum Current {
-    None,
-    Fill { at: u64, end: u64 },
-    Uniform { left: u64 },
-}
-
-impl Records {
-    /// A fill writes in chunks of about this size.
-    const CHUNK: u64 = 1 << 20;
-
-    fn record(offset: u64, len: u64) -> IoRecord {
-        IoRecord { at: SimTime::ZERO, offset, len, volume: 0, hint: 0, op: Op::Write }
-    }
-}
-
-impl Iterator for Records {
-    type Item = IoRecord;
-
-    fn next(&mut self) -> Option<IoRecord> {
-        loop {
-            match &mut self.current {
-                Current::Fill { at, end } if *at < *end => {
-                    let chunk = (Self::CHUNK / self.page_bytes).max(1) * self.page_bytes;
-                    let len = chunk.min(*end - *at);
-                    let record = Self::record(*at, len);
-                    *at += len;
-                    return Some(record);
-                }
-                Current::Uniform { left } if *left > 0 => {
-                    *left -= 1;
-                    let page = below(&mut self.rng, (self.span_bytes / self.page_bytes).max(1));
-                    return Some(Self::record(page * self.page_bytes, self.page_bytes));
-                }
-                _ => {}
-            }
-            self.current = match self.steps.next()? {
+    pub fn records(
+        &self,
+        capacity_bytes: u64,
+        page_bytes: u32,
+        seed: u64,
+    ) -> impl Iterator<Item = IoRecord> + use<> {
+        let page = u64::from(page_bytes);
+        let pages = move |times: f64| (times * (capacity_bytes / page) as f64).round() as u64;
+        // Bytes of the part that was filled.
+        let mut span = capacity_bytes;
+        let rng = Rc::new(RefCell::new(seeded(seed ^ 0x7072_6563_6f6e_6431)));
+        self.steps.clone().into_iter().flat_map(move |step| {
+            let (filled, random) = match step {
                 Step::Fill { share } => {
-                    let pages = (share * (self.capacity_bytes / self.page_bytes) as f64).round() as u64;
-                    self.span_bytes = pages * self.page_bytes;
-                    Current::Fill { at: 0, end: self.span_bytes }
+                    span = pages(share) * page;
+                    (span, 0)
                 }
-                Step::Uniform { times } => Current::Uniform {
-                    left: (times * (self.capacity_bytes / self.page_bytes) as f64).round() as u64,
-                },
+                Step::Uniform { times } => (0, pages(times)),
             };
             // A fill of nothing leaves nothing to overwrite.
-            if self.span_bytes == 0 {
-                self.span_bytes = self.capacity_bytes;
+            if span == 0 {
+                span = capacity_bytes;
             }
-        }
+            let chunk = (FILL_BYTES / page).max(1) * page;
+            let fill = (0..filled).step_by(chunk as usize).map(move |at| (at, chunk.min(filled - at)));
+            let (rng, places) = (Rc::clone(&rng), (span / page).max(1));
+            let random = (0..random).map(move |_| (below(&mut *rng.borrow_mut(), places) * page, page));
+            let at = SimTime::ZERO;
+            fill.chain(random).map(move |(offset, len)| IoRecord {
+                at,
+                offset,
+                len,
+                volume: 0,
+                hint: 0,
+                op: Op::Write,
+            })
+        })
     }
 }
+
+/// A fill writes in chunks of about this size.
+const FILL_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -5,20 +5,16 @@
 //! are submitted in nondecreasing virtual time. Schedulers that know completions at submission answer at
 //! once; event-driven ones are advanced.
 
-use crate::LifetimeResult;
 use crate::in_flight::InFlight;
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
-use crate::result::{
-    CacheResult, FlashResult, RunError, RunResult, SCHEMA, ThroughputResult, TimeResult, WearResult,
-    WorkloadResult, placement_of_logs, ratio,
-};
-use crate::sums;
+use crate::result::{RunError, RunResult, WorkloadResult};
+use crate::sums::{self, Measured};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockId, Command, Completion, Extent, Ftl, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token,
-    TraceError, TraceReader,
+    Command, Completion, Extent, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token, TraceError,
+    TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,7 +104,7 @@ pub fn replay(
     } else {
         runner.precondition(options.precondition, options.seed)?
     };
-    let wear_before: Vec<u32> = erase_counts(runner.subsystem);
+    let erases_before = sums::erases(sums::first(runner.subsystem));
     on_counted();
     let expected = workload.info().expected_records;
     let mut recorder = Recorder::new(options.with_series);
@@ -117,115 +113,29 @@ pub fn replay(
         Some(failure) => End { failure: Some(failure), ..End::default() },
         None => runner.run(workload, options.pacing, &mut recorder, expected)?,
     };
-    let error = end.failure;
-    let result = document(
-        runner.subsystem,
-        &recorder,
-        &wear_before,
-        options,
-        Run {
-            workload: WorkloadResult { requests: end.issued, ..WorkloadResult::new(spec, &workload.info()) },
-            workload_hash: end.hash,
-            start: end.start,
-            partial: end.stopped,
-            error,
-        },
-    );
-    let mut series = recorder.into_series(subsystem, end.start);
-    if let Some(series) = &mut series {
-        series.erase_counts = erases_since(subsystem, &wear_before);
-    }
-    Ok(ReplayOutcome { result, series })
-}
-
-struct Run {
-    workload: WorkloadResult,
-    workload_hash: u64,
-    start: SimTime,
-    partial: bool,
-    error: Option<RunError>,
-}
-
-fn erase_counts(subsystem: &dyn Subsystem) -> Vec<u32> {
-    let Some(device) = sums::layer(subsystem).map(Ftl::device) else { return Vec::new() };
-    (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
-}
-
-/// Erases of every block since `before` was taken.
-fn erases_since(subsystem: &dyn Subsystem, before: &[u32]) -> Vec<u32> {
-    erase_counts(subsystem).iter().zip(before).map(|(now, before)| now - before).collect()
-}
-
-fn document(
-    subsystem: &dyn Subsystem,
-    recorder: &Recorder,
-    wear_before: &[u32],
-    options: &ReplayOptions<'_>,
-    run: Run,
-) -> RunResult {
-    let (layer, inside) = (sums::layer(subsystem), subsystem.inspect());
-    let device = layer.map(Ftl::device);
-    let host = inside.host_counts(0);
-    let totals = device.map(|device| device.tally().totals).unwrap_or_default();
-    let (stats, cost) = layer.map(|layer| (layer.stats(), layer.cost())).unwrap_or_default();
-    let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let per_block = erases_since(subsystem, wear_before);
-    let good = per_block
-        .iter()
-        .enumerate()
-        .filter(|(b, _)| !device.is_some_and(|device| device.is_bad(BlockId(*b as u32))));
-    let mut wear = WearResult::new(good.map(|(_, count)| *count));
-    if options.with_detail {
-        wear.per_block = Some(per_block);
-    }
-    let mut end = recorder.last_completion();
-    if run.error.is_some() {
+    let mut ended = recorder.last_completion();
+    if end.failure.is_some() {
         // The request that failed never completes, but what it had the flash do (a collection that freed too
         // little) took time.
-        end = end.max(subsystem.idle_from());
+        ended = ended.max(runner.subsystem.idle_from());
     }
-    let simulated_ns = end.since(run.start).0;
-    let page_bytes = device.map_or(0, |device| u64::from(device.geometry().page_bytes));
-    RunResult {
-        schema: SCHEMA,
-        version: String::new(),
-        config_hash: String::new(),
-        workload_hash: format!("{:016x}", run.workload_hash),
+    let layers = sums::first(runner.subsystem);
+    let measured = Measured {
         seed: options.seed,
-        config: serde_json::Value::Null,
-        workload: run.workload,
-        partial: run.partial,
-        error: run.error,
-        flash: device.map(|device| FlashResult::new(totals, device.counters())).unwrap_or_default(),
-        // A cache counts blocks of its own.
-        waf: device
-            .filter(|_| page_bytes == u64::from(subsystem.namespaces()[0].page_bytes))
-            .and_then(|_| ratio(totals.programs, host.write_pages)),
-        waf_bytes: device.and_then(|_| ratio(totals.programs * page_bytes, host.write_bytes)),
-        map,
-        gc,
-        merges,
-        wear,
-        time: TimeResult { simulated_ns, ..TimeResult::default() },
-        throughput: ThroughputResult::new(&host, simulated_ns),
+        workload_hash: end.hash,
+        workload: WorkloadResult { requests: end.issued, ..WorkloadResult::new(spec, &workload.info()) },
+        simulated_ns: ended.since(end.start).0,
+        wear: sums::wear(layers, &erases_before, options.with_detail),
         latency_ns: recorder.latencies(),
-        cost: cost.into(),
-        jobs: Vec::new(),
-        sets: Vec::new(),
-        job_defaults: std::collections::BTreeMap::new(),
-        placement: inside.placement().or_else(|| {
-            let layer = layer?;
-            let logs = (0..inside.logs(subsystem.namespaces()[0].set)).map(|log| layer.log_status(log));
-            placement_of_logs(std::iter::once((0, logs.collect())))
-        }),
-        cache: inside.cache().map(|report| {
-            CacheResult::new(report, host.write_bytes, device.map(|_| totals.programs * page_bytes))
-        }),
-        policy: None,
-        lifetime: LifetimeResult::default(),
-        notes: Vec::new(),
-        host,
+    };
+    let result = sums::document(runner.subsystem, layers, measured);
+    let result = RunResult { partial: end.stopped, error: end.failure, ..result };
+    let mut series = recorder.into_series(subsystem, end.start);
+    if let Some(series) = &mut series {
+        let wear = sums::wear(sums::first(subsystem), &erases_before, true);
+        series.erase_counts = wear.per_block.unwrap_or_default();
     }
+    Ok(ReplayOutcome { result, series })
 }
 
 /// How the counted part ended.

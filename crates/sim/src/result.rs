@@ -22,18 +22,9 @@ pub const SCHEMA: u32 = 1;
 /// What a run gives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunResult {
-    /// [`SCHEMA`].
-    pub schema: u32,
-    /// Version of nandscape.
-    pub version: String,
-    /// Hash of the full configuration.
-    pub config_hash: String,
-    /// Hash of the requests that were replayed (operation, offset, length, time stamp, hint of each).
-    pub workload_hash: String,
-    /// Seed of the run.
-    pub seed: u64,
-    /// The full configuration, as nested tables.
-    pub config: serde_json::Value,
+    /// What was run, and with what.
+    #[serde(flatten)]
+    pub run: RunIdentity,
     /// The workload as it was given, and what its reader reported.
     pub workload: WorkloadResult,
     /// The run was interrupted: the counters are those of the requests done until then.
@@ -45,22 +36,17 @@ pub struct RunResult {
     pub host: HostCounts,
     /// What the flash did.
     pub flash: FlashResult,
-    /// Programs over host pages written; null without writes.
-    pub waf: Option<f64>,
-    /// Programs times page size over host bytes written; null without writes.
-    pub waf_bytes: Option<f64>,
-    /// Mapping table.
-    pub map: MapResult,
-    /// Garbage collection.
-    pub gc: GcResult,
-    /// Log-block merges.
-    pub merges: MergeResult,
+    /// Write amplification.
+    #[serde(flatten)]
+    pub waf: Waf,
+    /// What the translation layers did.
+    #[serde(flatten)]
+    pub layer: LayerResult,
     /// Erase counts over good blocks, preconditioning excluded.
     pub wear: WearResult,
-    /// Virtual and wall time.
-    pub time: TimeResult,
-    /// In simulated time.
-    pub throughput: ThroughputResult,
+    /// Virtual and wall time, and throughput.
+    #[serde(flatten)]
+    pub speed: Speed,
     /// Latency by kind of request, in nanoseconds of simulated time.
     pub latency_ns: LatencyResult,
     /// What the translation layer costs.
@@ -89,6 +75,34 @@ pub struct RunResult {
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// Which run a document is of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunIdentity {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of nandscape.
+    pub version: String,
+    /// Hash of the full configuration.
+    pub config_hash: String,
+    /// Hash of the requests that were replayed (operation, offset, length, time stamp, hint of each).
+    pub workload_hash: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The full configuration, as nested tables.
+    pub config: serde_json::Value,
+}
+
+/// Write amplification; null without writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waf {
+    /// Programs over host pages written.
+    #[serde(rename = "waf")]
+    pub pages: Option<f64>,
+    /// Programs times page size over host bytes written.
+    #[serde(rename = "waf_bytes")]
+    pub bytes: Option<f64>,
 }
 
 /// What a cache did, and what is before and behind it.
@@ -235,6 +249,38 @@ impl FlashResult {
     }
 }
 
+/// What translation layers did, from their counters.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct LayerResult {
+    /// Mapping table.
+    pub map: MapResult,
+    /// Garbage collection.
+    pub gc: GcResult,
+    /// Log-block merges.
+    pub merges: MergeResult,
+}
+
+impl LayerResult {
+    /// From counters and cost.
+    pub const fn new(stats: &FtlStats, cost: &Cost) -> Self {
+        Self {
+            map: MapResult {
+                table_bytes: cost.map_table_bytes,
+                updates: stats.map_updates,
+                update_bytes: stats.map_update_bytes,
+                log_table_updates: stats.log_table_updates,
+            },
+            gc: GcResult { runs: stats.gc_runs, moved_pages: stats.gc_moved_pages },
+            merges: MergeResult {
+                switch: stats.merges_switch,
+                full: stats.merges_full,
+                evicted: stats.merges_evicted,
+                in_place: stats.in_place_rewrites,
+            },
+        }
+    }
+}
+
 /// Mapping table.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct MapResult {
@@ -327,16 +373,7 @@ pub struct TimeResult {
     pub host_pages_per_wall_s: f64,
 }
 
-impl TimeResult {
-    /// What `host` asked for took so long in the model, and in real time (0 where that is not known).
-    pub fn new(host: &HostCounts, simulated_ns: u64, wall_s: f64) -> Self {
-        let pages = (host.read_pages + host.write_pages) as f64;
-        let host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
-        Self { simulated_ns, wall_s, host_pages_per_wall_s }
-    }
-}
-
-/// Throughput in simulated time.
+/// Throughput in simulated time; 0 in no time.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ThroughputResult {
     /// Host bytes read per simulated second.
@@ -345,14 +382,28 @@ pub struct ThroughputResult {
     pub write_bytes_per_s: f64,
 }
 
-impl ThroughputResult {
-    /// Of what `host` asked for, in so long a time; 0 in no time.
-    pub fn new(host: &HostCounts, simulated_ns: u64) -> Self {
-        let per_second =
+/// How long it took, and how much was moved in that time.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Speed {
+    /// Virtual and wall time of the counted part.
+    pub time: TimeResult,
+    /// In simulated time.
+    pub throughput: ThroughputResult,
+}
+
+impl Speed {
+    /// What `host` asked for took so long in the model, and in real time (0 where that is not known).
+    pub fn new(host: &HostCounts, simulated_ns: u64, wall_s: f64) -> Self {
+        let pages = (host.read_pages + host.write_pages) as f64;
+        let host_pages_per_wall_s = if wall_s > 0.0 { pages / wall_s } else { 0.0 };
+        let per_s =
             |bytes: u64| if simulated_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / simulated_ns as f64 };
         Self {
-            read_bytes_per_s: per_second(host.read_bytes),
-            write_bytes_per_s: per_second(host.write_bytes),
+            time: TimeResult { simulated_ns, wall_s, host_pages_per_wall_s },
+            throughput: ThroughputResult {
+                read_bytes_per_s: per_s(host.read_bytes),
+                write_bytes_per_s: per_s(host.write_bytes),
+            },
         }
     }
 }
@@ -465,28 +516,9 @@ impl RunResult {
         self.cache.as_ref().is_some_and(|cache| !cache.is_disk_alone())
     }
 
-    /// The parts that come from a translation layer's counters.
-    pub fn map_gc_merges(stats: &FtlStats, cost: &Cost) -> (MapResult, GcResult, MergeResult) {
-        (
-            MapResult {
-                table_bytes: cost.map_table_bytes,
-                updates: stats.map_updates,
-                update_bytes: stats.map_update_bytes,
-                log_table_updates: stats.log_table_updates,
-            },
-            GcResult { runs: stats.gc_runs, moved_pages: stats.gc_moved_pages },
-            MergeResult {
-                switch: stats.merges_switch,
-                full: stats.merges_full,
-                evicted: stats.merges_evicted,
-                in_place: stats.in_place_rewrites,
-            },
-        )
-    }
-
     /// Fills in the wall time, which the simulator does not know.
     pub fn set_wall(&mut self, wall_s: f64) {
-        self.time = TimeResult::new(&self.host, self.time.simulated_ns, wall_s);
+        self.speed = Speed::new(&self.host, self.speed.time.simulated_ns, wall_s);
     }
 }
 

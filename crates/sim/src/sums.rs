@@ -1,34 +1,38 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
-use crate::result::{CostResult, FlashResult, GcResult, SetResult, WearResult, ratio};
+use crate::result::{
+    CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, LifetimeResult, RunIdentity,
+    RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, placement_of_logs, ratio,
+};
 use nandscape_core::command::HostCounts;
-use nandscape_core::{Cause, Cost, Ftl, FtlStats, OpCounts, Subsystem};
+use nandscape_core::{BlockId, Cause, Cost, Ftl, FtlStats, OpCounts, Subsystem};
 use std::collections::BTreeMap;
+
+/// Translation layers, one for each NVM set.
+pub type Layers<'a> = &'a [Box<dyn Ftl + Send>];
 
 /// What hosts asked for, of all namespaces or of those in one set.
 pub fn hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
     let mut sum = HostCounts::default();
-    for (index, info) in subsystem.namespaces().iter().enumerate() {
-        if set.is_some_and(|set| set != info.set) {
-            continue;
+    for (index, info) in (0..).zip(subsystem.namespaces()) {
+        if set.is_none_or(|set| set == info.set) {
+            sum.add(&subsystem.inspect().host_counts(index));
         }
-        sum.add(&subsystem.inspect().host_counts(index as u32));
     }
     sum
 }
 
-/// The layer under the first namespace; `None` without flash. For replays, where it is the only one.
-pub fn layer(subsystem: &dyn Subsystem) -> Option<&(dyn Ftl + Send)> {
-    let set = subsystem.namespaces()[0].set;
-    let inside = subsystem.inspect();
-    (inside.sets() > 0).then(|| inside.layer(set))
+/// The layer under the first namespace; none without flash. For replays, where it is the only one.
+pub fn first(subsystem: &dyn Subsystem) -> Layers<'_> {
+    let set = usize::from(subsystem.namespaces()[0].set);
+    subsystem.inspect().layers.get(set..=set).unwrap_or_default()
 }
 
-/// Counters and cost of all translation layers.
-pub fn layers(subsystem: &dyn Subsystem) -> (FtlStats, Cost) {
+/// Counters and cost of translation layers.
+pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
     let mut stats = FtlStats::default();
     let mut cost = Cost::default();
-    for layer in subsystem.inspect().layers {
+    for layer in layers {
         let (s, c) = (layer.stats(), layer.cost());
         stats.map_updates += s.map_updates;
         stats.map_update_bytes += s.map_update_bytes;
@@ -52,8 +56,30 @@ pub fn layers(subsystem: &dyn Subsystem) -> (FtlStats, Cost) {
 }
 
 /// Bytes of a flash page; `None` without flash.
-pub fn page_bytes(subsystem: &dyn Subsystem) -> Option<u64> {
-    subsystem.inspect().layers.first().map(|layer| u64::from(layer.device().geometry().page_bytes))
+pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
+    layers.first().map(|layer| u64::from(layer.device().geometry().page_bytes))
+}
+
+/// Erases of every block, by layer.
+pub(crate) fn erases(layers: Layers<'_>) -> Vec<Vec<u32>> {
+    let devices = layers.iter().map(|layer| layer.device());
+    devices
+        .map(|device| (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect())
+        .collect()
+}
+
+/// Erases of the good blocks since `before`, and with `with_detail` of every block.
+pub(crate) fn wear(layers: Layers<'_>, before: &[Vec<u32>], with_detail: bool) -> WearResult {
+    let (mut good, mut all) = (Vec::new(), Vec::new());
+    for (layer, before) in layers.iter().zip(before) {
+        let device = layer.device();
+        for (block, before) in (0..).map(BlockId).zip(before) {
+            let count = device.erase_count(block) - before;
+            good.extend((!device.is_bad(block)).then_some(count));
+            all.push(count);
+        }
+    }
+    WearResult { per_block: with_detail.then_some(all), ..WearResult::new(good.into_iter()) }
 }
 
 /// What a set did, with its wear as it is counted by whoever asks.
@@ -75,13 +101,76 @@ pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
     }
 }
 
-/// What the flash of all sets did; `totals` are the medium's own.
-pub fn flash(subsystem: &dyn Subsystem, totals: OpCounts) -> FlashResult {
+/// What the flash of these layers did, by the mediums' own counts.
+pub fn flash(layers: Layers<'_>) -> FlashResult {
+    let mut totals = OpCounts::default();
     let mut by_cause: BTreeMap<String, OpCounts> = BTreeMap::new();
-    for layer in subsystem.inspect().layers {
+    for device in layers.iter().map(|layer| layer.device()) {
+        totals.add(device.tally().totals);
         for cause in Cause::ALL {
-            by_cause.entry(cause.name().to_owned()).or_default().add(layer.device().counters().get(cause));
+            by_cause.entry(cause.name().to_owned()).or_default().add(device.counters().get(cause));
         }
     }
     FlashResult { programs: totals.programs, reads: totals.reads, erases: totals.erases, by_cause }
+}
+
+/// Write amplification of the flash of these layers. A cache counts blocks of its own, and has none in pages.
+pub fn waf(subsystem: &dyn Subsystem, layers: Layers<'_>, programs: u64, host: &HostCounts) -> Waf {
+    let Some(page) = page_bytes(layers) else { return Waf::default() };
+    let is_paged = subsystem.namespaces().iter().all(|info| u64::from(info.page_bytes) == page);
+    Waf {
+        pages: ratio(programs, host.write_pages).filter(|_| is_paged),
+        bytes: ratio(programs * page, host.write_bytes),
+    }
+}
+
+/// What a run measured that its subsystem does not know.
+pub(crate) struct Measured {
+    pub seed: u64,
+    pub workload_hash: u64,
+    pub workload: WorkloadResult,
+    pub simulated_ns: u64,
+    pub wear: WearResult,
+    pub latency_ns: LatencyResult,
+}
+
+/// The document of a run over these layers, without what only some runs have.
+pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run: Measured) -> RunResult {
+    let inside = subsystem.inspect();
+    let host = hosts(subsystem, None);
+    let flash = flash(layers_of_run);
+    let (stats, cost) = layers(layers_of_run);
+    let page_bytes = page_bytes(layers_of_run);
+    let logs = layers_of_run.iter().map(|layer| {
+        (0..if inside.has_logs { layer.logs() } else { 1 }).map(|log| layer.log_status(log)).collect()
+    });
+    RunResult {
+        run: RunIdentity {
+            schema: SCHEMA,
+            workload_hash: format!("{:016x}", run.workload_hash),
+            seed: run.seed,
+            ..RunIdentity::default()
+        },
+        workload: run.workload,
+        partial: false,
+        error: None,
+        waf: waf(subsystem, layers_of_run, flash.programs, &host),
+        layer: LayerResult::new(&stats, &cost),
+        wear: run.wear,
+        speed: Speed::new(&host, run.simulated_ns, 0.0),
+        latency_ns: run.latency_ns,
+        cost: cost.into(),
+        jobs: Vec::new(),
+        sets: Vec::new(),
+        job_defaults: BTreeMap::new(),
+        placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
+        cache: inside.cache().map(|report| {
+            CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
+        }),
+        policy: None,
+        lifetime: LifetimeResult::default(),
+        notes: Vec::new(),
+        host,
+        flash,
+    }
 }

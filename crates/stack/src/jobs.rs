@@ -56,9 +56,9 @@ pub fn run_parsed(
     )?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
-    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
-    result.config_hash = config.hash();
-    result.config = config.to_json();
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.run.version);
+    result.run.config_hash = config.hash();
+    result.run.config = config.to_json();
     result.set_wall(wall_s);
     // Presets set a depth for traces, so it cannot be refused.
     if let Some(depth) = config.depth {

@@ -301,9 +301,9 @@ fn replay_on(
     })?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
-    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
-    result.config_hash = config.hash();
-    result.config = config.to_json();
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.run.version);
+    result.run.config_hash = config.hash();
+    result.run.config = config.to_json();
     result.set_wall(wall_s);
     if let Some((policy, notes)) = reader.outcome() {
         result.policy = Some(policy);

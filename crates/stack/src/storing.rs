@@ -13,7 +13,7 @@ use nandscape_disk::Keep;
 use nandscape_ftl::Journal;
 use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
 use nandscape_media::faults::Faults;
-use nandscape_media::{AnyMedium, Fifo, Nand, NandOptions, ReadFirst, Serial};
+use nandscape_media::{AnyMedium, Breakable, Fifo, Nand, NandOptions, ReadFirst, Serial};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -187,7 +187,7 @@ fn cache_in_image() -> ConfigError {
 /// The namespaces over a medium, which `lasts` longer than the process or not.
 fn over(
     config: &StackConfig,
-    medium: AnyMedium,
+    medium: Box<dyn Breakable + Send>,
     lasts: bool,
 ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     let device = with_time(config, with_faults(config, medium)?);
@@ -215,7 +215,7 @@ fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
     }
 }
 
-fn with_faults(config: &StackConfig, medium: AnyMedium) -> Result<AnyMedium, ConfigError> {
+fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium, ConfigError> {
     if config.faults.is_empty() {
         return Ok(medium);
     }

@@ -2,13 +2,13 @@
 
 use super::protocol::{Answer, Ask};
 use super::{CONNECTIONS, Controlled, IDLE, LINE_BYTES};
+use crate::connections::Connections;
 use rustix::net::{Shutdown, shutdown};
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a client may take to accept an answer.
 const SEND: Duration = Duration::from_secs(10);
@@ -20,30 +20,13 @@ pub(super) struct Served {
     listener: UnixListener,
     controlled: Controlled,
     is_ended: AtomicBool,
-    open: Mutex<Open>,
-    /// A connection has ended.
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Open {
-    next: u64,
-    streams: BTreeMap<u64, Arc<UnixStream>>,
+    connections: Arc<Connections<UnixStream>>,
 }
 
 impl Served {
     pub fn new(listener: UnixListener, controlled: Controlled) -> Self {
-        Self {
-            listener,
-            controlled,
-            is_ended: AtomicBool::new(false),
-            open: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().expect("nothing panics while it holds the list of connections")
+        let connections = Connections::new(CONNECTIONS);
+        Self { listener, controlled, is_ended: AtomicBool::new(false), connections }
     }
 
     /// Takes clients until [`Served::refuse_more`].
@@ -61,45 +44,23 @@ impl Served {
     /// Starts a thread for a client.
     fn start(self: &Arc<Self>, stream: UnixStream) {
         let stream = Arc::new(stream);
-        let Some(id) = self.enter(&stream) else {
+        let Some(entered) = self.connections.enter(&stream) else {
             let message = format!("at most {CONNECTIONS} at a time");
             let _ = send(&stream, &Answer::error("too-many-connections", &message));
             return;
         };
         let (served, theirs) = (Arc::clone(self), Arc::clone(&stream));
         let work = move || {
-            let leave = Leave { served: &served, id };
             // A client that went away is no concern of the server.
             let _ = converse(&theirs, &served.controlled);
-            drop(leave);
+            drop(entered);
         };
         if let Err(error) = std::thread::Builder::new().name("control-client".into()).spawn(work) {
-            self.leave(id);
             let _ = send(
                 &stream,
                 &Answer::error("no-thread", &format!("no thread for this connection: {error}")),
             );
         }
-    }
-
-    /// Notes a connection, unless there are too many.
-    fn enter(&self, stream: &Arc<UnixStream>) -> Option<u64> {
-        let mut open = self.lock();
-        if open.streams.len() >= CONNECTIONS {
-            return None;
-        }
-        let id = open.next;
-        open.next += 1;
-        open.streams.insert(id, Arc::clone(stream));
-        Some(id)
-    }
-
-    fn leave(&self, id: u64) {
-        if let Some(stream) = self.lock().streams.remove(&id) {
-            // The client sees the end now; what was sent before is still read.
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-        }
-        self.changed.notify_all();
     }
 
     /// Nobody can connect any more. Those that have are still accepted.
@@ -111,37 +72,14 @@ impl Served {
 
     /// Answers what has been asked, and ends all connections; waits for that at most so long.
     pub fn finish(&self, most: Duration) {
-        let mut open = self.lock();
-        for stream in open.streams.values() {
-            // What has been sent is still read.
-            let _ = stream.shutdown(std::net::Shutdown::Read);
-        }
-        let deadline = Instant::now() + most;
-        while !open.streams.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            open = self.changed.wait_timeout(open, left).expect("see `lock`").0;
-        }
+        // What has been sent is still read.
+        self.connections.end(std::net::Shutdown::Read, most);
     }
 }
 
 impl std::fmt::Debug for Served {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Served").field("listener", &self.listener).finish_non_exhaustive()
-    }
-}
-
-/// A connection that is open, until this is dropped, even by a panic.
-struct Leave<'a> {
-    served: &'a Served,
-    id: u64,
-}
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.served.leave(self.id);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The shape of a stat document. Names as in the result document where it has them; add, never rename.
 
+use crate::record::RecordingStat;
 use nandscape_core::OpCounts;
 use nandscape_core::command::HostCounts;
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_sim::result::{
-    CostResult, FlashResult, GcResult, LatencySummary, MapResult, MergeResult, SetResult, ThroughputResult,
-    TimeResult, WearResult,
+    CostResult, FlashResult, LatencySummary, LayerResult, SetResult, Speed, Waf, WearResult,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,61 +14,36 @@ use std::collections::BTreeMap;
 /// the whole life of the device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Stat {
-    /// Version of the document's shape: 1.
-    pub schema: u32,
-    /// Version of nandscape.
-    pub version: String,
-    /// Process id of the server.
-    pub pid: u32,
-    /// Seconds since the server started.
-    pub uptime_s: f64,
-    /// How the model's time runs.
-    pub clock: ClockStat,
+    /// The server itself.
+    #[serde(flatten)]
+    pub server: ServerStat,
     /// Every namespace.
     pub namespaces: Vec<NamespaceStat>,
     /// What the hosts asked for.
     pub host: HostCounts,
     /// What the flash did.
     pub flash: FlashResult,
-    /// Programs over host pages written; null without writes.
-    pub waf: Option<f64>,
-    /// Programs times page size over host bytes written; null without writes.
-    pub waf_bytes: Option<f64>,
+    /// Write amplification.
+    #[serde(flatten)]
+    pub waf: Waf,
     /// The last seconds.
     pub interval: Interval,
     /// Free and used.
     pub space: Space,
     /// Erase counts over the good blocks, since the device was made.
     pub wear: WearResult,
-    /// Mapping table.
-    pub map: MapResult,
-    /// Garbage collection.
-    pub gc: GcResult,
-    /// Log-block merges.
-    pub merges: MergeResult,
-    /// The model's time, and the real one, since the start or the last reset.
-    pub time: TimeResult,
-    /// In the model's time.
-    pub throughput: ThroughputResult,
-    /// Issue to completion in the model.
-    pub latency_ns: Latencies,
-    /// Arrival at the engine to when the answer may be sent, in real time.
-    pub real_latency_ns: Latencies,
-    /// Waiting for the stack.
-    pub queue: QueueStat,
-    /// Whether the host keeps the pace; absent on a free clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<PaceStat>,
-    /// Failed requests by kind of error.
-    pub errors: BTreeMap<String, u64>,
-    /// Why sets take no more writes, by number of the set.
-    pub read_only: BTreeMap<u16, String>,
-    /// Pages that failed their checksum when they were read, since the start.
-    pub checksum_errors: u64,
-    /// Pages that were found to be cut short, since the start.
-    pub torn_pages: u64,
-    /// What the start found, for each set whose device keeps a journal.
-    pub recovery: Vec<RecoveryReport>,
+    /// What the translation layers did.
+    #[serde(flatten)]
+    pub layer: LayerResult,
+    /// The model's time and the real one since the start or the last reset, and what was moved in it.
+    #[serde(flatten)]
+    pub speed: Speed,
+    /// How requests were served.
+    #[serde(flatten)]
+    pub service: ServiceStat,
+    /// What went wrong.
+    #[serde(flatten)]
+    pub faults: FaultStat,
     /// What the device costs.
     pub cost: CostResult,
     /// Each NVM set by itself, where there are several. Without wear.
@@ -89,6 +64,50 @@ pub struct Stat {
     /// The configuration of the device, as nested tables.
     #[serde(default)]
     pub config: serde_json::Value,
+}
+
+/// A server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServerStat {
+    /// Version of the document's shape: 1.
+    pub schema: u32,
+    /// Version of nandscape.
+    pub version: String,
+    /// Process id of the server.
+    pub pid: u32,
+    /// Seconds since the server started.
+    pub uptime_s: f64,
+    /// How the model's time runs.
+    pub clock: ClockStat,
+}
+
+/// How requests were served.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServiceStat {
+    /// Issue to completion in the model.
+    pub latency_ns: Latencies,
+    /// Arrival at the engine to when the answer may be sent, in real time.
+    pub real_latency_ns: Latencies,
+    /// Waiting for the stack.
+    pub queue: QueueStat,
+    /// Whether the host keeps the pace; absent on a free clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PaceStat>,
+}
+
+/// What went wrong, and what the start found.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FaultStat {
+    /// Failed requests by kind of error.
+    pub errors: BTreeMap<String, u64>,
+    /// Why sets take no more writes, by number of the set.
+    pub read_only: BTreeMap<u16, String>,
+    /// Pages that failed their checksum when they were read, since the start.
+    pub checksum_errors: u64,
+    /// Pages that were found to be cut short, since the start.
+    pub torn_pages: u64,
+    /// What the start found, for each set whose device keeps a journal.
+    pub recovery: Vec<RecoveryReport>,
 }
 
 /// How the model's time runs.
@@ -191,24 +210,4 @@ pub struct PaceStat {
     pub late_after_ns: u64,
     /// How late answers were, over all whose sending was seen.
     pub late_ns: LatencySummary,
-}
-
-/// A recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordingStat {
-    /// The file.
-    pub path: String,
-    /// Whether it still runs.
-    pub is_running: bool,
-    /// Commands taken.
-    pub commands: u64,
-    /// Refused commands, which are not recorded.
-    pub left_out: u64,
-    /// Bytes in the file.
-    pub file_bytes: u64,
-    /// How long requests waited for the file to be written.
-    pub stalled_ns: u64,
-    /// Why it ended early.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
 }

@@ -1,14 +1,16 @@
 //! Gathers a stat document.
 
-use super::document::{ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, Stat};
-use super::totals::{Sample, Totals};
+use super::document::{
+    ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, ServerStat, ServiceStat, Stat,
+};
+use super::totals::Totals;
 use crate::Engine;
 use crate::clock::Clock;
-use crate::meter::Meter;
+use crate::meter::{Meter, Sample};
 use crate::pace::{LATE, Pace};
 use crate::stack::Stack;
 use nandscape_core::{BlockId, OpCounts};
-use nandscape_sim::result::{CostResult, RunResult, ThroughputResult, TimeResult, WearResult, ratio};
+use nandscape_sim::result::{CostResult, LayerResult, Speed, WearResult, ratio};
 use nandscape_sim::sums;
 use std::time::Instant;
 
@@ -24,20 +26,24 @@ impl Engine {
         let (recent_start, recent) = totals.recent();
         stat.interval = interval(&recent_start, &now, &recent);
         let wall_s = (now.at - totals.first.at).as_secs_f64();
-        stat.time = TimeResult::new(&stat.host, now.model.since(totals.first.model).0, wall_s);
-        stat.throughput = ThroughputResult::new(&stat.host, stat.time.simulated_ns);
-        stat.latency_ns = Latencies::new(&totals.sum.model);
-        stat.real_latency_ns = Latencies::new(&totals.sum.real);
-        stat.queue = QueueStat { batches: totals.sum.batches, wait_ns: totals.sum.wait.summary() };
-        stat.errors = totals.sum.errors.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        stat.speed = Speed::new(&stat.host, now.model.since(totals.first.model).0, wall_s);
+        stat.service = ServiceStat {
+            latency_ns: Latencies::new(&totals.sum.model),
+            real_latency_ns: Latencies::new(&totals.sum.real),
+            queue: QueueStat { batches: totals.sum.batches, wait_ns: totals.sum.wait.summary() },
+            pace: None,
+        };
+        stat.faults.errors = totals.sum.errors.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
         drop(totals);
-        stat.schema = 1;
-        env!("CARGO_PKG_VERSION").clone_into(&mut stat.version);
-        stat.pid = std::process::id();
-        stat.uptime_s = (now.at - self.start).as_secs_f64();
-        stat.clock = ClockStat::new(self.clock);
+        stat.server = ServerStat {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_s: (now.at - self.start).as_secs_f64(),
+            clock: ClockStat::new(self.clock),
+        };
         if self.clock == Clock::Paced {
-            stat.pace = Some(self.pace_stat());
+            stat.service.pace = Some(self.pace_stat());
         }
         self.scan_blocks(&mut stat);
         stat
@@ -74,7 +80,7 @@ impl Engine {
     /// moment.
     fn take_meter<R>(&self, totals: &mut Totals, take: impl FnOnce(&mut Stack) -> R) -> (Sample, R) {
         let mut stack = self.lock();
-        stack.swap_meter(&mut totals.empty);
+        std::mem::swap(&mut stack.model.meter, &mut totals.empty);
         let now = stack.sample(Instant::now());
         let taken = take(&mut stack);
         drop(stack);
@@ -108,41 +114,34 @@ impl Engine {
 impl Stack {
     /// The part of the document that comes from the stack's own counters.
     fn counters(&mut self) -> Stat {
-        let recording = self.tap().as_ref().map(crate::record::Tap::stat);
-        let subsystem = self.subsystem();
-        let mut flash = OpCounts::default();
+        let recording = self.tap.as_ref().map(crate::record::Tap::stat);
+        let subsystem = &*self.model.subsystem;
+        let inside = subsystem.inspect();
+        let layers = inside.layers;
         let mut stat = Stat { recording, ..Stat::default() };
-        for set in 0..subsystem.inspect().sets() {
-            let device = subsystem.inspect().device(set);
-            flash.add(device.tally().totals);
-            stat.read_only
-                .extend(subsystem.inspect().layer(set).read_only().map(|why| (set, why.to_owned())));
-            stat.recovery.extend(device.journal().map(|journal| journal.recovery().clone()));
+        for (set, layer) in (0..).zip(layers) {
+            stat.faults.read_only.extend(layer.read_only().map(|why| (set, why.to_owned())));
+            stat.faults.recovery.extend(layer.device().journal().map(|journal| journal.recovery().clone()));
         }
         // Of the whole device, whichever set is asked.
-        if subsystem.inspect().sets() > 0 {
-            let health = subsystem.inspect().device(0).tally().health;
-            stat.checksum_errors = health.checksum_errors;
-            stat.torn_pages = health.torn_pages;
+        if let Some(layer) = layers.first() {
+            let health = layer.device().tally().health;
+            stat.faults.checksum_errors = health.checksum_errors;
+            stat.faults.torn_pages = health.torn_pages;
             stat.space.bad_blocks = health.bad_blocks;
         }
-        let page_bytes = sums::page_bytes(subsystem);
-        let (layers, cost) = sums::layers(subsystem);
+        let (counts, cost) = sums::layers(layers);
         stat.host = sums::hosts(subsystem, None);
-        stat.flash = sums::flash(subsystem, flash);
-        // A cache counts blocks of its own.
-        let is_page = |page| subsystem.namespaces().iter().all(|info| u64::from(info.page_bytes) == page);
-        let paged = page_bytes.filter(|page| is_page(*page));
-        stat.waf = paged.and_then(|_| ratio(flash.programs, stat.host.write_pages));
-        stat.waf_bytes = page_bytes.and_then(|page| ratio(flash.programs * page, stat.host.write_bytes));
-        (stat.map, stat.gc, stat.merges) = RunResult::map_gc_merges(&layers, &cost);
+        stat.flash = sums::flash(layers);
+        stat.waf = sums::waf(subsystem, layers, stat.flash.programs, &stat.host);
+        stat.layer = LayerResult::new(&counts, &cost);
         stat.cost = CostResult::from(cost);
-        stat.space.live_pages = layers.live_pages;
-        stat.space.live_bytes = layers.live_pages * page_bytes.unwrap_or(0);
+        stat.space.live_pages = counts.live_pages;
+        stat.space.live_bytes = counts.live_pages * sums::page_bytes(layers).unwrap_or(0);
         stat.space.logical_pages = cost.logical_pages;
-        stat.placement = subsystem.inspect().placement().map(to_json);
+        stat.placement = inside.placement().map(to_json);
         for (index, info) in (0..).zip(subsystem.namespaces()) {
-            if let Some(kinds) = subsystem.inspect().kinds(index) {
+            if let Some(kinds) = inside.kinds(index) {
                 stat.kinds.insert(info.name.clone(), to_json(kinds));
             }
             stat.namespaces.push(NamespaceStat {
@@ -150,13 +149,12 @@ impl Stack {
                 capacity_bytes: info.capacity_bytes,
                 page_bytes: info.page_bytes,
                 set: info.set,
-                host: subsystem.inspect().host_counts(index),
+                host: inside.host_counts(index),
             });
         }
-        if subsystem.inspect().sets() > 1 {
-            stat.sets = (0..subsystem.inspect().sets())
-                .map(|set| sums::set(subsystem, set, WearResult::default()))
-                .collect();
+        if inside.sets() > 1 {
+            let set = |set| sums::set(subsystem, set, WearResult::default());
+            stat.sets = (0..inside.sets()).map(set).collect();
         }
         stat
     }

@@ -9,6 +9,7 @@ mod gather;
 mod totals;
 
 pub use document::{
-    ClockStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, RecordingStat, Space, Stat,
+    ClockStat, FaultStat, Interval, Latencies, NamespaceStat, PaceStat, QueueStat, ServerStat, ServiceStat,
+    Space, Stat,
 };
-pub(crate) use totals::{Sample, Totals};
+pub(crate) use totals::Totals;

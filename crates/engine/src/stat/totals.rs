@@ -1,24 +1,13 @@
 //! What was measured since the start, and in the last seconds.
 
-use crate::meter::Meter;
-use nandscape_core::command::HostCounts;
-use nandscape_core::{OpCounts, SimTime};
+use crate::meter::{Meter, Sample};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Length of an interval.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Its pieces.
 const PIECE: Duration = Duration::from_secs(1);
-
-/// Counters at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    pub at: Instant,
-    pub model: SimTime,
-    pub host: HostCounts,
-    pub flash: OpCounts,
-}
 
 /// Sums of everything that was taken from the stack's meter.
 pub(crate) struct Totals {
@@ -81,6 +70,9 @@ impl Totals {
 mod tests {
     use super::*;
     use crate::meter::Kind;
+    use nandscape_core::command::HostCounts;
+    use nandscape_core::{OpCounts, SimTime};
+    use std::time::Instant;
 
     #[test]
     fn the_last_seconds_are_what_was_measured_in_them_and_totals_keep_all() {
@@ -97,15 +89,15 @@ mod tests {
             totals.add_taken(at(second));
         }
         let (start, recent) = totals.recent();
-        assert_eq!(totals.sum.model[0].count(), 100);
+        assert_eq!(totals.sum.model[0].summary().count, 100);
         // Between ten and eleven seconds, as pieces end.
         assert!((89..=90).contains(&start.host.reads), "{}", start.host.reads);
-        assert_eq!(recent.model[0].count(), 100 - start.host.reads);
+        assert_eq!(recent.model[0].summary().count, 100 - start.host.reads);
         assert_eq!(
             (recent.model[0].summary().min, recent.model[0].summary().max),
             (start.host.reads + 1, 100)
         );
         totals.reset(at(100));
-        assert!(totals.sum.model[0].is_empty() && totals.recent().1.model[0].is_empty());
+        assert_eq!((totals.sum.model[0].summary().count, totals.recent().1.model[0].summary().count), (0, 0));
     }
 }

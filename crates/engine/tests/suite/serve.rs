@@ -142,7 +142,7 @@ const SCHEDULERS: [&str; 3] =
 #[test]
 fn what_clients_wrote_comes_back_whatever_the_clock_scheduler_and_batch() {
     for scheduler in SCHEDULERS {
-        for clock in [Clock::free(), Clock::Free { depth: 1 }, Clock::paced(), Clock::Real] {
+        for clock in [Clock::free(), Clock::Free { depth: 1 }, Clock::Paced, Clock::Real] {
             for batch in [1, 7, 256] {
                 let engine = storing(&[scheduler], clock);
                 let mut oracle = vec![0; (SPAN * PAGE) as usize];
@@ -150,9 +150,12 @@ fn what_clients_wrote_comes_back_whatever_the_clock_scheduler_and_batch() {
                 // Ends what an event-driven model has not completed yet.
                 engine.with(|subsystem, _| subsystem.check_invariants());
                 let stat = engine.stat();
-                assert_eq!(stat.latency_ns.read.count, stat.host.reads, "{scheduler} {clock:?} {batch}");
-                assert_eq!(stat.real_latency_ns.write.count, stat.host.writes);
-                assert_eq!(stat.queue.batches, 1500usize.div_ceil(batch) as u64);
+                assert_eq!(
+                    stat.service.latency_ns.read.count, stat.host.reads,
+                    "{scheduler} {clock:?} {batch}"
+                );
+                assert_eq!(stat.service.real_latency_ns.write.count, stat.host.writes);
+                assert_eq!(stat.service.queue.batches, 1500usize.div_ceil(batch) as u64);
             }
         }
     }
@@ -172,8 +175,8 @@ fn requests_without_a_pause_do_not_stop_the_time_that_cleaning_waits_for() {
         assert!(engine.due(batch[0].outcome.as_ref().unwrap()).is_none(), "answered at once");
     }
     let stat = engine.stat();
-    assert!(stat.time.simulated_ns >= 60_000_000, "{} ns of 60 ms", stat.time.simulated_ns);
-    assert_eq!((stat.clock.mode.as_str(), stat.pace.is_none()), ("real", true));
+    assert!(stat.speed.time.simulated_ns >= 60_000_000, "{} ns of 60 ms", stat.speed.time.simulated_ns);
+    assert_eq!((stat.server.clock.mode.as_str(), stat.service.pace.is_none()), ("real", true));
 }
 
 /// A load served while it is recorded, and its replay.
@@ -202,12 +205,12 @@ fn a_recording_replays_to_the_same_counts_waf_and_times() {
             let result = run.result;
             assert_eq!(stat.host, result.host, "{scheduler} {ftl}");
             assert_eq!(stat.flash.by_cause, result.flash.by_cause);
-            assert_eq!(stat.waf, result.waf);
-            assert!(stat.waf.unwrap() > 1.1, "the load must collect garbage: {:?}", stat.waf);
-            assert_eq!(stat.gc.runs, result.gc.runs);
+            assert_eq!(stat.waf.pages, result.waf.pages);
+            assert!(stat.waf.pages.unwrap() > 1.1, "the load must collect garbage: {:?}", stat.waf.pages);
+            assert_eq!(stat.layer.gc.runs, result.layer.gc.runs);
             for (live, replayed) in [
-                (stat.latency_ns.read, result.latency_ns.read),
-                (stat.latency_ns.write, result.latency_ns.write),
+                (stat.service.latency_ns.read, result.latency_ns.read),
+                (stat.service.latency_ns.write, result.latency_ns.write),
             ] {
                 assert_eq!((live.count, live.min, live.max), (replayed.count, replayed.min, replayed.max));
                 assert!((live.mean / replayed.mean - 1.0).abs() < 1e-9, "{} {}", live.mean, replayed.mean);
@@ -237,7 +240,7 @@ fn host_counts_of_a_stack_that_keeps_bytes_survive_recording_and_replay() {
     assert_eq!((recording.left_out, recording.is_running), (1, false));
     assert!(engine.stop_recording().is_err());
     assert_eq!(replayed(&[], &path).result.host, before);
-    assert_eq!(engine.stat().errors.get("out-of-range"), Some(&1));
+    assert_eq!(engine.stat().faults.errors.get("out-of-range"), Some(&1));
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn depth_one_is_the_sum_of_latencies_and_a_greater_depth_overlaps_them() {
         let engine = storing(&[], Clock::Free { depth });
         let asks = load(5, 4000, false);
         let (first, last) = serve(&engine, &asks, asks.len(), None);
-        let Latencies { read, write, trim, .. } = engine.stat().latency_ns;
+        let Latencies { read, write, trim, .. } = engine.stat().service.latency_ns;
         let sum: f64 = [read, write, trim].iter().map(|l| l.mean * l.count as f64).sum();
         (last.since(first).0 as f64, sum)
     };
@@ -288,27 +291,33 @@ fn paced_answers_are_due_in_real_time_and_lateness_is_told() {
             "device.timing.erase=1ns",
             "device.timing.channel_bytes_per_s=100000GB",
         ],
-        Clock::paced(),
+        Clock::Paced,
     );
     let asks = load(6, 3000, true);
     serve(&engine, &asks, 1000, None);
-    let pace = engine.stat().pace.unwrap();
+    let pace = engine.stat().service.pace.unwrap();
     assert_eq!(pace.answers, 3000);
     assert_eq!(pace.late_ns.count, 3000, "the host is slower than a nanosecond");
     assert!(pace.late_ns.max > 0 && pace.late_after_ns > 0 && pace.late <= pace.answers);
     // A slow device: answers wait, and only who sends them knows when.
-    let engine = storing(&["device.timing.program=10s"], Clock::paced());
+    let engine = storing(&["device.timing.program=10s"], Clock::Paced);
     let data = [1; 4096];
     let mut batch = [Request::write(0, 0, &data)];
     engine.run(&mut batch);
     let served = batch[0].outcome.clone().unwrap();
     let due = engine.due(&served).unwrap();
     assert!(due > std::time::Instant::now() + std::time::Duration::from_secs(5));
-    assert_eq!((engine.stat().pace.unwrap().answers, engine.stat().pace.unwrap().late_ns.count), (1, 0));
+    assert_eq!(
+        (engine.stat().service.pace.unwrap().answers, engine.stat().service.pace.unwrap().late_ns.count),
+        (1, 0)
+    );
     engine.answered(due);
-    let pace = engine.stat().pace.unwrap();
+    let pace = engine.stat().service.pace.unwrap();
     assert_eq!((pace.late_ns.count, pace.late), (1, 0));
-    assert!(engine.stat().real_latency_ns.write.min >= 10_000_000_000, "the client waits for the model");
+    assert!(
+        engine.stat().service.real_latency_ns.write.min >= 10_000_000_000,
+        "the client waits for the model"
+    );
     assert!(storing(&[], Clock::free()).due(&served).is_none());
 }
 
@@ -317,18 +326,21 @@ fn a_reset_starts_every_counter_anew_but_wear() {
     let engine = storing(&[], Clock::free());
     serve(&engine, &load(7, 10_000, true), 64, None);
     let before = engine.stat();
-    assert!(before.waf.unwrap() > 1.0 && before.interval.host.writes > 0 && before.wear.erases_max > 0);
+    assert!(before.waf.pages.unwrap() > 1.0 && before.interval.host.writes > 0 && before.wear.erases_max > 0);
     assert_eq!(before.interval.host, before.host, "younger than an interval");
     engine.reset();
     let after = engine.stat();
-    assert_eq!((after.host, after.waf, after.latency_ns.write.count), (HostCounts::default(), None, 0));
-    assert_eq!((after.interval.host, after.queue.batches), (HostCounts::default(), 0));
+    assert_eq!(
+        (after.host, after.waf.pages, after.service.latency_ns.write.count),
+        (HostCounts::default(), None, 0)
+    );
+    assert_eq!((after.interval.host, after.service.queue.batches), (HostCounts::default(), 0));
     assert_eq!(
         (after.wear.erases_max, after.space.live_pages),
         (before.wear.erases_max, before.space.live_pages)
     );
     serve(&engine, &load(8, 1000, true), 64, None);
-    assert_eq!(engine.stat().latency_ns.write.count, engine.stat().host.writes);
+    assert_eq!(engine.stat().service.latency_ns.write.count, engine.stat().host.writes);
 }
 
 #[test]
@@ -367,7 +379,7 @@ fn a_stat_document_is_of_one_moment_while_requests_run() {
         let mut last = 0;
         while last < 20_000 {
             let stat = engine.stat();
-            let measured = [stat.latency_ns.read.count, stat.latency_ns.write.count];
+            let measured = [stat.service.latency_ns.read.count, stat.service.latency_ns.write.count];
             assert_eq!(measured, [stat.host.reads, stat.host.writes]);
             assert_eq!(stat.interval.latency_ns.write.count, stat.interval.host.writes);
             let programs: u64 = stat.flash.by_cause.values().map(|counts| counts.programs).sum();
@@ -385,7 +397,7 @@ fn a_stat_document_reads_back_and_its_space_and_wear_agree_with_the_device() {
         load(9, 1000, false).iter().map(|ask| Ask { offset: ask.offset / 2 / PAGE * PAGE, ..*ask }).collect();
     serve(&engine, &asks, 10, None);
     let stat = engine.stat();
-    assert_eq!((stat.schema, stat.namespaces.len(), stat.sets.len()), (1, 2, 2));
+    assert_eq!((stat.server.schema, stat.namespaces.len(), stat.sets.len()), (1, 2, 2));
     assert_eq!(stat.host, stat.namespaces[0].host);
     assert_eq!(stat.sets[1].host, HostCounts::default());
     let (erased, blocks) = engine.look(|subsystem| {
@@ -402,7 +414,10 @@ fn a_stat_document_reads_back_and_its_space_and_wear_agree_with_the_device() {
     assert_eq!((stat.space.free_blocks, stat.space.total_blocks), (erased, blocks));
     let text = serde_json::to_string(&stat).unwrap();
     let again: Stat = serde_json::from_str(&text).unwrap();
-    assert_eq!((again.host, again.latency_ns.write.max), (stat.host, stat.latency_ns.write.max));
+    assert_eq!(
+        (again.host, again.service.latency_ns.write.max),
+        (stat.host, stat.service.latency_ns.write.max)
+    );
     // The same names; JSON may take a last bit from a mean.
     let names = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     assert_eq!(names(&serde_json::to_string(&again).unwrap()), names(&text));

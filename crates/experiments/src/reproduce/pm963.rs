@@ -177,10 +177,10 @@ impl Measured {
             last = (window.end_ns, set.programs, set.host_pages);
         }
         Self {
-            write_mb: result.throughput.write_bytes_per_s / 1e6,
+            write_mb: result.speed.throughput.write_bytes_per_s / 1e6,
             read_iops: readers.iops,
             read_us: readers.latency_ns.mean / 1e3,
-            waf: result.waf.unwrap_or(0.0),
+            waf: result.waf.pages.unwrap_or(0.0),
             curve,
             wafs,
         }

@@ -150,12 +150,12 @@ impl Pair {
     }
 
     fn wafs(&self) -> (f64, f64) {
-        (self.one.waf.unwrap_or(f64::NAN), self.two.waf.unwrap_or(f64::NAN))
+        (self.one.waf.pages.unwrap_or(f64::NAN), self.two.waf.pages.unwrap_or(f64::NAN))
     }
 
     /// Throughput with streams over that without.
     fn gain(&self) -> f64 {
-        self.two.throughput.write_bytes_per_s / self.one.throughput.write_bytes_per_s
+        self.two.speed.throughput.write_bytes_per_s / self.one.speed.throughput.write_bytes_per_s
     }
 }
 
@@ -174,8 +174,12 @@ fn rules(context: &Context<'_>) -> Rows {
         "[streams-article 4.1.1]",
         "empty device",
         "no collection, and throughput with streams within 1 % of that without",
-        empty.one.gc.runs + empty.two.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
-        format!("throughput x {:.4}, collections {}", empty.gain(), empty.one.gc.runs + empty.two.gc.runs),
+        empty.one.layer.gc.runs + empty.two.layer.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
+        format!(
+            "throughput x {:.4}, collections {}",
+            empty.gain(),
+            empty.one.layer.gc.runs + empty.two.layer.gc.runs
+        ),
     );
     let spans = [60, 80, 90, 100];
     let loads: Vec<Pair> = spans
@@ -213,12 +217,12 @@ fn rules(context: &Context<'_>) -> Rows {
         "",
         "full device, blocks divided among the streams",
         "our own: the gain grows once each stream has its share of the blocks",
-        divided.waf < full.two.waf,
+        divided.waf.pages < full.two.waf.pages,
         format!(
             "write amplification {:.3}, {:.3} and {:.3}",
             full.wafs().0,
             full.wafs().1,
-            divided.waf.unwrap_or(f64::NAN)
+            divided.waf.pages.unwrap_or(f64::NAN)
         ),
     );
     let large = Pair::new(context, &hot_cold("bs=4M,count=1600,span=100%"), "fill")?;
@@ -237,7 +241,7 @@ fn rules(context: &Context<'_>) -> Rows {
 fn mixed(context: &Context<'_>, full: &Pair) -> Rows {
     let spec = "hotcold:f=20%,r=80%,bs=16k,count=400k,span=100%";
     let (mixed, plain) = (run(context, Logs::Two, spec, "fill")?, &full.one);
-    let (waf, expected) = (mixed.waf.unwrap_or(f64::NAN), full.wafs().0);
+    let (waf, expected) = (mixed.waf.pages.unwrap_or(f64::NAN), full.wafs().0);
     let holds = (waf / expected - 1.0).abs() < 0.01
         && mixed.cost.dram_bytes > plain.cost.dram_bytes
         && mixed.cost.total_blocks == plain.cost.total_blocks;

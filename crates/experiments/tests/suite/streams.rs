@@ -69,11 +69,11 @@ fn a_larger_write_amplification_means_fewer_bytes_until_the_end_of_life() {
     let precondition = ("workload.precondition", "fill");
     let tight = run(&[("ftl.op", "0.15"), precondition]);
     let roomy = run(&[("ftl.op", "0.5"), precondition]);
-    assert!(tight.waf_bytes > roomy.waf_bytes);
+    assert!(tight.waf.bytes > roomy.waf.bytes);
     for result in [&tight, &roomy] {
         let life = &result.lifetime;
         let flash_bytes = (result.cost.total_blocks * result.cost.pages_per_block * 16384) as f64;
-        let expected = 3000.0 * flash_bytes / result.waf_bytes.unwrap();
+        let expected = 3000.0 * flash_bytes / result.waf.bytes.unwrap();
         assert!((life.host_bytes_until_worn.unwrap() / expected - 1.0).abs() < 1e-12);
         assert!(life.host_bytes_until_first_block_worn < life.host_bytes_until_worn);
         let years = expected / result.cost.usable_bytes as f64 / 365.25;

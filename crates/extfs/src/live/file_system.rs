@@ -6,10 +6,10 @@ use crate::group::{Group, fixed_layout, read_groups};
 use crate::inode::Inode;
 use crate::journal::JournalLog;
 use crate::kind::Kind;
-use crate::ranges::Ranges;
-use crate::superblock::{self, Superblock};
+use crate::superblock::{self, Feature, Superblock};
 use crate::walk::{Met, is_extent_node, walk};
 use crate::{ExtError, ReadAt};
+use nandscape_core::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// Nodes of one inode's map that are looked at: a directory of a million blocks has 3,000.
@@ -63,7 +63,7 @@ impl FileSystem {
             copies: BTreeMap::new(),
             shape,
         };
-        if this.shape.features.is_journal_device() {
+        if this.shape.features.has(Feature::JOURNAL_DEVICE) {
             let at = superblock::OFFSET / u64::from(this.shape.block_bytes);
             this.fixed.fill(at, at + 1, Kind::Superblock);
             this.fixed.fill(at + 1, this.shape.blocks, Kind::Journal);

@@ -131,7 +131,7 @@ fn a_mount_that_another_takes_away_ends_and_a_served_directory_is_not_taken() {
 #[test]
 fn on_a_paced_clock_answers_come_when_the_device_would_have_given_them() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = engine_with(1, Clock::paced());
+    let engine = engine_with(1, Clock::Paced);
     let Some(mut mount) = mount(&engine, dir.path(), OPTIONS) else { return };
     let file = OpenOptions::new().read(true).write(true).open(dir.path().join("ns1")).unwrap();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Where the blocks of one file are, and which of them are dirty.
+//! Where the blocks of one file are.
 
 use std::collections::BTreeMap;
 
@@ -68,59 +68,6 @@ impl Extents {
     }
 }
 
-/// A set of blocks, as ranges.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
-    ranges: BTreeMap<u64, u64>,
-}
-
-impl Ranges {
-    /// Adds a range; gives how many blocks are new.
-    pub(crate) fn insert(&mut self, from: u64, end: u64) -> u64 {
-        let (mut start, mut stop, mut known) = (from, end, 0);
-        if let Some((&before, &before_end)) = self.ranges.range(..=from).next_back()
-            && before_end >= from
-        {
-            if before_end >= end {
-                return 0;
-            }
-            start = before;
-        }
-        while let Some((&other, &other_end)) = self.ranges.range(start..).next()
-            && other <= stop
-        {
-            self.ranges.remove(&other);
-            known += other_end - other;
-            stop = stop.max(other_end);
-        }
-        self.ranges.insert(start, stop);
-        stop - start - known
-    }
-
-    /// Takes the first range that lies in `from..end`, cut to it.
-    pub(crate) fn take(&mut self, from: u64, end: u64) -> Option<(u64, u64)> {
-        let before = self.ranges.range(..=from).next_back().filter(|(_, stop)| **stop > from);
-        let (&start, &stop) = before.or_else(|| self.ranges.range(from..).next())?;
-        let (cut, cut_end) = (start.max(from), stop.min(end));
-        if cut >= cut_end {
-            return None;
-        }
-        self.ranges.remove(&start);
-        if start < cut {
-            self.ranges.insert(start, cut);
-        }
-        if cut_end < stop {
-            self.ranges.insert(cut_end, stop);
-        }
-        Some((cut, cut_end))
-    }
-
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,33 +104,6 @@ mod tests {
             for (block, disk) in model.iter().enumerate() {
                 assert_eq!(extents.piece(block as u64, 300).disk, *disk);
             }
-        }
-    }
-
-    #[test]
-    fn ranges_agree_with_a_plain_set() {
-        let (mut rng, mut ranges) = (seeded(6), Ranges::default());
-        let mut model = [false; 200];
-        for _ in 0..5000 {
-            let from = below(&mut rng, 200);
-            let end = (from + 1 + below(&mut rng, 20)).min(200);
-            let part = &mut model[from as usize..end as usize];
-            if below(&mut rng, 2) == 0 {
-                let new = part.iter().filter(|set| !**set).count() as u64;
-                part.fill(true);
-                assert_eq!(ranges.insert(from, end), new);
-            } else {
-                let first = part.iter().position(|set| *set);
-                let taken = ranges.take(from, end);
-                assert_eq!(taken.map(|(start, _)| start), first.map(|at| from + at as u64));
-                if let Some((start, stop)) = taken {
-                    let run = &mut model[start as usize..stop as usize];
-                    assert!(run.iter().all(|set| *set));
-                    run.fill(false);
-                    assert!(stop == end || !model[stop as usize]);
-                }
-            }
-            assert_eq!(ranges.is_empty(), model.iter().all(|set| !set));
         }
     }
 }

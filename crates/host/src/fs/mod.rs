@@ -29,8 +29,9 @@ pub use op::{FileOp, FileOpKind, FsError, FsOptions};
 pub use space::Fit;
 
 use crate::hints::{F_SET_RW_HINT, Hints, OpenFile};
-use extents::{Extents, Ranges};
+use extents::Extents;
 use journal::{Change, Journal};
+use nandscape_core::ranges::Ranges;
 use nandscape_core::{BlockKind, IoRecord, Op, Origin};
 use op::{blocks_of, check_end};
 use space::Space;
@@ -44,7 +45,7 @@ const BLOCKS_MAX: u64 = (1 << 49) / BLOCK;
 #[derive(Clone, Debug, Default)]
 struct File {
     extents: Extents,
-    dirty: Ranges,
+    dirty: Ranges<()>,
     /// Arrival of the oldest dirty write.
     since: Option<u64>,
     size: u64,
@@ -294,7 +295,7 @@ impl FileSystem {
         let file = self.file(op.file);
         file.writer = op.writer;
         file.size = file.size.max(op.offset + op.len);
-        let new = file.dirty.insert(from, end);
+        let new = file.dirty.fill(from, end, ());
         if file.since.is_none() {
             file.since = Some(now);
             self.oldest.insert((now, op.file));

@@ -24,16 +24,6 @@ impl FileNames {
         let names = self.names.get(&file)?;
         names.get(renames as usize).or(names.last()).map(|name| &**name)
     }
-
-    /// How many files have names.
-    pub fn len(&self) -> usize {
-        self.names.len()
-    }
-
-    /// Whether no file has one.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
 }
 
 #[cfg(test)]
@@ -48,6 +38,6 @@ mod tests {
             (names.get(3, 0), names.get(3, 1), names.get(3, 9)),
             (Some("db/a.tmp"), Some("db/a"), Some("db/a"))
         );
-        assert_eq!((names.get(4, 0), names.len()), (None, 1));
+        assert_eq!((names.get(4, 0), names.names.len()), (None, 1));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::store::{Disk, ModelStore, Sabotage};
 use crate::flash::Flash;
-use crate::header::{Header, VERSION};
-use crate::layout::Layout;
+use crate::header::Header;
+use crate::layout::{Layout, VERSION};
 use crate::start::{format, head, load};
 use nandscape_core::{AnyDevice, Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
 use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};

@@ -2,7 +2,7 @@
 //! hold.
 
 use crate::header::Header;
-use crate::layout::{Layout, STATE};
+use crate::layout::STATE;
 use crate::model::{Disk, Watch};
 use crate::start::{format, head, load};
 use crate::state::{BYTES, State};
@@ -178,7 +178,7 @@ impl Base {
     /// An image of this format version that was written through a layer.
     pub fn new(layer: &'static str, end: End, version: u32, seed: u64) -> Self {
         let header = header(layer, version);
-        let layout = Layout::of(&header);
+        let layout = header.layout();
         let mut bytes = vec![0; layout.file_bytes as usize];
         let head = head(&header);
         bytes[..head.len()].copy_from_slice(&head);
@@ -231,7 +231,7 @@ impl Base {
     /// Opens the flash of an image.
     pub fn load(&self, bytes: Vec<u8>) -> Result<Flash, String> {
         let boot = if self.end == End::Failed { [2; 16] } else { BOOT };
-        let disk = Disk::new(bytes, Layout::of(&self.header).data, 1);
+        let disk = Disk::new(bytes, self.header.layout().data, 1);
         load(disk, self.header.clone(), boot, Path::new("disk")).map_err(|error| error.to_string())
     }
 }

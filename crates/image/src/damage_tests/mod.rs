@@ -7,8 +7,8 @@
 mod base;
 mod targets;
 
-use crate::header::{Header, VERSION};
-use crate::layout::Layout;
+use crate::header::Header;
+use crate::layout::VERSION;
 use base::{Base, End, Layer, PAGE, build, bytes_of, extent};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Hint, SimTime};
@@ -306,7 +306,7 @@ fn without_second_copies_the_campaign_finds_what_is_lost() {
 fn lost_records_of_a_closed_image_of_version_1_are_errors_in_every_layer() {
     for (layer, seed) in LAYERS.into_iter().zip(100..) {
         let base = Base::new(layer, End::Clean, 1, seed);
-        let layout = Layout::of(&base.header);
+        let layout = base.header.layout();
         let journal: Vec<u64> = Pages::of(&base).journal().map(|page| layout.record(page)).collect();
         let mut opened = 0;
         for first in (layout.page_table as usize..layout.data as usize).step_by(SECTOR) {

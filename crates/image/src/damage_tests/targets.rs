@@ -1,7 +1,7 @@
 //! What can be damaged: every field of every structure of an image.
 
 use super::base::{Base, End, PAGE};
-use crate::layout::{CONFIG, Layout};
+use crate::layout::CONFIG;
 use crate::record::{BlockWord, Entry, Kind, Record};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{BlockId, Lpn, Ppn};
@@ -108,7 +108,7 @@ impl Pages {
     }
 
     pub fn of(base: &Base) -> Self {
-        let layout = Layout::of(&base.header);
+        let layout = base.header.layout();
         let geometry = base.header.geometry;
         let mut pages =
             Self { programmed: Vec::new(), journal: Vec::new(), erased: Vec::new(), safe_data: Vec::new() };
@@ -141,7 +141,7 @@ impl Pages {
 
     /// A field of a structure; `None` where the image has no such structure.
     pub fn draw(&self, base: &Base, structure: Structure, rng: &mut Xoshiro256PlusPlus) -> Option<Field> {
-        let layout = Layout::of(&base.header);
+        let layout = base.header.layout();
         let pick = |pages: &[Ppn], rng: &mut Xoshiro256PlusPlus| {
             (!pages.is_empty()).then(|| pages[below(rng, pages.len() as u64) as usize])
         };

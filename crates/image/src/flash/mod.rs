@@ -14,7 +14,7 @@ use nandscape_core::{
     BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
     OpCounts, Ppn,
 };
-use nandscape_media::Medium;
+use nandscape_media::{Breakable, Medium};
 use std::collections::VecDeque;
 
 /// Space of erased blocks that is kept for the blocks that are programmed next, in bytes.
@@ -107,7 +107,7 @@ impl<S: Store> Flash<S> {
     /// A medium over a store that holds `header`, with the state of each block.
     pub(crate) fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
         let geometry = header.geometry;
-        let layout = Layout::of(&header);
+        let layout = header.layout();
         let bad_blocks = blocks.iter().filter(|block| block.is_bad).count() as u64;
         let unsettled = (0..geometry.blocks()).map(BlockId);
         Self {
@@ -197,10 +197,6 @@ impl<S: Store> Medium for Flash<S> {
         self.read_any(page, start, Some(data))
     }
 
-    fn note_unmapped_read(&mut self) {
-        self.totals.reads += 1;
-    }
-
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
         assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
         let place = self.begin_program(page)?;
@@ -275,6 +271,20 @@ impl<S: Store> Medium for Flash<S> {
         }
     }
 
+    fn tally(&self) -> MediumTally<'_> {
+        let program_counts = self.program_counts.as_deref();
+        MediumTally { totals: self.totals, health: self.health, program_counts }
+    }
+
+    fn reset_tally(&mut self) {
+        self.totals = OpCounts::default();
+        if let Some(counts) = &mut self.program_counts {
+            counts.fill(0);
+        }
+    }
+}
+
+impl<S: Store> Breakable for Flash<S> {
     fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
         let place = self.begin_program(page)?;
         self.put_record(page, place, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, Kind::Torn);
@@ -323,18 +333,6 @@ impl<S: Store> Medium for Flash<S> {
             self.store.tables_mut()[(first + self.layout.to_second_record) as usize] ^= mask;
         }
         true
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let program_counts = self.program_counts.as_deref();
-        MediumTally { totals: self.totals, health: self.health, program_counts }
-    }
-
-    fn reset_tally(&mut self) {
-        self.totals = OpCounts::default();
-        if let Some(counts) = &mut self.program_counts {
-            counts.fill(0);
-        }
     }
 }
 

@@ -5,39 +5,18 @@ use super::{Extra, Given};
 use crate::job::Job;
 use crate::values::Expected;
 
-const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "sg_sync"];
-const ASYNCHRONOUS: &[&str] = &[
-    "libaio",
-    "posixaio",
-    "solarisaio",
-    "windowsaio",
-    "io_uring",
-    "io_uring_cmd",
-    "sg",
-    "nbd",
-    "rbd",
-    "xnvme",
-    "libblkio",
-    "libiscsi",
-    "http",
-    "spdk",
-    "gfapi",
-    "gfapi_async",
-    "libzbc",
-    "dev-dax",
-    "libpmem",
-    "pmemblk",
-];
+const SYNCHRONOUS: &str = "sync psync vsync pvsync pvsync2 mmap splice sg_sync";
+const ASYNCHRONOUS: &str = "libaio posixaio solarisaio windowsaio io_uring io_uring_cmd sg nbd rbd \
+    xnvme libblkio libiscsi http spdk gfapi gfapi_async libzbc dev-dax libpmem \
+    pmemblk";
 
 /// Sets `ioengine`.
 pub(super) fn engine(_: &mut Job, extra: &mut Extra, v: Given<'_>) -> Result<(), Expected> {
     // An engine's own options may follow a ':', such as external:PATH.
     let name = v.text()?.split(':').next().unwrap_or_default();
-    extra.is_synchronous = SYNCHRONOUS.contains(&name);
-    if extra.is_synchronous || ASYNCHRONOUS.contains(&name) {
-        return Ok(());
-    }
-    if name == "external" || name.contains('/') {
+    let is_in = |names: &str| names.split(' ').any(|known| known == name);
+    extra.is_synchronous = is_in(SYNCHRONOUS);
+    if extra.is_synchronous || is_in(ASYNCHRONOUS) || name == "external" || name.contains('/') {
         return Ok(());
     }
     Err("an engine that does block requests, such as libaio, io_uring or psync (which one does not matter here)".to_owned())

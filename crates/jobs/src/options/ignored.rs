@@ -1,207 +1,72 @@
 //! Options that mean nothing in virtual time. They are named in the notes of a result.
 
-use super::{Option_, Treatment};
-
-const HOST: &str = "how the host does its work, which takes no virtual time here";
-const ENGINE: &str = "belongs to an I/O engine of the host";
-const FILES: &str = "about files of the host, and a namespace has none";
-const DATA: &str = "about the bytes written, and replays carry none";
-const RANDOM: &str =
-    "every run repeats, and each job has a generator of its own (seeded by --seed and randseed)";
-const VERIFY: &str = "matters only with verify, which is refused";
-const REPLAY: &str = "matters only with read_iolog, which is refused";
-const ZONES: &str = "matters only with zonemode, which is refused";
-const BATCH: &str = "requests are submitted as soon as there is room in iodepth, one at a time";
-const CACHE: &str = "acts on a page cache, and the namespace is used directly";
-const REPORT: &str = "about how fio itself reports";
-const ERRORS: &str = "a run ends with its first error";
-const OTHER: &str = "matters only with another option, which is refused";
-
-const fn ignored(name: &'static str, aliases: &'static [&'static str], reason: &'static str) -> Option_ {
-    Option_ { name, aliases, treatment: Treatment::Ignored(reason) }
-}
-
-/// By reason.
-pub(super) static OPTIONS: &[Option_] = &[
-    ignored("direct", &[], HOST),
-    ignored("buffered", &[], HOST),
-    ignored("atomic", &[], HOST),
-    ignored("invalidate", &[], HOST),
-    ignored("thread", &[], HOST),
-    ignored("mem", &["iomem"], HOST),
-    ignored("iomem_align", &["mem_align"], HOST),
-    ignored("hugepage-size", &[], HOST),
-    ignored("lockmem", &[], HOST),
-    ignored("nice", &[], HOST),
-    ignored("prio", &[], HOST),
-    ignored("prioclass", &[], HOST),
-    ignored("cpumask", &[], HOST),
-    ignored("cpus_allowed", &[], HOST),
-    ignored("cpus_allowed_policy", &[], HOST),
-    ignored("numa_cpu_nodes", &[], HOST),
-    ignored("numa_mem_policy", &[], HOST),
-    ignored("clocksource", &[], HOST),
-    ignored("gtod_reduce", &[], HOST),
-    ignored("gtod_cpu", &[], HOST),
-    ignored("uid", &[], HOST),
-    ignored("gid", &[], HOST),
-    ignored("cgroup", &[], HOST),
-    ignored("cgroup_nodelete", &[], HOST),
-    ignored("cgroup_weight", &[], HOST),
-    ignored("ioscheduler", &[], HOST),
-    ignored("cpuload", &[], HOST),
-    ignored("cpuchunks", &[], HOST),
-    ignored("userspace_reap", &[], HOST),
-    ignored("nowait", &[], HOST),
-    ignored("cmdprio_percentage", &[], HOST),
-    ignored("cmdprio_class", &[], HOST),
-    ignored("cmdprio", &[], HOST),
-    ignored("cmdprio_bssplit", &[], HOST),
-    ignored("hipri", &[], HOST),
-    ignored("hipri_percentage", &[], HOST),
-    ignored("fixedbufs", &[], HOST),
-    ignored("registerfiles", &[], HOST),
-    ignored("sqthread_poll", &[], HOST),
-    ignored("sqthread_poll_cpu", &[], HOST),
-    ignored("nonvectored", &[], HOST),
-    ignored("uncached", &[], HOST),
-    ignored("force_async", &[], HOST),
-    ignored("disk_util", &[], HOST),
-    ignored("stats", &[], HOST),
-    ignored("profile", &[], HOST),
-    ignored("cmd_type", &[], ENGINE),
-    ignored("readfua", &[], ENGINE),
-    ignored("writefua", &[], ENGINE),
-    ignored("md_per_io_size", &[], ENGINE),
-    ignored("pi_act", &[], ENGINE),
-    ignored("pi_chk", &[], ENGINE),
-    ignored("apptag", &[], ENGINE),
-    ignored("apptag_mask", &[], ENGINE),
-    ignored("verify_mode", &[], ENGINE),
-    ignored("uri", &[], ENGINE),
-    ignored("xnvme_async", &[], ENGINE),
-    ignored("xnvme_sync", &[], ENGINE),
-    ignored("xnvme_admin", &[], ENGINE),
-    ignored("xnvme_dev_nsid", &[], ENGINE),
-    ignored("xnvme_iovec", &[], ENGINE),
-    ignored("libblkio_driver", &[], ENGINE),
-    ignored("libblkio_path", &[], ENGINE),
-    ignored("num_range", &[], ENGINE),
-    ignored("directory", &[], FILES),
-    ignored("lockfile", &[], FILES),
-    ignored("filename_format", &[], FILES),
-    ignored("unique_filename", &[], FILES),
-    ignored("openfiles", &[], FILES),
-    ignored("fallocate", &[], FILES),
-    ignored("fadvise_hint", &[], FILES),
-    ignored("create_serialize", &[], FILES),
-    ignored("create_fsync", &[], FILES),
-    ignored("create_on_open", &[], FILES),
-    ignored("create_only", &[], FILES),
-    ignored("allow_file_create", &[], FILES),
-    ignored("allow_mounted_write", &[], FILES),
-    ignored("pre_read", &[], FILES),
-    ignored("unlink", &[], FILES),
-    ignored("unlink_each_loop", &[], FILES),
-    ignored("overwrite", &[], FILES),
-    ignored("zero_buffers", &[], DATA),
-    ignored("refill_buffers", &[], DATA),
-    ignored("scramble_buffers", &[], DATA),
-    ignored("buffer_pattern", &[], DATA),
-    ignored("buffer_compress_percentage", &[], DATA),
-    ignored("buffer_compress_chunk", &[], DATA),
-    ignored("dedupe_percentage", &[], DATA),
-    ignored("dedupe_mode", &[], DATA),
-    ignored("dedupe_working_set_percentage", &[], DATA),
-    ignored("dedupe_global", &[], DATA),
-    ignored("randrepeat", &[], RANDOM),
-    ignored("allrandrepeat", &[], RANDOM),
-    ignored("random_generator", &[], RANDOM),
-    ignored("softrandommap", &[], RANDOM),
-    ignored("use_os_rand", &[], RANDOM),
-    ignored("do_verify", &[], VERIFY),
-    ignored("verify_interval", &[], VERIFY),
-    ignored("verify_offset", &[], VERIFY),
-    ignored("verify_pattern", &[], VERIFY),
-    ignored("verify_fatal", &[], VERIFY),
-    ignored("verify_dump", &[], VERIFY),
-    ignored("verify_async", &[], VERIFY),
-    ignored("verify_async_cpus", &[], VERIFY),
-    ignored("verify_backlog", &[], VERIFY),
-    ignored("verify_backlog_batch", &[], VERIFY),
-    ignored("verify_state_load", &[], VERIFY),
-    ignored("verify_state_save", &[], VERIFY),
-    ignored("experimental_verify", &[], VERIFY),
-    ignored("verifysort", &[], VERIFY),
-    ignored("verifysort_nr", &[], VERIFY),
-    ignored("trim_verify_zero", &[], VERIFY),
-    ignored("trim_backlog", &[], VERIFY),
-    ignored("trim_backlog_batch", &[], VERIFY),
-    ignored("verify_header_seed", &[], VERIFY),
-    ignored("verify_write_sequence", &[], VERIFY),
-    ignored("read_iolog_chunked", &[], REPLAY),
-    ignored("replay_no_stall", &[], REPLAY),
-    ignored("replay_redirect", &[], REPLAY),
-    ignored("replay_scale", &[], REPLAY),
-    ignored("replay_align", &[], REPLAY),
-    ignored("replay_time_scale", &[], REPLAY),
-    ignored("replay_skip", &[], REPLAY),
-    ignored("merge_blktrace_file", &[], REPLAY),
-    ignored("merge_blktrace_scalars", &[], REPLAY),
-    ignored("merge_blktrace_iters", &[], REPLAY),
-    ignored("zonecapacity", &[], ZONES),
-    ignored("zonerange", &[], ZONES),
-    ignored("zoneskip", &[], ZONES),
-    ignored("read_beyond_wp", &[], ZONES),
-    ignored("max_open_zones", &[], ZONES),
-    ignored("job_max_open_zones", &[], ZONES),
-    ignored("ignore_zone_limits", &[], ZONES),
-    ignored("zone_reset_threshold", &[], ZONES),
-    ignored("zone_reset_frequency", &[], ZONES),
-    ignored("iodepth_batch", &["iodepth_batch_submit"], BATCH),
-    ignored("iodepth_batch_complete_min", &["iodepth_batch_complete"], BATCH),
-    ignored("iodepth_batch_complete_max", &[], BATCH),
-    ignored("iodepth_low", &[], BATCH),
-    ignored("io_submit_mode", &[], BATCH),
-    ignored("serialize_overlap", &[], BATCH),
-    ignored("sync_file_range", &[], CACHE),
-    ignored("per_job_logs", &[], REPORT),
-    ignored("bwavgtime", &[], REPORT),
-    ignored("iopsavgtime", &[], REPORT),
-    ignored("log_entries", &[], REPORT),
-    ignored("log_hist_msec", &[], REPORT),
-    ignored("log_hist_coarseness", &[], REPORT),
-    ignored("write_hist_log", &[], REPORT),
-    ignored("log_max_value", &[], REPORT),
-    ignored("log_prio", &[], REPORT),
-    ignored("log_compression", &[], REPORT),
-    ignored("log_compression_cpus", &[], REPORT),
-    ignored("log_store_compressed", &[], REPORT),
-    ignored("log_unix_epoch", &[], REPORT),
-    ignored("log_alternate_epoch", &[], REPORT),
-    ignored("log_alternate_epoch_clock_id", &[], REPORT),
-    ignored("log_window_value", &[], REPORT),
-    ignored("log_issue_time", &[], REPORT),
-    ignored("block_error_percentiles", &[], REPORT),
-    ignored("significant_figures", &[], REPORT),
-    ignored("unit_base", &[], REPORT),
-    ignored("disable_lat", &[], REPORT),
-    ignored("disable_clat", &[], REPORT),
-    ignored("disable_slat", &[], REPORT),
-    ignored("disable_bw_measurement", &[], REPORT),
-    ignored("disable_bw", &[], REPORT),
-    ignored("slat_percentiles", &[], REPORT),
-    ignored("error_dump", &[], REPORT),
-    ignored("ignore_error", &[], ERRORS),
-    ignored("continue_on_error", &[], ERRORS),
-    ignored("exitall_on_error", &[], ERRORS),
-    ignored("rate_cycle", &[], OTHER),
-    ignored("latency_window", &[], OTHER),
-    ignored("latency_percentile", &[], OTHER),
-    ignored("latency_run", &[], OTHER),
-    ignored("flow_id", &[], OTHER),
-    ignored("flow_sleep", &[], OTHER),
-    ignored("steadystate_duration", &[], OTHER),
-    ignored("steadystate_ramp_time", &[], OTHER),
-    ignored("steadystate_check_interval", &[], OTHER),
+/// Reasons, each with the names of its options; other names of an option follow it after `|`.
+pub(super) static OPTIONS: &[(&str, &str)] = &[
+    (
+        "how the host does its work, which takes no virtual time here",
+        "direct buffered atomic invalidate thread mem|iomem iomem_align|mem_align hugepage-size lockmem \
+         nice prio prioclass cpumask cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy \
+         clocksource gtod_reduce gtod_cpu uid gid cgroup cgroup_nodelete cgroup_weight ioscheduler \
+         cpuload cpuchunks userspace_reap nowait cmdprio_percentage cmdprio_class cmdprio \
+         cmdprio_bssplit hipri hipri_percentage fixedbufs registerfiles sqthread_poll sqthread_poll_cpu \
+         nonvectored uncached force_async disk_util stats profile",
+    ),
+    (
+        "belongs to an I/O engine of the host",
+        "cmd_type readfua writefua md_per_io_size pi_act pi_chk apptag apptag_mask verify_mode uri \
+         xnvme_async xnvme_sync xnvme_admin xnvme_dev_nsid xnvme_iovec libblkio_driver libblkio_path \
+         num_range",
+    ),
+    (
+        "about files of the host, and a namespace has none",
+        "directory lockfile filename_format unique_filename openfiles fallocate fadvise_hint \
+         create_serialize create_fsync create_on_open create_only allow_file_create allow_mounted_write \
+         pre_read unlink unlink_each_loop overwrite",
+    ),
+    (
+        "about the bytes written, and replays carry none",
+        "zero_buffers refill_buffers scramble_buffers buffer_pattern buffer_compress_percentage \
+         buffer_compress_chunk dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global",
+    ),
+    (
+        "every run repeats, and each job has a generator of its own (seeded by --seed and randseed)",
+        "randrepeat allrandrepeat random_generator softrandommap use_os_rand",
+    ),
+    (
+        "matters only with verify, which is refused",
+        "do_verify verify_interval verify_offset verify_pattern verify_fatal verify_dump verify_async \
+         verify_async_cpus verify_backlog verify_backlog_batch verify_state_load verify_state_save \
+         experimental_verify verifysort verifysort_nr trim_verify_zero trim_backlog trim_backlog_batch \
+         verify_header_seed verify_write_sequence",
+    ),
+    (
+        "matters only with read_iolog, which is refused",
+        "read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align replay_time_scale \
+         replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters",
+    ),
+    (
+        "matters only with zonemode, which is refused",
+        "zonecapacity zonerange zoneskip read_beyond_wp max_open_zones job_max_open_zones \
+         ignore_zone_limits zone_reset_threshold zone_reset_frequency",
+    ),
+    (
+        "requests are submitted as soon as there is room in iodepth, one at a time",
+        "iodepth_batch|iodepth_batch_submit iodepth_batch_complete_min|iodepth_batch_complete \
+         iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap",
+    ),
+    ("acts on a page cache, and the namespace is used directly", "sync_file_range"),
+    (
+        "about how fio itself reports",
+        "per_job_logs bwavgtime iopsavgtime log_entries log_hist_msec log_hist_coarseness write_hist_log \
+         log_max_value log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch \
+         log_alternate_epoch log_alternate_epoch_clock_id log_window_value log_issue_time \
+         block_error_percentiles significant_figures unit_base disable_lat disable_clat disable_slat \
+         disable_bw_measurement disable_bw slat_percentiles error_dump",
+    ),
+    ("a run ends with its first error", "ignore_error continue_on_error exitall_on_error"),
+    (
+        "matters only with another option, which is refused",
+        "rate_cycle latency_window latency_percentile latency_run flow_id flow_sleep \
+         steadystate_duration steadystate_ramp_time steadystate_check_interval",
+    ),
 ];

@@ -1,110 +1,75 @@
 //! Options that say what a job does and where.
 
-use super::parts::{
-    amount, block_aligns, block_ranges, block_sizes, block_splits, count, count32, distribution,
-};
-use super::{Given, Option_, read};
+use super::parts::{block_aligns, block_ranges, block_sizes, block_splits, distribution};
+use super::{Given, Read, Set, read};
 use crate::job::{FileService, Job, Pattern, Sequencer};
-use crate::values::{Expected, flag, integer, per_direction, signed};
+use crate::values::{Expected, integer, per_direction, signed};
 
 /// In the order of fio's documentation.
-pub(super) static OPTIONS: &[Option_] = &[
-    read("filename", &[], |job, _, v| {
+pub(super) static OPTIONS: &[Read] = &[
+    read("filename", |job, _, v| {
         job.filenames = v.text()?.split(':').filter(|f| !f.is_empty()).map(str::to_owned).collect();
         if job.filenames.is_empty() { Err("a name such as ns1".to_owned()) } else { Ok(()) }
     }),
-    read("file_service_type", &[], |job, _, v| file_service(job, v)),
-    read("rw", &["readwrite"], |job, _, v| pattern(job, v)),
-    read("rw_sequencer", &[], |job, _, v| {
-        job.sequencer = match v.text()? {
-            "sequential" => Sequencer::Sequential,
-            "identical" => Sequencer::Identical,
-            _ => return Err("sequential or identical".to_owned()),
-        };
+    read("file_service_type", |job, _, v| file_service(job, v)),
+    read("rw|readwrite", |job, _, v| pattern(job, v)),
+    read("rw_sequencer", |job, _, v| {
+        job.sequencer =
+            v.choose(&[("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)])?;
         Ok(())
     }),
-    read("bs", &["blocksize"], |job, _, v| block_sizes(v, &mut job.block_size)),
-    read("bsrange", &["blocksize_range"], |job, _, v| block_ranges(v, &mut job.block_size)),
-    read("bssplit", &[], |job, _, v| block_splits(v, &mut job.block_size)),
-    read("bs_unaligned", &["blocksize_unaligned"], |job, _, v| {
-        job.is_unaligned = flag(v.text)?;
+    read("bs|blocksize", |job, _, v| block_sizes(v, &mut job.block_size)),
+    read("bsrange|blocksize_range", |job, _, v| block_ranges(v, &mut job.block_size)),
+    read("bssplit", |job, _, v| block_splits(v, &mut job.block_size)),
+    ("bs_unaligned|blocksize_unaligned", Set::Flag(|job| &mut job.is_unaligned)),
+    read("ba|blockalign", |job, _, v| block_aligns(v, &mut job.block_align)),
+    ("size", Set::Amount(|job| &mut job.size)),
+    ("io_size|io_limit", Set::Amount(|job| &mut job.io_size)),
+    ("offset|fileoffset", Set::Amount(|job| &mut job.offset)),
+    ("offset_increment", Set::Amount(|job| &mut job.offset_increment)),
+    ("offset_align", Set::Count(|job| &mut job.offset_align, 0..=1 << 40)),
+    read("number_ios", |job, _, v| {
+        job.number_ios = Some(v.count(0..=u64::MAX)?).filter(|n| *n > 0);
         Ok(())
     }),
-    read("ba", &["blockalign"], |job, _, v| block_aligns(v, &mut job.block_align)),
-    read("size", &[], |job, _, v| {
-        job.size = amount(v)?;
-        Ok(())
-    }),
-    read("io_size", &["io_limit"], |job, _, v| {
-        job.io_size = amount(v)?;
-        Ok(())
-    }),
-    read("offset", &["fileoffset"], |job, _, v| {
-        job.offset = amount(v)?;
-        Ok(())
-    }),
-    read("offset_increment", &[], |job, _, v| {
-        job.offset_increment = amount(v)?;
-        Ok(())
-    }),
-    read("offset_align", &[], |job, _, v| {
-        job.offset_align = count(v, 0, 1 << 40)?;
-        Ok(())
-    }),
-    read("number_ios", &[], |job, _, v| {
-        job.number_ios = Some(count(v, 0, u64::MAX)?).filter(|n| *n > 0);
-        Ok(())
-    }),
-    read("random_distribution", &[], |job, _, v| distribution(v, &mut job.distribution)),
-    read("percentage_random", &[], |job, _, v| {
+    read("random_distribution", |job, _, v| distribution(v, &mut job.distribution)),
+    read("percentage_random", |job, _, v| {
         per_direction(v.text()?, &mut job.percent_random, |text| {
-            count32(Given { text: Some(text), ..v }, 0, 100)
+            Given { text: Some(text), ..v }.count32(0..=100)
         })
     }),
-    read("norandommap", &[], |job, _, v| {
-        job.no_random_map = flag(v.text)?;
-        Ok(())
-    }),
-    read("randseed", &[], |job, _, v| {
+    ("norandommap", Set::Flag(|job| &mut job.no_random_map)),
+    read("randseed", |job, _, v| {
         job.seed = Some(integer(v.text()?, v.base)?);
         Ok(())
     }),
-    read("rwmixread", &[], |job, _, v| {
-        job.read_percent = count32(v, 0, 100)?;
+    read("rwmixread", |job, _, v| {
+        job.read_percent = v.count32(0..=100)?;
         Ok(())
     }),
-    read("rwmixwrite", &[], |job, _, v| {
-        job.read_percent = 100 - count32(v, 0, 100)?;
+    read("rwmixwrite", |job, _, v| {
+        job.read_percent = 100 - v.count32(0..=100)?;
         Ok(())
     }),
 ];
 
 fn pattern(job: &mut Job, v: Given<'_>) -> Result<(), Expected> {
     let text = v.text()?;
-    let (name, modifier) = match text.split_once(':') {
-        Some((name, modifier)) => (name, Some(modifier)),
-        None => (text, None),
-    };
-    let (reads, writes, trims, is_random, trim_then_write) = match name {
-        "read" => (true, false, false, false, false),
-        "write" => (false, true, false, false, false),
-        "trim" => (false, false, true, false, false),
-        "randread" => (true, false, false, true, false),
-        "randwrite" => (false, true, false, true, false),
-        "randtrim" => (false, false, true, true, false),
-        "rw" | "readwrite" => (true, true, false, false, false),
-        "randrw" => (true, true, false, true, false),
-        "trimwrite" => (false, true, true, false, true),
-        "randtrimwrite" => (false, true, true, true, true),
+    let (name, modifier) = text.split_once(':').map_or((text, None), |(name, by)| (name, Some(by)));
+    let (base, is_random) = name.strip_prefix("rand").map_or((name, false), |base| (base, true));
+    let (reads, writes, trims) = match base {
+        "read" => (true, false, false),
+        "write" => (false, true, false),
+        "trim" => (false, false, true),
+        "rw" => (true, true, false),
+        "readwrite" if !is_random => (true, true, false),
+        "trimwrite" => (false, true, true),
         _ => {
-            return Err(
-                "read, write, trim, randread, randwrite, randtrim, rw, readwrite, randrw, trimwrite or \
-                        randtrimwrite, then :N if wanted"
-                    .to_owned(),
-            );
+            let names = "read, write, trim, randread, randwrite, randtrim, rw, readwrite, randrw, trimwrite";
+            return Err(format!("{names} or randtrimwrite, then :N if wanted"));
         }
     };
-    job.pattern = Pattern { reads, writes, trims, is_random, trim_then_write };
+    job.pattern = Pattern { reads, writes, trims, is_random, trim_then_write: base == "trimwrite" };
     (job.jump_every, job.skip_bytes) = (1, 0);
     match modifier {
         None => {}
@@ -132,6 +97,6 @@ fn file_service(job: &mut Job, v: Given<'_>) -> Result<(), Expected> {
         "sequential" => FileService::Sequential,
         _ => return Err("roundrobin, random or sequential, then :N requests a turn if wanted".to_owned()),
     };
-    job.file_service_turn = count32(Given { text: Some(turn), ..v }, 1, u32::MAX)?;
+    job.file_service_turn = Given { text: Some(turn), ..v }.count32(1..=u32::MAX)?;
     Ok(())
 }

@@ -8,10 +8,11 @@ mod refused;
 mod settings;
 
 use crate::error::JobError;
-use crate::job::Job;
+use crate::job::{Amount, Job};
 use crate::sections::Entry;
-use crate::values::{Expected, KbBase};
+use crate::values::{Expected, KbBase, flag, integer, time_ns};
 use nandscape_core::registry::nearest;
+use std::ops::RangeInclusive;
 
 /// What an option sets beside the job itself.
 #[derive(Clone, Debug, Default)]
@@ -37,16 +38,71 @@ impl<'a> Given<'a> {
     pub fn text(self) -> Result<&'a str, Expected> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "a value".to_owned())
     }
+
+    /// A count in a range.
+    pub fn count(self, range: RangeInclusive<u64>) -> Result<u64, Expected> {
+        let (min, max) = (range.start(), range.end());
+        let expected = || match *max {
+            u64::MAX => format!("a number of {min} or more"),
+            max => format!("a number from {min} to {max}"),
+        };
+        let value = integer(self.text()?, self.base).map_err(|_| expected())?;
+        if range.contains(&value) { Ok(value) } else { Err(expected()) }
+    }
+
+    /// The same in 32 bits.
+    pub fn count32(self, range: RangeInclusive<u32>) -> Result<u32, Expected> {
+        let range = u64::from(*range.start())..=u64::from(*range.end());
+        self.count(range).map(|value| value as u32)
+    }
+
+    /// One of these names, each with what it stands for.
+    pub fn choose<T: Copy>(self, from: &[(&str, T)]) -> Result<T, Expected> {
+        let text = self.text()?;
+        from.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = from.iter().map(|(name, _)| *name).collect();
+            let (last, others) = names.split_last().expect("something to choose from");
+            format!("{} or {last}", others.join(", "))
+        })
+    }
 }
 
-/// Sets one option.
-pub(crate) type Set = fn(&mut Job, &mut Extra, Given<'_>) -> Result<(), Expected>;
+type SetOther = fn(&mut Job, &mut Extra, Given<'_>) -> Result<(), Expected>;
+
+/// What an option sets.
+#[derive(Clone)]
+pub(crate) enum Set {
+    Flag(fn(&mut Job) -> &mut bool),
+    Amount(fn(&mut Job) -> &mut Amount),
+    /// A count in a range.
+    Count(fn(&mut Job) -> &mut u64, RangeInclusive<u64>),
+    /// A time; a number without a unit counts so many nanoseconds.
+    Time(fn(&mut Job) -> &mut u64, u64),
+    /// The prefix of a log file.
+    Log(fn(&mut Job) -> &mut Option<String>),
+    /// Anything else.
+    Other(SetOther),
+}
+
+impl Set {
+    fn apply(self, job: &mut Job, extra: &mut Extra, given: Given<'_>) -> Result<(), Expected> {
+        match self {
+            Self::Flag(place) => *place(job) = flag(given.text)?,
+            Self::Amount(place) => *place(job) = parts::amount(given.text()?, given.base)?,
+            Self::Count(place, range) => *place(job) = given.count(range)?,
+            Self::Time(place, unit_ns) => *place(job) = time_ns(given.text()?, unit_ns)?,
+            Self::Log(place) => *place(job) = Some(given.text.unwrap_or_default().to_owned()),
+            Self::Other(set) => set(job, extra, given)?,
+        }
+        Ok(())
+    }
+}
 
 /// Whether a value means "not used", so that a refused option with it does no harm.
 pub(crate) type IsOff = fn(Option<&str>) -> bool;
 
 /// What becomes of an option.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Treatment {
     /// It is read.
     Read(Set),
@@ -56,20 +112,23 @@ pub(crate) enum Treatment {
     Refused(&'static str, IsOff),
 }
 
-/// One option.
-pub(crate) struct Option_ {
-    pub name: &'static str,
-    pub aliases: &'static [&'static str],
-    pub treatment: Treatment,
+/// The names of an option, fio's own first, and how its value is read.
+type Read = (&'static str, Set);
+
+const fn read(names: &'static str, set: SetOther) -> Read {
+    (names, Set::Other(set))
 }
 
-const fn read(name: &'static str, aliases: &'static [&'static str], set: Set) -> Option_ {
-    Option_ { name, aliases, treatment: Treatment::Read(set) }
-}
-
-/// All tables, each in the order of fio's own documentation.
-fn all() -> impl Iterator<Item = &'static Option_> {
-    load::OPTIONS.iter().chain(settings::OPTIONS).chain(ignored::OPTIONS).chain(refused::OPTIONS)
+/// All tables, each in the order of fio's own documentation: names with `|` between, what becomes of each.
+fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
+    let read = load::OPTIONS.iter().chain(settings::OPTIONS);
+    let read = read.map(|(names, set)| (*names, Treatment::Read(set.clone())));
+    let ignored = ignored::OPTIONS
+        .iter()
+        .flat_map(|(reason, options)| options.split(' ').map(|names| (names, Treatment::Ignored(reason))));
+    let refused = refused::OPTIONS.iter();
+    let refused = refused.map(|(names, is_off, reason)| (*names, Treatment::Refused(reason, *is_off)));
+    read.chain(ignored).chain(refused)
 }
 
 /// How an option is treated, for lists and documents.
@@ -86,10 +145,8 @@ pub enum Kind {
 /// An option as lists and documents show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionInfo {
-    /// fio's name.
-    pub name: &'static str,
-    /// Other names fio has for it.
-    pub aliases: &'static [&'static str],
+    /// fio's name, then others that fio has for it, with `|` between.
+    pub names: &'static str,
     /// What becomes of it.
     pub kind: Kind,
     /// Why it is ignored or refused; empty for those that are read.
@@ -98,18 +155,14 @@ pub struct OptionInfo {
 
 /// Every option that is known.
 pub fn known() -> impl Iterator<Item = OptionInfo> {
-    all().map(|option| {
-        let (kind, reason) = match option.treatment {
+    all().map(|(names, treatment)| {
+        let (kind, reason) = match treatment {
             Treatment::Read(_) => (Kind::Read, ""),
             Treatment::Ignored(reason) => (Kind::Ignored, reason),
             Treatment::Refused(reason, _) => (Kind::Refused, reason),
         };
-        OptionInfo { name: option.name, aliases: option.aliases, kind, reason }
+        OptionInfo { names, kind, reason }
     })
-}
-
-fn find(key: &str) -> Option<&'static Option_> {
-    all().find(|option| option.name == key || option.aliases.contains(&key))
 }
 
 /// Applies an option. Gives its name and the reason if it was ignored.
@@ -119,40 +172,27 @@ pub(crate) fn apply(
     extra: &mut Extra,
     base: KbBase,
 ) -> Result<Option<(&'static str, &'static str)>, JobError> {
-    let value = || entry.value.clone().unwrap_or_default();
-    let Some(option) = find(&entry.key) else {
-        return Err(JobError::UnknownOption {
-            place: entry.place.clone(),
-            key: entry.key.clone(),
-            hint: hint(&entry.key),
-        });
+    let (key, value) = (&*entry.key, entry.value.as_deref());
+    let error = |message| JobError { place: entry.place.clone(), message };
+    let Some((names, treatment)) = all().find(|(names, _)| names.split('|').any(|name| name == key)) else {
+        return Err(error(format!("unknown option '{key}'{}", hint(key))));
     };
-    match option.treatment {
+    let shown = value.unwrap_or_default();
+    match treatment {
         Treatment::Read(set) => {
-            let given = Given { text: entry.value.as_deref(), base };
-            set(job, extra, given).map_err(|expected| JobError::BadValue {
-                place: entry.place.clone(),
-                key: entry.key.clone(),
-                value: value(),
-                expected,
-            })?;
+            let set = set.apply(job, extra, Given { text: value, base });
+            set.map_err(|expected| error(format!("{key}={shown}: expected {expected}")))?;
             Ok(None)
         }
-        Treatment::Ignored(reason) => Ok(Some((option.name, reason))),
-        Treatment::Refused(_, is_off) if is_off(entry.value.as_deref()) => Ok(None),
-        Treatment::Refused(reason, _) => Err(JobError::Refused {
-            place: entry.place.clone(),
-            key: entry.key.clone(),
-            value: value(),
-            reason: reason.to_owned(),
-        }),
+        Treatment::Ignored(reason) => Ok(names.split('|').next().map(|name| (name, reason))),
+        Treatment::Refused(_, is_off) if is_off(value) => Ok(None),
+        Treatment::Refused(reason, _) => Err(error(format!("{key}={shown} is not supported: {reason}"))),
     }
 }
 
 /// The known option that is nearest to a key, if one is near.
 fn hint(key: &str) -> String {
-    let names = all().flat_map(|option| std::iter::once(&option.name).chain(option.aliases));
-    match nearest(key, names.copied()) {
+    match nearest(key, all().flat_map(|(names, _)| names.split('|'))) {
         Some(name) => format!("; did you mean '{name}'?"),
         None => "; see docs/jobs.md for those that are known".to_owned(),
     }
@@ -166,10 +206,8 @@ mod tests {
     #[test]
     fn every_name_stands_for_one_option() {
         let mut seen = BTreeSet::new();
-        for option in all() {
-            for name in std::iter::once(&option.name).chain(option.aliases) {
-                assert!(seen.insert(*name), "{name} twice");
-            }
+        for name in all().flat_map(|(names, _)| names.split('|')) {
+            assert!(seen.insert(name), "{name} twice");
         }
         assert!(seen.len() > 250, "{}", seen.len());
     }

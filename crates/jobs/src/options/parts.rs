@@ -4,32 +4,8 @@ use super::Given;
 use crate::job::{Amount, BlockSize, Distribution, ZoneShare};
 use crate::values::{Expected, KbBase, integer, per_direction, real};
 
-/// A count in a range.
-pub(super) fn count(given: Given<'_>, min: u64, max: u64) -> Result<u64, Expected> {
-    let expected = || {
-        if max == u64::MAX {
-            format!("a number of {min} or more")
-        } else {
-            format!("a number from {min} to {max}")
-        }
-    };
-    let value = integer(given.text()?, given.base).map_err(|_| expected())?;
-    if (min..=max).contains(&value) { Ok(value) } else { Err(expected()) }
-}
-
-/// The same in 32 bits.
-pub(super) fn count32(given: Given<'_>, min: u64, max: u32) -> Result<u32, Expected> {
-    count(given, min, u64::from(max)).map(|value| value as u32)
-}
-
 /// Bytes, or percent.
-pub(super) fn amount(given: Given<'_>) -> Result<Amount, Expected> {
-    let text = given.text()?;
-    amount_of(text, given.base)
-}
-
-fn amount_of(text: &str, base: KbBase) -> Result<Amount, Expected> {
-    let expected = || "a size such as 10g, or a percentage such as 80%".to_owned();
+pub(super) fn amount(text: &str, base: KbBase) -> Result<Amount, Expected> {
     if text.ends_with('z') {
         return Err("a size or a percentage; zones ('z') are not emulated behind job files".to_owned());
     }
@@ -39,7 +15,9 @@ fn amount_of(text: &str, base: KbBase) -> Result<Amount, Expected> {
             .filter(|p| (0.0..=100.0).contains(p))
             .map(Amount::Percent)
             .ok_or_else(|| "a percentage from 0% to 100%".to_owned()),
-        None => integer(text, base).map(Amount::Bytes).map_err(|_| expected()),
+        None => integer(text, base)
+            .map(Amount::Bytes)
+            .map_err(|_| "a size such as 10g, or a percentage such as 80%".to_owned()),
     }
 }
 

@@ -1,16 +1,7 @@
 //! Options that would change what is measured and cannot be done, so that a result without them would
 //! mislead. A value that switches the option off is fine.
 
-use super::{IsOff, Option_, Treatment};
-
-const fn refused(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    is_off: IsOff,
-    reason: &'static str,
-) -> Option_ {
-    Option_ { name, aliases, treatment: Treatment::Refused(reason, is_off) }
-}
+use super::IsOff;
 
 /// `0` or nothing that counts.
 const ZERO: IsOff = |value| {
@@ -23,85 +14,39 @@ const ONE: IsOff = |value| value == Some("1");
 /// Always on.
 const NEVER: IsOff = |_| false;
 
-/// In the order of fio's documentation.
-pub(super) static OPTIONS: &[Option_] = &[
-    refused(
-        "opendir",
-        &[],
-        NEVER,
-        "there are no directories behind a namespace; name the namespace with filename",
-    ),
-    refused("nrfiles", &["nr_files"], ONE, "a job has the files that filename lists; list them there"),
-    refused("filesize", &[], ZERO, "files are as large as the size of their job; use size"),
-    refused("file_append", &[], ZERO, "regions begin where offset says; use offset"),
-    refused("fill_device", &["fill_fs"], ZERO, "a namespace is full when it was written once; use size=100%"),
-    refused(
+/// Names as in [`super::ignored`], the values that switch the option off, the reason. In the order of fio's
+/// documentation.
+pub(super) static OPTIONS: &[(&str, IsOff, &str)] = &[
+    ("opendir", NEVER, "there are no directories behind a namespace; name the namespace with filename"),
+    ("nrfiles|nr_files", ONE, "a job has the files that filename lists; list them there"),
+    ("filesize", ZERO, "files are as large as the size of their job; use size"),
+    ("file_append", ZERO, "regions begin where offset says; use offset"),
+    ("fill_device|fill_fs", ZERO, "a namespace is full when it was written once; use size=100%"),
+    (
         "verify",
-        &[],
         NONE,
         "replays carry no bytes that could be compared; serve the device and run fio against it instead",
     ),
-    refused("verify_only", &[], ZERO, "replays carry no bytes that could be compared"),
-    refused(
-        "trim_percentage",
-        &[],
-        ZERO,
-        "it discards verified blocks, and there is no verify; use rw=trimwrite",
-    ),
-    refused(
-        "read_iolog",
-        &[],
-        NEVER,
-        "give the log itself as the workload: nandscape replay LOG --format fio",
-    ),
-    refused(
+    ("verify_only", ZERO, "replays carry no bytes that could be compared"),
+    ("trim_percentage", ZERO, "it discards verified blocks, and there is no verify; use rw=trimwrite"),
+    ("read_iolog", NEVER, "give the log itself as the workload: nandscape replay LOG --format fio"),
+    (
         "write_iolog",
-        &[],
         NEVER,
         "requests are not logged one by one; use the series or write_lat_log with log_offset",
     ),
-    refused("exec_prerun", &[], NEVER, "a job file runs no programs here"),
-    refused("exec_postrun", &[], NEVER, "a job file runs no programs here"),
-    refused(
-        "zonemode",
-        &[],
-        NONE,
-        "namespaces behind job files have no zones; a strided job is rw=read:BYTES",
-    ),
-    refused(
-        "zonesize",
-        &[],
-        ZERO,
-        "namespaces behind job files have no zones; a strided job is rw=read:BYTES",
-    ),
-    refused(
-        "rate_min",
-        &["ratemin"],
-        ZERO,
-        "jobs are not stopped for being slow; read the rate from the result",
-    ),
-    refused("rate_iops_min", &[], ZERO, "jobs are not stopped for being slow; read the rate from the result"),
-    refused(
-        "max_latency",
-        &[],
-        ZERO,
-        "jobs are not stopped for being slow; read the maximum from the result",
-    ),
-    refused(
-        "latency_target",
-        &[],
-        ZERO,
-        "the search for a queue depth is not done; run the job at several depths",
-    ),
-    refused("flow", &[], ZERO, "tokens between jobs are not kept; use rate or thinktime"),
-    refused(
-        "steadystate",
-        &["ss"],
-        NEVER,
-        "runs do not stop at a steady state; use runtime and read the series",
-    ),
-    refused("write_barrier", &[], ZERO, "barrier writes are no command of a namespace; use fsync"),
-    refused("exit_what", &[], |value| value == Some("all"), "exitall ends all jobs or none"),
-    refused("unified_rw_reporting", &[], NONE, "directions are reported apart; the table has their sum, too"),
-    refused("dp_scheme", &["plid_scheme"], NEVER, "a scheme file is not read; list the ids with plids"),
+    ("exec_prerun", NEVER, "a job file runs no programs here"),
+    ("exec_postrun", NEVER, "a job file runs no programs here"),
+    ("zonemode", NONE, "namespaces behind job files have no zones; a strided job is rw=read:BYTES"),
+    ("zonesize", ZERO, "namespaces behind job files have no zones; a strided job is rw=read:BYTES"),
+    ("rate_min|ratemin", ZERO, "jobs are not stopped for being slow; read the rate from the result"),
+    ("rate_iops_min", ZERO, "jobs are not stopped for being slow; read the rate from the result"),
+    ("max_latency", ZERO, "jobs are not stopped for being slow; read the maximum from the result"),
+    ("latency_target", ZERO, "the search for a queue depth is not done; run the job at several depths"),
+    ("flow", ZERO, "tokens between jobs are not kept; use rate or thinktime"),
+    ("steadystate|ss", NEVER, "runs do not stop at a steady state; use runtime and read the series"),
+    ("write_barrier", ZERO, "barrier writes are no command of a namespace; use fsync"),
+    ("exit_what", |value| value == Some("all"), "exitall ends all jobs or none"),
+    ("unified_rw_reporting", NONE, "directions are reported apart; the table has their sum, too"),
+    ("dp_scheme|plid_scheme", NEVER, "a scheme file is not read; list the ids with plids"),
 ];

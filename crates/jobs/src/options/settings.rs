@@ -1,8 +1,7 @@
 //! Options that say when a job runs, how deep, how fast, with which hints, and what is reported.
 
 use super::engine::engine;
-use super::parts::{count, count32};
-use super::{Given, Option_, read};
+use super::{Given, Read, Set, read};
 use crate::job::{DataPlacement, Job, PlacementSelect, Rate, RateProcess, SyncWrites, ThinkBlocks};
 use crate::values::{Expected, flag, integer, per_direction, real, time_ns};
 
@@ -10,106 +9,69 @@ const SECOND: u64 = 1_000_000_000;
 const MICRO: u64 = 1_000;
 
 /// In the order of fio's documentation.
-pub(super) static OPTIONS: &[Option_] = &[
-    read("description", &[], |job, _, v| {
+pub(super) static OPTIONS: &[Read] = &[
+    read("description", |job, _, v| {
         v.text.unwrap_or_default().clone_into(&mut job.description);
         Ok(())
     }),
-    read("name", &[], |job, _, v| {
+    read("name", |job, _, v| {
         v.text()?.clone_into(&mut job.name);
         Ok(())
     }),
-    read("wait_for", &[], |job, _, v| {
+    read("wait_for", |job, _, v| {
         job.wait_for = Some(v.text()?.to_owned());
         Ok(())
     }),
     // Read before all others, see `sections::kb_base`.
-    read("kb_base", &[], |_, _, _| Ok(())),
-    read("ioengine", &[], engine),
-    read("iodepth", &[], |job, _, v| {
-        job.depth = count32(v, 1, 1 << 20)?;
+    read("kb_base", |_, _, _| Ok(())),
+    read("ioengine", engine),
+    read("iodepth", |job, _, v| {
+        job.depth = v.count32(1..=1 << 20)?;
         Ok(())
     }),
-    read("numjobs", &[], |_, extra, v| {
-        extra.copies = count32(v, 1, 65_536)?;
+    read("numjobs", |_, extra, v| {
+        extra.copies = v.count32(1..=65_536)?;
         Ok(())
     }),
-    read("loops", &[], |job, _, v| {
-        job.loops = count(v, 1, u64::from(u32::MAX))?;
-        Ok(())
-    }),
-    read("startdelay", &["start_delay"], |job, _, v| {
+    ("loops", Set::Count(|job| &mut job.loops, 1..=u32::MAX as u64)),
+    read("startdelay|start_delay", |job, _, v| {
         let text = v.text()?;
         let (from, to) = text.split_once('-').unwrap_or((text, text));
         let (from, to) = (time_ns(from, SECOND)?, time_ns(to, SECOND)?);
         job.start_delay_ns = (from.min(to), from.max(to));
         Ok(())
     }),
-    read("runtime", &["timeout"], |job, _, v| {
+    read("runtime|timeout", |job, _, v| {
         job.runtime_ns = Some(time_ns(v.text()?, SECOND)?).filter(|ns| *ns > 0);
         Ok(())
     }),
-    read("time_based", &[], |job, _, v| {
-        job.is_time_based = flag(v.text)?;
-        Ok(())
-    }),
-    read("ramp_time", &[], |job, _, v| {
-        job.ramp_ns = time_ns(v.text()?, SECOND)?;
-        Ok(())
-    }),
-    read("thinktime", &[], |job, _, v| {
-        job.think_ns = time_ns(v.text()?, MICRO)?;
-        Ok(())
-    }),
+    ("time_based", Set::Flag(|job| &mut job.is_time_based)),
+    ("ramp_time", Set::Time(|job| &mut job.ramp_ns, SECOND)),
+    ("thinktime", Set::Time(|job| &mut job.think_ns, MICRO)),
     // Spinning is part of the think time and differs only in what it costs a processor.
-    read("thinktime_spin", &[], |_, _, v| time_ns(v.text()?, MICRO).map(|_| ())),
-    read("thinktime_blocks", &[], |job, _, v| {
-        job.think_blocks = count(v, 1, u64::MAX)?;
+    read("thinktime_spin", |_, _, v| time_ns(v.text()?, MICRO).map(|_| ())),
+    ("thinktime_blocks", Set::Count(|job| &mut job.think_blocks, 1..=u64::MAX)),
+    read("thinktime_blocks_type", |job, _, v| {
+        job.think_blocks_type =
+            v.choose(&[("complete", ThinkBlocks::Complete), ("issue", ThinkBlocks::Issue)])?;
         Ok(())
     }),
-    read("thinktime_blocks_type", &[], |job, _, v| {
-        job.think_blocks_type = match v.text()? {
-            "complete" => ThinkBlocks::Complete,
-            "issue" => ThinkBlocks::Issue,
-            _ => return Err("complete or issue".to_owned()),
-        };
+    ("thinktime_iotime", Set::Time(|job| &mut job.think_io_ns, SECOND)),
+    read("rate", |job, _, v| rates(job, v, |rate, n| rate.bytes_per_s = n)),
+    read("rate_iops", |job, _, v| rates(job, v, |rate, n| rate.iops = n)),
+    read("rate_process", |job, _, v| {
+        job.rate_process = v.choose(&[("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)])?;
         Ok(())
     }),
-    read("thinktime_iotime", &[], |job, _, v| {
-        job.think_io_ns = time_ns(v.text()?, SECOND)?;
-        Ok(())
-    }),
-    read("rate", &[], |job, _, v| rates(job, v, |rate, n| rate.bytes_per_s = n)),
-    read("rate_iops", &[], |job, _, v| rates(job, v, |rate, n| rate.iops = n)),
-    read("rate_process", &[], |job, _, v| {
-        job.rate_process = match v.text()? {
-            "linear" => RateProcess::Linear,
-            "poisson" => RateProcess::Poisson,
-            _ => return Err("linear or poisson".to_owned()),
-        };
-        Ok(())
-    }),
-    read("rate_ignore_thinktime", &[], |job, _, v| {
-        job.rate_ignores_think = flag(v.text)?;
-        Ok(())
-    }),
-    read("fsync", &[], |job, _, v| {
-        job.fsync = count(v, 0, u64::MAX)?;
-        Ok(())
-    }),
-    read("fdatasync", &[], |job, _, v| {
-        job.fdatasync = count(v, 0, u64::MAX)?;
-        Ok(())
-    }),
-    read("end_fsync", &[], |job, _, v| {
-        job.end_fsync = flag(v.text)?;
-        Ok(())
-    }),
-    read("fsync_on_close", &[], |job, _, v| {
+    ("rate_ignore_thinktime", Set::Flag(|job| &mut job.rate_ignores_think)),
+    ("fsync", Set::Count(|job| &mut job.fsync, 0..=u64::MAX)),
+    ("fdatasync", Set::Count(|job| &mut job.fdatasync, 0..=u64::MAX)),
+    ("end_fsync", Set::Flag(|job| &mut job.end_fsync)),
+    read("fsync_on_close", |job, _, v| {
         job.end_fsync |= flag(v.text)?;
         Ok(())
     }),
-    read("sync", &[], |job, _, v| {
+    read("sync", |job, _, v| {
         job.sync = match v.text()? {
             "none" | "0" => SyncWrites::None,
             "sync" | "1" | "dsync" => SyncWrites::Each,
@@ -117,36 +79,29 @@ pub(super) static OPTIONS: &[Option_] = &[
         };
         Ok(())
     }),
-    read("write_hint", &[], |job, _, v| {
-        job.write_hint = match v.text()? {
-            "none" => 0,
-            "short" => 1,
-            "medium" => 2,
-            "long" => 3,
-            "extreme" => 4,
-            _ => return Err("none, short, medium, long or extreme".to_owned()),
-        };
+    read("write_hint", |job, _, v| {
+        job.write_hint =
+            v.choose(&[("none", 0), ("short", 1), ("medium", 2), ("long", 3), ("extreme", 4)])?;
         Ok(())
     }),
-    read("fadvise_stream", &[], |job, _, v| {
-        job.stream = Some(count32(v, 0, 65_535)? as u16);
+    read("fadvise_stream", |job, _, v| {
+        job.stream = Some(v.count32(0..=65_535)? as u16);
         Ok(())
     }),
-    read("fdp", &[], |job, _, v| {
+    read("fdp", |job, _, v| {
         job.placement = if flag(v.text)? { DataPlacement::Fdp } else { DataPlacement::None };
         Ok(())
     }),
-    read("dataplacement", &[], |job, _, v| {
-        job.placement = match v.text()? {
-            "none" => DataPlacement::None,
-            "fdp" => DataPlacement::Fdp,
-            "streams" => DataPlacement::Streams,
-            _ => return Err("none, fdp or streams".to_owned()),
-        };
+    read("dataplacement", |job, _, v| {
+        job.placement = v.choose(&[
+            ("none", DataPlacement::None),
+            ("fdp", DataPlacement::Fdp),
+            ("streams", DataPlacement::Streams),
+        ])?;
         Ok(())
     }),
-    read("plids", &["fdp_pli"], |job, _, v| placement_ids(job, v)),
-    read("plid_select", &["fdp_pli_select"], |job, _, v| {
+    read("plids|fdp_pli", |job, _, v| placement_ids(job, v)),
+    read("plid_select|fdp_pli_select", |job, _, v| {
         job.placement_select = match v.text()? {
             "roundrobin" => PlacementSelect::RoundRobin,
             "random" => PlacementSelect::Random,
@@ -154,51 +109,24 @@ pub(super) static OPTIONS: &[Option_] = &[
         };
         Ok(())
     }),
-    read("exitall", &[], |job, _, v| {
-        job.ends_all = flag(v.text)?;
-        Ok(())
-    }),
-    read("stonewall", &["wait_for_previous"], |job, _, v| {
-        job.waits_for_previous = flag(v.text)?;
-        Ok(())
-    }),
-    read("new_group", &[], |_, extra, v| {
+    ("exitall", Set::Flag(|job| &mut job.ends_all)),
+    ("stonewall|wait_for_previous", Set::Flag(|job| &mut job.waits_for_previous)),
+    read("new_group", |_, extra, v| {
         extra.new_group = flag(v.text)?;
         Ok(())
     }),
-    read("group_reporting", &[], |job, _, v| {
-        job.group_reporting = flag(v.text)?;
+    ("group_reporting", Set::Flag(|job| &mut job.group_reporting)),
+    read("percentile_list", |job, _, v| percentiles(job, v)),
+    ("clat_percentiles", Set::Flag(|job| &mut job.clat_percentiles)),
+    ("lat_percentiles", Set::Flag(|job| &mut job.lat_percentiles)),
+    ("write_bw_log", Set::Log(|job| &mut job.logs.bandwidth)),
+    ("write_iops_log", Set::Log(|job| &mut job.logs.iops)),
+    ("write_lat_log", Set::Log(|job| &mut job.logs.latency)),
+    read("log_avg_msec", |job, _, v| {
+        job.log_average_ns = v.count(0..=86_400_000)? * 1_000_000;
         Ok(())
     }),
-    read("percentile_list", &[], |job, _, v| percentiles(job, v)),
-    read("clat_percentiles", &[], |job, _, v| {
-        job.clat_percentiles = flag(v.text)?;
-        Ok(())
-    }),
-    read("lat_percentiles", &[], |job, _, v| {
-        job.lat_percentiles = flag(v.text)?;
-        Ok(())
-    }),
-    read("write_bw_log", &[], |job, _, v| {
-        job.logs.bandwidth = Some(v.text.unwrap_or_default().to_owned());
-        Ok(())
-    }),
-    read("write_iops_log", &[], |job, _, v| {
-        job.logs.iops = Some(v.text.unwrap_or_default().to_owned());
-        Ok(())
-    }),
-    read("write_lat_log", &[], |job, _, v| {
-        job.logs.latency = Some(v.text.unwrap_or_default().to_owned());
-        Ok(())
-    }),
-    read("log_avg_msec", &[], |job, _, v| {
-        job.log_average_ns = count(v, 0, 86_400_000)? * 1_000_000;
-        Ok(())
-    }),
-    read("log_offset", &[], |job, _, v| {
-        job.log_offset = flag(v.text)?;
-        Ok(())
-    }),
+    ("log_offset", Set::Flag(|job| &mut job.log_offset)),
 ];
 
 fn rates(job: &mut Job, v: Given<'_>, set: fn(&mut Rate, u64)) -> Result<(), Expected> {

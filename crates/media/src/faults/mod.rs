@@ -21,7 +21,7 @@ mod script;
 pub use plan::{Fault, FaultPlan, FaultPlanError, PowerCut, Scripted};
 pub use script::{FaultScriptError, parse_script};
 
-use crate::Medium;
+use crate::{Breakable, Medium};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, OpCounts, Ppn};
 
@@ -64,7 +64,7 @@ pub struct FaultCounts {
     pub rotten: u64,
 }
 
-impl<M: Medium> Faults<M> {
+impl<M: Breakable> Faults<M> {
     /// Wraps a medium. Refuses a plan that names a die, a page or a bit that the medium does not have.
     pub fn new(medium: M, mut plan: FaultPlan) -> Result<Self, FaultPlanError> {
         let geometry = *medium.geometry();
@@ -209,11 +209,11 @@ impl<M: Medium> Faults<M> {
     }
 }
 
-impl<M: Medium> BlockState for Faults<M> {
+impl<M: Breakable> BlockState for Faults<M> {
     nandscape_core::delegate_blocks!(self, self.medium);
 }
 
-impl<M: Medium> Medium for Faults<M> {
+impl<M: Breakable> Medium for Faults<M> {
     fn capabilities(&self) -> Capabilities {
         self.medium.capabilities()
     }
@@ -232,10 +232,6 @@ impl<M: Medium> Medium for Faults<M> {
 
     fn prepare_read(&self, page: Ppn) {
         self.medium.prepare_read(page);
-    }
-
-    fn note_unmapped_read(&mut self) {
-        self.medium.note_unmapped_read();
     }
 
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
@@ -306,18 +302,6 @@ impl<M: Medium> Medium for Faults<M> {
         if self.off.is_none() {
             self.medium.mark_bad(block);
         }
-    }
-
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
-        self.medium.tear_program(page)
-    }
-
-    fn tear_erase(&mut self, block: BlockId) {
-        self.medium.tear_erase(block);
-    }
-
-    fn rot(&mut self, page: Ppn, bit: u64) -> bool {
-        self.medium.rot(page, bit)
     }
 
     fn slow_factor(&self, page: Ppn) -> u32 {

@@ -6,8 +6,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Allocation, Clocked, Command, Control, Extent, Hint, Inspect, LogStatus, NamespaceError, NamespaceInfo,
-    Op, PlacementReport, PlacementReports, SimTime, Subsystem, Token,
+    Clocked, Command, Hint, Inspect, Layered, LogStatus, NamespaceError, Op, PlacementReport,
+    PlacementReports, SimTime, Subsystem, Token,
 };
 
 /// What the hint of a host's write command means.
@@ -146,13 +146,13 @@ impl DirectedSubsystem {
     }
 }
 
-impl Subsystem for DirectedSubsystem {
-    fn namespaces(&self) -> &[NamespaceInfo] {
-        self.inner.namespaces()
+impl Layered for DirectedSubsystem {
+    fn below(&self) -> &dyn Subsystem {
+        &*self.inner
     }
 
-    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
-        self.inner.prepare(namespace, op, extent);
+    fn below_mut(&mut self) -> &mut dyn Subsystem {
+        &mut *self.inner
     }
 
     fn submit(
@@ -180,22 +180,6 @@ impl Subsystem for DirectedSubsystem {
         token
     }
 
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.inner.join(a, b)
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
-        self.inner.idle(at, until)
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
-        self.inner.shutdown(at)
-    }
-
-    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
-        self.inner.allocation(namespace, extent)
-    }
-
     fn inspect(&self) -> Inspect<'_> {
         let below = self.inner.inspect();
         let is_directed = self.meaning != HintMeaning::Nothing;
@@ -203,20 +187,14 @@ impl Subsystem for DirectedSubsystem {
         Inspect { has_logs: is_directed, placement: if is_directed { Some(self) } else { None }, ..below }
     }
 
-    fn control(&mut self) -> Control<'_> {
-        self.inner.control()
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.inner.reset_counters(at);
+    fn counters_were_reset(&mut self) {
         self.directives.reset_counts(&View(&*self.inner));
         for (set, moved) in self.moved.iter_mut().enumerate() {
             *moved = self.inner.inspect().layer(set as u16).stats().gc_moved_pages;
         }
     }
 
-    fn check_invariants(&self) {
-        self.inner.check_invariants();
+    fn check_own_invariants(&self) {
         self.directives.check_invariants();
     }
 }

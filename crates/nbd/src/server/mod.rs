@@ -20,14 +20,14 @@ use crate::limits::{LEAST_MEMORY_BYTES, STOP_TIMEOUT};
 use listener::Listener;
 use nandscape_engine::Engine;
 use nandscape_engine::budget::{Budget, DEFAULT_MEMORY_BYTES, PATIENCE};
+use nandscape_engine::connections::Connections;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use transport::Socket;
 
 /// What a server tells of its connections.
@@ -79,19 +79,9 @@ struct Shared {
     engine: Arc<Engine>,
     budget: Arc<Budget>,
     exports: Arc<[Export]>,
-    options: ServerOptions,
     events: Box<dyn Fn(Events<'_>) + Send + Sync>,
     is_stopping: AtomicBool,
-    open: Mutex<Open>,
-    /// A connection has ended.
-    ended: Condvar,
-}
-
-/// The connections that are open.
-#[derive(Default)]
-struct Open {
-    next: u64,
-    sockets: BTreeMap<u64, Arc<Socket>>,
+    connections: Arc<Connections<Socket>>,
 }
 
 /// Stops a server from another thread.
@@ -123,11 +113,9 @@ impl Server {
             engine,
             budget: Budget::with_patience(options.memory_bytes, options.patience),
             exports: exports.into(),
-            options,
             events: Box::new(events),
             is_stopping: AtomicBool::new(false),
-            open: Mutex::default(),
-            ended: Condvar::new(),
+            connections: Connections::new(options.connections),
         };
         let stopper = Stopper { wake: Arc::new(writer) };
         Ok(Self { shared: Arc::new(shared), listeners: Vec::new(), wake, stopper })
@@ -172,8 +160,8 @@ impl Server {
         self.shared.is_stopping.store(true, Ordering::Release);
         // Requests that wait for memory are refused as those that come now.
         self.shared.budget.close();
-        self.shared.end(Shutdown::Read, STOP_TIMEOUT);
-        self.shared.end(Shutdown::Both, STOP_TIMEOUT);
+        self.shared.connections.end(Shutdown::Read, STOP_TIMEOUT);
+        self.shared.connections.end(Shutdown::Both, STOP_TIMEOUT);
         outcome
     }
 
@@ -212,75 +200,19 @@ impl Server {
 
     /// Starts a thread for a client.
     fn start(&self, socket: Arc<Socket>, tls: Option<TlsConfig>) {
-        let Some(id) = self.shared.enter(&socket) else {
+        let Some(entered) = self.shared.connections.enter(&socket) else {
             (self.shared.events)(Events::TurnedAway);
             return;
         };
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name("nbd".to_owned()).spawn(move || {
-            // Leaves even if it panics.
-            let _leave = Leave { shared: &shared, id };
+            let _entered = entered;
             if let Err(error) = connection::serve(&shared, &socket, tls.as_ref()) {
                 (shared.events)(Events::Failed(&error));
             }
         });
         if let Err(error) = thread {
-            self.shared.leave(id);
             (self.shared.events)(Events::NotAccepted(&error));
-        }
-    }
-}
-
-/// A connection that is open, until this is dropped.
-struct Leave<'a> {
-    shared: &'a Shared,
-    id: u64,
-}
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.shared.leave(self.id);
-    }
-}
-
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().expect("nothing panics while it holds the list of connections")
-    }
-
-    /// Notes a connection, unless there are too many.
-    fn enter(&self, socket: &Arc<Socket>) -> Option<u64> {
-        let mut open = self.open();
-        if open.sockets.len() >= self.options.connections {
-            return None;
-        }
-        let id = open.next;
-        open.next += 1;
-        open.sockets.insert(id, Arc::clone(socket));
-        Some(id)
-    }
-
-    fn leave(&self, id: u64) {
-        if let Some(socket) = self.open().sockets.remove(&id) {
-            // The client sees the end now, whoever else holds the socket.
-            socket.shut(Shutdown::Both);
-        }
-        self.ended.notify_all();
-    }
-
-    /// Shuts all sockets and waits until their threads have ended, at most so long.
-    fn end(&self, how: Shutdown, timeout: Duration) {
-        let mut open = self.open();
-        for socket in open.sockets.values() {
-            socket.shut(how);
-        }
-        let deadline = Instant::now() + timeout;
-        while !open.sockets.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            open = self.ended.wait_timeout(open, left).expect("see `open`").0;
         }
     }
 }

@@ -4,8 +4,7 @@ use super::transport::Transport;
 use crate::transmission::Replies;
 use nandscape_engine::Engine;
 use nandscape_engine::budget::{Budget, Evict, Grant, NoMemory, Room};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
@@ -36,7 +35,7 @@ pub(super) struct Pacer<'a> {
 #[derive(Default)]
 struct Queue {
     /// The earliest first; those due at the same time in the order they came.
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BTreeMap<(Instant, u64), Waiting>,
     bytes: usize,
     came: u64,
     is_closed: bool,
@@ -45,8 +44,6 @@ struct Queue {
 }
 
 struct Waiting {
-    due: Instant,
-    number: u64,
     bytes: Bytes,
     /// It was not due yet when it came.
     is_late_counted: bool,
@@ -144,8 +141,8 @@ impl<'a> Pacer<'a> {
             // It goes out behind what is in the queue.
             grant.client_is_due(due.max(now), queue.bytes as u64);
         }
-        let number = queue.came;
-        queue.waiting.push(Reverse(Waiting { due, number, bytes, is_late_counted: due > now }));
+        let key = (due, queue.came);
+        queue.waiting.insert(key, Waiting { bytes, is_late_counted: due > now });
         Ok(())
     }
 
@@ -159,35 +156,35 @@ impl<'a> Pacer<'a> {
     pub fn run(&self) {
         let mut out = Vec::new();
         // Replies that go out with one call; their memory is theirs until they have.
-        let mut sending: Vec<Waiting> = Vec::new();
+        let mut sending: Vec<(Instant, Waiting)> = Vec::new();
         let mut queue = self.lock();
         loop {
             let now = Instant::now();
             let mut bytes = 0;
-            while let Some(Reverse(next)) = queue.waiting.peek()
-                && next.due <= now
-                && (sending.is_empty() || bytes + next.bytes.get().len() <= SEND_BYTES)
+            while let Some(next) = queue.waiting.first_entry()
+                && next.key().0 <= now
+                && (sending.is_empty() || bytes + next.get().bytes.get().len() <= SEND_BYTES)
             {
-                let Some(Reverse(reply)) = queue.waiting.pop() else { break };
+                let ((due, _), reply) = next.remove_entry();
                 bytes += reply.bytes.get().len();
-                sending.push(reply);
+                sending.push((due, reply));
             }
             if !sending.is_empty() {
                 queue.bytes -= bytes;
                 drop(queue);
                 self.changed.notify_all();
                 let sent = match &sending[..] {
-                    [alone] => self.transport.send(alone.bytes.get()),
+                    [(_, alone)] => self.transport.send(alone.bytes.get()),
                     several => {
                         out.clear();
-                        for reply in several {
+                        for (_, reply) in several {
                             out.extend_from_slice(reply.bytes.get());
                         }
                         self.transport.send(&out)
                     }
                 };
-                for reply in sending.drain(..).filter(|reply| reply.is_late_counted) {
-                    self.engine.answered(reply.due);
+                for (due, _) in sending.drain(..).filter(|(_, reply)| reply.is_late_counted) {
+                    self.engine.answered(due);
                 }
                 queue = self.lock();
                 if let Err(error) = sent {
@@ -199,7 +196,7 @@ impl<'a> Pacer<'a> {
                 }
                 continue;
             }
-            let next = queue.waiting.peek().map(|Reverse(next)| next.due);
+            let next = queue.waiting.first_key_value().map(|((due, _), _)| *due);
             queue = match next {
                 Some(due) => self.changed.wait_timeout(queue, due - now).expect("see `lock`").0,
                 None if queue.is_closed => return,
@@ -208,24 +205,3 @@ impl<'a> Pacer<'a> {
         }
     }
 }
-
-/// By time, then in the order they came.
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due, self.number).cmp(&(other.due, other.number))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Waiting {}

@@ -1,5 +1,6 @@
 //! What bytes travel on.
 
+use nandscape_engine::connections::Shut;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -40,12 +41,6 @@ impl Socket {
         Self { stream: Stream::Tcp(stream), is_evicted: AtomicBool::new(false) }
     }
 
-    /// Ends what blocks on it.
-    pub fn shut(&self, how: Shutdown) {
-        // An error means that the other side has gone already.
-        _ = either!(self, stream => stream.shutdown(how));
-    }
-
     /// Ends the connection since its client keeps others waiting.
     pub fn evict(&self) {
         self.is_evicted.store(true, Ordering::Release);
@@ -55,6 +50,12 @@ impl Socket {
     /// Whether [`Socket::evict`] has ended it.
     pub fn is_evicted(&self) -> bool {
         self.is_evicted.load(Ordering::Acquire)
+    }
+}
+
+impl Shut for Socket {
+    fn shut(&self, how: Shutdown) {
+        _ = either!(self, stream => stream.shutdown(how));
     }
 }
 

@@ -104,42 +104,32 @@ impl Header {
     const fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
+
+    /// Forced unit access.
+    pub const fn is_fua(&self) -> bool {
+        self.has(command_flag::FUA)
+    }
 }
 
-/// What a request comes to.
+/// What a request comes to. Its flags are those of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read.
     Read,
     /// Write.
-    Write {
-        /// Forced unit access.
-        is_fua: bool,
-    },
+    Write,
     /// Forget a range.
-    Trim {
-        /// Forced unit access.
-        is_fua: bool,
-    },
+    Trim,
     /// Zero a range by unmapping what can be.
-    Zero {
-        /// Forced unit access.
-        is_fua: bool,
-    },
+    Zero,
     /// Zero a range by writing zeroes, so that it stays allocated.
-    WriteZeroes {
-        /// Forced unit access.
-        is_fua: bool,
-    },
+    WriteZeroes,
     /// Make durable.
     Flush,
     /// Load into a cache: there is none, so this does nothing.
     Cache,
     /// Which parts of a range hold data.
-    Status {
-        /// One extent only.
-        is_single: bool,
-    },
+    Status,
     /// Goodbye.
     Disconnect,
 }
@@ -154,21 +144,18 @@ impl Session {
         if self.refuses == Refuses::Writes && header.kind == command::WRITE {
             return Err(Refusal::new(Errno::NoMem, "there is no memory for the payload"));
         }
-        let is_fua = header.has(command_flag::FUA);
         let (action, allowed) = match header.kind {
             command::READ => (Action::Read, if self.is_structured { command_flag::DF } else { 0 }),
-            command::WRITE => (Action::Write { is_fua }, 0),
+            command::WRITE => (Action::Write, 0),
             command::DISC => return Ok(Action::Disconnect),
             command::FLUSH => (Action::Flush, 0),
-            command::TRIM => (Action::Trim { is_fua }, 0),
+            command::TRIM => (Action::Trim, 0),
             command::CACHE => (Action::Cache, 0),
             command::WRITE_ZEROES if header.has(command_flag::NO_HOLE) => {
-                (Action::WriteZeroes { is_fua }, command_flag::NO_HOLE | command_flag::FAST_ZERO)
+                (Action::WriteZeroes, command_flag::NO_HOLE | command_flag::FAST_ZERO)
             }
-            command::WRITE_ZEROES => (Action::Zero { is_fua }, command_flag::FAST_ZERO),
-            command::BLOCK_STATUS if self.has_status => {
-                (Action::Status { is_single: header.has(command_flag::REQ_ONE) }, command_flag::REQ_ONE)
-            }
+            command::WRITE_ZEROES => (Action::Zero, command_flag::FAST_ZERO),
+            command::BLOCK_STATUS if self.has_status => (Action::Status, command_flag::REQ_ONE),
             command::BLOCK_STATUS => {
                 return Err(Refusal::new(Errno::Inval, "expected SET_META_CONTEXT before a block status"));
             }
@@ -180,17 +167,14 @@ impl Session {
             return Err(Refusal::new(Errno::Inval, "the command does not take these flags"));
         }
         self.check_range(header, action)?;
-        if matches!(action, Action::WriteZeroes { .. }) && header.has(command_flag::FAST_ZERO) {
+        if action == Action::WriteZeroes && header.has(command_flag::FAST_ZERO) {
             return Err(Refusal::new(Errno::NotSup, "zeroes without a hole are written: that is not fast"));
         }
         Ok(action)
     }
 
     fn check_range(&self, header: &Header, action: Action) -> Result<(), Refusal> {
-        let writes = matches!(
-            action,
-            Action::Write { .. } | Action::Trim { .. } | Action::Zero { .. } | Action::WriteZeroes { .. }
-        );
+        let writes = matches!(action, Action::Write | Action::Trim | Action::Zero | Action::WriteZeroes);
         if writes && self.export.is_read_only {
             return Err(Refusal::new(Errno::Perm, "the export is read-only"));
         }
@@ -204,13 +188,13 @@ impl Session {
         if header.len == 0 {
             return Err(Refusal::new(Errno::Inval, "expected a length above 0"));
         }
-        let moves = matches!(action, Action::Read | Action::Write { .. });
+        let moves = matches!(action, Action::Read | Action::Write);
         if moves && header.len > MAX_REQUEST_BYTES {
             return Err(Refusal::new(Errno::Inval, "longer than the greatest block size announced, 32 MiB"));
         }
         let end = header.offset.checked_add(u64::from(header.len));
         if end.is_none_or(|end| end > self.export.size) {
-            let grows = writes && !matches!(action, Action::Trim { .. });
+            let grows = writes && action != Action::Trim;
             let errno = if grows { Errno::NoSpc } else { Errno::Inval };
             return Err(Refusal::new(errno, "reaches past the end of the export"));
         }

@@ -67,11 +67,11 @@ impl Plan {
             let action = session.check(&header);
             let bytes = match action {
                 Ok(Action::Disconnect) => return Ok((taken, Stop::Disconnect)),
-                Ok(Action::Read | Action::Write { .. }) => header.len as usize,
+                Ok(Action::Read | Action::Write) => header.len as usize,
                 _ => 0,
             };
             let is_full = self.entries.len() >= limits.requests || moved + bytes > limits.bytes;
-            let is_alone = matches!(action, Ok(Action::Status { .. } | Action::WriteZeroes { .. }));
+            let is_alone = matches!(action, Ok(Action::Status | Action::WriteZeroes));
             if !self.entries.is_empty() && (is_full || is_alone) {
                 return Ok((taken, Stop::Full));
             }

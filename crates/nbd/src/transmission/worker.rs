@@ -5,7 +5,7 @@ use super::replies::{put_error, put_status, read_header_bytes, write_read_header
 use super::{Action, BadMagic, BatchLimits, Entry, Plan, Refuses, Replies, STATUS_CONTEXT, Session, Stop};
 use crate::errno::{Errno, Refusal};
 use crate::limits::MAX_EXTENTS;
-use crate::wire::allocation;
+use crate::wire::{allocation, command_flag};
 use nandscape_core::{Extent, Op};
 use nandscape_engine::budget::NoMemory;
 use nandscape_engine::{Data, Engine, Request, Served};
@@ -61,10 +61,10 @@ impl Worker {
         }
         match self.plan.entries.first() {
             None => {}
-            Some(Entry { action: Ok(Action::Status { is_single }), .. }) => self.status(*is_single, replies),
-            Some(Entry { action: Ok(Action::WriteZeroes { is_fua }), .. }) => {
+            Some(Entry { action: Ok(Action::Status), .. }) => self.status(replies),
+            Some(Entry { action: Ok(Action::WriteZeroes), .. }) => {
                 self.outcomes.clear();
-                self.outcomes.push(self.write_zeroes(*is_fua));
+                self.outcomes.push(self.write_zeroes());
                 write_simple(replies.bytes_mut(), self.plan.entries[0].header.cookie);
                 self.finish(replies);
             }
@@ -94,19 +94,20 @@ impl Worker {
                 continue;
             }
             write_simple(reply, header.cookie);
-            requests.push(match entry.action {
-                Ok(Action::Write { is_fua }) => {
-                    let data = &input[entry.payload..][..header.len as usize];
-                    Request::write(namespace, header.offset, data).durable(is_fua)
+            let request = match entry.action {
+                Ok(Action::Write) => {
+                    Request::write(namespace, header.offset, &input[entry.payload..][..header.len as usize])
                 }
-                Ok(Action::Trim { is_fua }) => Request::plain(namespace, Op::Trim, extent).durable(is_fua),
-                Ok(Action::Zero { is_fua }) => {
-                    Request::plain(namespace, Op::WriteZeroes, extent).durable(is_fua)
+                Ok(Action::Trim) => Request::plain(namespace, Op::Trim, extent),
+                Ok(Action::Zero) => Request::plain(namespace, Op::WriteZeroes, extent),
+                Ok(Action::Flush) => {
+                    requests.push(Request::plain(namespace, Op::Flush, Extent::new(0, 0)));
+                    continue;
                 }
-                Ok(Action::Flush) => Request::plain(namespace, Op::Flush, Extent::new(0, 0)),
                 // Nothing to run; `finish` knows.
                 _ => continue,
-            });
+            };
+            requests.push(request.durable(header.is_fua()));
         }
         self.engine.run(&mut requests);
         self.outcomes.clear();
@@ -210,8 +211,9 @@ impl Worker {
     }
 
     /// Writes zeroes over the only entry of the plan, a piece at a time.
-    fn write_zeroes(&self, is_fua: bool) -> Result<Served, Refusal> {
+    fn write_zeroes(&self) -> Result<Served, Refusal> {
         let header = self.plan.entries[0].header;
+        let is_fua = header.is_fua();
         let namespace = self.session.export.namespace;
         let end = header.offset + u64::from(header.len);
         let mut at = header.offset;
@@ -240,10 +242,10 @@ impl Worker {
     }
 
     /// Answers a block status, the only entry of the plan.
-    fn status(&mut self, is_single: bool, replies: &mut Replies) {
+    fn status(&mut self, replies: &mut Replies) {
         let header = self.plan.entries[0].header;
         let namespace = self.session.export.namespace;
-        let most = if is_single { 1 } else { MAX_EXTENTS };
+        let most = if header.has(command_flag::REQ_ONE) { 1 } else { MAX_EXTENTS };
         let mut extents: Vec<(u32, u32)> = Vec::new();
         let mut left = Extent::new(header.offset, u64::from(header.len));
         self.engine.look(|subsystem| {

@@ -10,7 +10,7 @@ use support::{PAGE, Served, request};
 
 #[test]
 fn a_reply_does_not_come_before_the_model_gives_it() {
-    let served = Served::with_clock(ServerOptions::default(), Clock::paced());
+    let served = Served::with_clock(ServerOptions::default(), Clock::Paced);
     let mut client = served.client("ns1", true);
     let model = nandscape_stack_program_ns();
     let started = Instant::now();
@@ -30,7 +30,7 @@ fn nandscape_stack_program_ns() -> u64 {
 
 #[test]
 fn an_erased_page_is_answered_before_the_programs_sent_ahead_of_it() {
-    let served = Served::with_clock(ServerOptions::default(), Clock::paced());
+    let served = Served::with_clock(ServerOptions::default(), Clock::Paced);
     let mut client = served.client("ns1", true);
     let mut bytes = Vec::new();
     for i in 0..8 {

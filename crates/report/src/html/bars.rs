@@ -58,8 +58,8 @@ pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
 /// Total throughput of every run, reads and writes apart where a workload has both.
 pub(super) fn throughput(page: &Page<'_>) -> String {
     let parts: [RatePart; 2] = [
-        ("Write throughput", |r| r.host.write_bytes, |r| r.throughput.write_bytes_per_s),
-        ("Read throughput", |r| r.host.read_bytes, |r| r.throughput.read_bytes_per_s),
+        ("Write throughput", |r| r.host.write_bytes, |r| r.speed.throughput.write_bytes_per_s),
+        ("Read throughput", |r| r.host.read_bytes, |r| r.speed.throughput.read_bytes_per_s),
     ];
     let mut out = String::new();
     for (title, bytes, rate) in parts {

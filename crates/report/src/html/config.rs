@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 pub(super) fn configuration(page: &Page<'_>) -> String {
     let mut seen: Vec<(&Value, Vec<usize>)> = Vec::new();
     for (i, run) in page.runs.iter().enumerate() {
-        match seen.iter_mut().find(|(config, _)| **config == run.result.config) {
+        match seen.iter_mut().find(|(config, _)| **config == run.result.run.config) {
             Some((_, runs)) => runs.push(i),
-            None => seen.push((&run.result.config, vec![i])),
+            None => seen.push((&run.result.run.config, vec![i])),
         }
     }
     let mut out = String::from(
@@ -39,10 +39,10 @@ pub(super) fn configuration(page: &Page<'_>) -> String {
             "<details class=\"config\"><summary>{}</summary>\n<p class=\"about\">seed {}, nandscape {}, configuration {}, workload {}</p>\n\
              <pre><code>{}</code></pre></details>\n",
             names.join(", "),
-            first.seed,
-            text(&first.version),
-            text(&first.config_hash),
-            text(&first.workload_hash),
+            first.run.seed,
+            text(&first.run.version),
+            text(&first.run.config_hash),
+            text(&first.run.workload_hash),
             block(&as_toml(config))
         );
     }

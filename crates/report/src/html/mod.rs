@@ -90,7 +90,7 @@ impl<'a> Page<'a> {
         }
         // The device of a configuration is not there where a cache is over something else.
         let has_device = |run: &Run| run.result.cache.is_none() || !run.result.flash.by_cause.is_empty();
-        let shape = |run: &Run| has_device(run).then(|| Shape::from_config(&run.result.config)).flatten();
+        let shape = |run: &Run| has_device(run).then(|| Shape::from_config(&run.result.run.config)).flatten();
         let shapes = runs.iter().map(shape).collect();
         Self { runs, groups, colours, shapes }
     }

@@ -37,12 +37,12 @@ pub(super) fn header(
         [device] => facts.push(("Device", device.clone())),
         several => facts.push(("Devices", format!("{} different, see Configuration", several.len()))),
     }
-    let mut seeds: Vec<String> = page.runs.iter().map(|r| r.result.seed.to_string()).collect();
+    let mut seeds: Vec<String> = page.runs.iter().map(|r| r.result.run.seed.to_string()).collect();
     seeds.dedup();
     if !seeds.is_empty() {
         facts.push(("Seed", seeds.join(", ")));
     }
-    let version = page.runs.first().map_or(env!("CARGO_PKG_VERSION"), |run| run.result.version.as_str());
+    let version = page.runs.first().map_or(env!("CARGO_PKG_VERSION"), |run| run.result.run.version.as_str());
     facts.push(("Version", version.to_owned()));
     if !context.command.is_empty() {
         facts.push(("Made by", context.command.clone()));

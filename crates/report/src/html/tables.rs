@@ -248,14 +248,14 @@ pub(super) fn cost(page: &Page<'_>) -> String {
         let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
         let cells = [
             bytes(cost.dram_bytes),
-            bytes(run.result.map.table_bytes),
+            bytes(run.result.layer.map.table_bytes),
             bytes(cost.usable_bytes),
             over_provisioning(&run.result).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0)),
             count(cost.total_blocks),
             count(cost.reserve_blocks),
             count(cost.pages_per_block),
-            count(run.result.map.updates),
-            count(run.result.map.log_table_updates),
+            count(run.result.layer.map.updates),
+            count(run.result.layer.map.log_table_updates),
         ];
         let _ = write!(
             body,

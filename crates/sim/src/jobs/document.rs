@@ -1,17 +1,16 @@
 //! The result document of a run of jobs.
 
+use super::JobOptions;
 use super::engine::Engine;
 use super::measure::{Measure, Spread};
 use super::plan::Plan;
 use super::process::Process;
-use super::{JobOptions, erase_counts};
 use crate::result::{
-    CacheResult, JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SCHEMA,
-    SetResult, SyncResult, ThroughputResult, TimeResult, WearResult, WorkloadResult, placement_of_logs,
-    ratio,
+    JobResult, LatencyLevel, LatencyResult, PercentilesOf, RunError, RunResult, SetResult, SyncResult,
+    WorkloadResult,
 };
-use crate::sums;
-use nandscape_core::{BlockId, OpCounts, Subsystem};
+use crate::sums::{self, Measured};
+use nandscape_core::Subsystem;
 use nandscape_jobs::{Direction, Job, JobFile};
 use std::collections::BTreeMap;
 
@@ -44,58 +43,25 @@ pub(crate) struct Finished<'a> {
     pub spec: &'a str,
     pub rows: &'a Rows,
     pub plan: &'a Plan,
-    pub wear_before: &'a [Vec<u32>],
+    pub erases_before: &'a [Vec<u32>],
     pub error: Option<RunError>,
     pub options: &'a JobOptions<'a>,
 }
 
-/// Upper limits of fio's latency classes, in nanoseconds.
-const LEVELS_NS: [u64; 31] = [
-    2,
-    4,
-    10,
-    20,
-    50,
-    100,
-    250,
-    500,
-    750,
-    1_000,
-    2_000,
-    4_000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    750_000,
-    1_000_000,
-    2_000_000,
-    4_000_000,
-    10_000_000,
-    20_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    750_000_000,
-    1_000_000_000,
-    2_000_000_000,
-];
+/// Upper limits of fio's latency classes, in nanoseconds: these times 1, a thousand and a million, and two
+/// seconds.
+const LEVELS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
 /// The document.
 pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunResult {
     let mut end = engine.totals.last_completion;
-    let partial = engine.stopped;
     if finished.error.is_some() {
         // What the failing request had the flash do took time, too.
-        end = end.max(engine.subsystem().idle_from().0);
+        end = end.max(engine.subsystem.idle_from().0);
     }
     let latency_ns = latencies(&engine.processes);
     let jobs = job_results(&engine.processes, finished, engine.subsystem, end);
     let subsystem: &dyn Subsystem = engine.subsystem;
-    let sets = set_results(subsystem, finished.wear_before);
     let mut notes = finished.file.notes.clone();
     notes.extend(finished.plan.notes.iter().cloned());
     if engine.totals.instant_reads > 0 {
@@ -104,67 +70,28 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
             engine.totals.instant_reads
         ));
     }
-    let host = sums::hosts(subsystem, None);
-    let (stats, cost) = sums::layers(subsystem);
-    let (map, gc, merges) = RunResult::map_gc_merges(&stats, &cost);
-    let totals: OpCounts = (0..subsystem.inspect().sets()).fold(OpCounts::default(), |mut sum, set| {
-        sum.add(subsystem.inspect().device(set).tally().totals);
-        sum
-    });
-    let has_flash = subsystem.inspect().sets() > 0;
-    let is_paged = has_flash
-        && subsystem
-            .namespaces()
-            .iter()
-            .all(|info| info.page_bytes == subsystem.inspect().device(0).geometry().page_bytes);
-    let page_bytes =
-        if has_flash { u64::from(subsystem.inspect().device(0).geometry().page_bytes) } else { 0 };
-    RunResult {
-        schema: SCHEMA,
-        version: String::new(),
-        config_hash: String::new(),
-        workload_hash: format!("{:016x}", engine.totals.hash),
+    let layers = subsystem.inspect().layers;
+    let measured = Measured {
         seed: finished.options.seed,
-        config: serde_json::Value::Null,
+        workload_hash: engine.totals.hash,
         workload: WorkloadResult {
             spec: finished.spec.to_owned(),
             format: "fio job file".to_owned(),
             requests: engine.totals.issued,
-            has_real_times: false,
-            time_reversals: 0,
-            skipped: 0,
+            ..WorkloadResult::default()
         },
-        partial,
-        error: finished.error.clone(),
-        cache: subsystem.inspect().cache().map(|report| {
-            CacheResult::new(report, host.write_bytes, has_flash.then_some(totals.programs * page_bytes))
-        }),
-        policy: None,
-        waf: if is_paged { ratio(totals.programs, host.write_pages) } else { None },
-        waf_bytes: if has_flash { ratio(totals.programs * page_bytes, host.write_bytes) } else { None },
-        flash: sums::flash(subsystem, totals),
-        map,
-        gc,
-        merges,
-        wear: wear(subsystem, finished),
-        time: TimeResult { simulated_ns: end, ..TimeResult::default() },
-        throughput: ThroughputResult::new(&host, end),
+        simulated_ns: end,
+        wear: sums::wear(layers, finished.erases_before, finished.options.with_detail),
         latency_ns,
-        cost: cost.into(),
-        lifetime: crate::LifetimeResult::default(),
+    };
+    RunResult {
+        partial: engine.stopped,
+        error: finished.error.clone(),
         jobs,
-        sets,
+        sets: set_results(subsystem, finished.erases_before),
         job_defaults: finished.file.global.iter().cloned().collect(),
-        placement: subsystem.inspect().placement().or_else(|| {
-            let of = |set| {
-                (0..subsystem.inspect().logs(set))
-                    .map(|log| subsystem.inspect().layer(set).log_status(log))
-                    .collect()
-            };
-            placement_of_logs((0..subsystem.inspect().sets()).map(|set| (set, of(set))))
-        }),
         notes,
-        host,
+        ..sums::document(subsystem, layers, measured)
     }
 }
 
@@ -245,8 +172,9 @@ fn job_result(
 fn levels(measure: &Measure) -> Vec<LatencyLevel> {
     let total = measure.requests();
     let mut before = 0;
-    let mut out = Vec::with_capacity(LEVELS_NS.len() + 1);
-    for up_to_ns in LEVELS_NS.into_iter().chain([u64::MAX]) {
+    let mut out = Vec::new();
+    let scaled = [1, 1_000, 1_000_000].into_iter().flat_map(|unit| LEVELS.map(|level| level * unit));
+    for up_to_ns in scaled.chain([2_000_000_000, u64::MAX]) {
         let count = measure.up_to(up_to_ns);
         let percent = if total == 0 { 0.0 } else { (count - before) as f64 * 100.0 / total as f64 };
         out.push(LatencyLevel { up_to_ns, percent });
@@ -255,36 +183,8 @@ fn levels(measure: &Measure) -> Vec<LatencyLevel> {
     out
 }
 
-/// Erases of the good blocks of a set since the counted part began, and of all its blocks.
-fn set_wear(subsystem: &dyn Subsystem, set: u16, before: &[u32], now: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let device = subsystem.inspect().device(set);
-    let all: Vec<u32> = now.iter().zip(before).map(|(now, before)| now - before).collect();
-    let good =
-        all.iter().enumerate().filter(|(b, _)| !device.is_bad(BlockId(*b as u32))).map(|(_, n)| *n).collect();
-    (good, all)
-}
-
-/// Over the blocks of all sets.
-fn wear(subsystem: &dyn Subsystem, finished: &Finished<'_>) -> WearResult {
-    let (mut good, mut all) = (Vec::new(), Vec::new());
-    for (set, now) in erase_counts(subsystem).iter().enumerate() {
-        let (set_good, set_all) = set_wear(subsystem, set as u16, &finished.wear_before[set], now);
-        good.extend(set_good);
-        all.extend(set_all);
-    }
-    let mut wear = WearResult::new(good.into_iter());
-    if finished.options.with_detail {
-        wear.per_block = Some(all);
-    }
-    wear
-}
-
-fn set_results(subsystem: &dyn Subsystem, wear_before: &[Vec<u32>]) -> Vec<SetResult> {
-    let now = erase_counts(subsystem);
-    (0..subsystem.inspect().sets())
-        .map(|set| {
-            let (good, _) = set_wear(subsystem, set, &wear_before[usize::from(set)], &now[usize::from(set)]);
-            sums::set(subsystem, set, WearResult::new(good.into_iter()))
-        })
-        .collect()
+fn set_results(subsystem: &dyn Subsystem, erases_before: &[Vec<u32>]) -> Vec<SetResult> {
+    let wear =
+        |set: usize| sums::wear(&subsystem.inspect().layers[set..=set], &erases_before[set..=set], false);
+    (0..subsystem.inspect().sets()).map(|set| sums::set(subsystem, set, wear(usize::from(set)))).collect()
 }

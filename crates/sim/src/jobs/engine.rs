@@ -187,11 +187,6 @@ impl<'a> Engine<'a> {
         self.preconditioning = false;
     }
 
-    /// The subsystem.
-    pub fn subsystem(&mut self) -> &mut dyn Subsystem {
-        self.subsystem
-    }
-
     /// Runs all jobs to their end.
     pub fn run(&mut self) -> Result<(), Failure> {
         self.start_jobs()?;

@@ -54,45 +54,31 @@ impl Moments {
     }
 }
 
-/// Latencies with their extremes and moments.
+/// Latencies with their second moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spread {
     /// Made with the first request, so that what a job does not do costs nothing.
     latencies: Option<Box<Latencies>>,
-    min: u64,
-    max: u64,
     squares: f64,
 }
 
 impl Spread {
     #[inline]
     fn record(&mut self, ns: u64) {
-        if self.latencies.is_none() {
-            self.min = u64::MAX;
-        }
         self.latencies.get_or_insert_default().record(ns);
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
         self.squares += ns as f64 * ns as f64;
     }
 
     /// Adds another distribution.
     pub fn merge(&mut self, other: &Self) {
         let Some(theirs) = &other.latencies else { return };
-        match &mut self.latencies {
-            None => *self = other.clone(),
-            Some(mine) => {
-                mine.merge(theirs);
-                self.min = self.min.min(other.min);
-                self.max = self.max.max(other.max);
-                self.squares += other.squares;
-            }
-        }
+        self.latencies.get_or_insert_default().merge(theirs);
+        self.squares += other.squares;
     }
 
     /// The distribution.
     pub fn summary(&self) -> LatencySummary {
-        self.latencies.as_ref().map_or_else(LatencySummary::default, |l| l.summary(self.min, self.max))
+        self.latencies.as_ref().map(|latencies| latencies.summary()).unwrap_or_default()
     }
 
     fn stddev(&self, summary: &LatencySummary) -> f64 {
@@ -103,10 +89,7 @@ impl Spread {
     fn percentiles(&self, list: &[f64]) -> Vec<LatencyPoint> {
         let Some(latencies) = &self.latencies else { return Vec::new() };
         list.iter()
-            .map(|percent| LatencyPoint {
-                percent: *percent,
-                ns: latencies.at_percent(*percent).clamp(self.min, self.max),
-            })
+            .map(|percent| LatencyPoint { percent: *percent, ns: latencies.at(percent / 100.0) })
             .collect()
     }
 }

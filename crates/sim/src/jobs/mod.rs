@@ -29,8 +29,9 @@ pub use timeline::JobSeries;
 use crate::precondition::Precondition;
 use crate::replay::Progress;
 use crate::result::{RunError, RunResult};
+use crate::sums;
 use engine::{Engine, Failure};
-use nandscape_core::{BlockId, Extent, Subsystem};
+use nandscape_core::{Extent, Subsystem};
 use nandscape_jobs::JobFile;
 use std::sync::atomic::AtomicBool;
 use timeline::Timeline;
@@ -96,7 +97,7 @@ pub fn run_jobs(
     let mut engine = Engine::new(subsystem, &file.jobs, &plan.jobs, options.seed, options.stop, progress);
     let mut outcome = precondition(&mut engine, &plan, options);
     engine.begin();
-    let wear_before = erase_counts(engine.subsystem());
+    let erases_before = sums::erases(engine.subsystem.inspect().layers);
     on_counted();
     if options.with_series {
         engine.timeline = Some(Timeline::new(rows.names.clone(), rows.row_of.clone(), options.interval_ns));
@@ -117,12 +118,12 @@ pub fn run_jobs(
         spec,
         rows: &rows,
         plan: &plan,
-        wear_before: &wear_before,
+        erases_before: &erases_before,
         error,
         options,
     };
     let result = document::document(&mut engine, &finished);
-    let series = timeline.map(|timeline| timeline.finish(end, engine.subsystem()));
+    let series = timeline.map(|timeline| timeline.finish(end, engine.subsystem));
     Ok(JobsOutcome { result, series })
 }
 
@@ -134,7 +135,7 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     used.dedup();
     let mut done = 0;
     for namespace in used {
-        let info = &engine.subsystem().namespaces()[namespace as usize];
+        let info = &engine.subsystem.namespaces()[namespace as usize];
         let records = options.precondition.records(
             info.capacity_bytes,
             info.page_bytes,
@@ -151,14 +152,4 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     }
     engine.settle()?;
     engine.lay_out(&plan.layout)
-}
-
-/// Erases of every block of every set.
-fn erase_counts(subsystem: &dyn Subsystem) -> Vec<Vec<u32>> {
-    (0..subsystem.inspect().sets())
-        .map(|set| {
-            let device = subsystem.inspect().device(set);
-            (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect()
-        })
-        .collect()
 }

@@ -211,7 +211,7 @@ fn schedulers_that_know_and_those_that_do_not_give_the_same() {
     let b = run_on(&mut events, text).unwrap();
     // At equal times the order of completions may differ, and with it who is first; sums and times may not.
     assert_eq!(a.result.workload.requests, b.result.workload.requests);
-    assert_eq!(a.result.time.simulated_ns, b.result.time.simulated_ns);
+    assert_eq!(a.result.speed.time.simulated_ns, b.result.speed.time.simulated_ns);
     assert_eq!(a.result.host, b.result.host);
     let again = run_on(&mut Fake::new(&[1 << 20], takes), text).unwrap();
     assert_eq!(serde_json::to_string(&a.result).unwrap(), serde_json::to_string(&again.result).unwrap());
@@ -328,7 +328,7 @@ fn stonewall_start_delay_and_wait_for_order_jobs() {
     let start: Vec<u64> = result.jobs.iter().map(|j| j.start_ns / MS).collect();
     assert_eq!(start, [0, 0, 10, 50, 60]);
     assert_eq!(result.jobs.iter().map(|j| j.group).collect::<Vec<_>>(), [0, 0, 1, 1, 1]);
-    assert_eq!(result.time.simulated_ns, 70 * MS);
+    assert_eq!(result.speed.time.simulated_ns, 70 * MS);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn exitall_ends_the_others() {
     let text = "[global]\nfilename=ns1\nbs=4k\n[short]\nio_size=40k\nexitall\n[long]\ntime_based\nruntime=10s\nstartdelay=500us\n\
                 [idle]\ntime_based\nruntime=10s\nthinktime=5s\n[late]\nstartdelay=5s\n";
     let (result, _) = run(text);
-    assert_eq!(result.time.simulated_ns, 10 * MS + MS / 2, "the request under way is waited for");
+    assert_eq!(result.speed.time.simulated_ns, 10 * MS + MS / 2, "the request under way is waited for");
     assert_eq!(result.jobs[3].read.requests, 0);
 }
 
@@ -462,7 +462,7 @@ fn group_reporting_adds_jobs_up() {
     assert_eq!((grouped.jobs[0].members, grouped.jobs[0].read.requests), (3, 768));
     assert_eq!(grouped.jobs[0].read.latency_ns.count, 768);
     assert_eq!(grouped.jobs[1].write.bytes, 2 << 20);
-    assert_eq!(grouped.workload_hash, single.workload_hash);
+    assert_eq!(grouped.run.workload_hash, single.run.workload_hash);
 }
 
 #[test]

@@ -39,13 +39,15 @@ impl Cell {
         let mut histogram = LogHistogram::default();
         histogram.add_sparse(&before.buckets);
         histogram.add_sparse(&self.buckets);
-        *self = Self {
-            requests: self.requests + before.requests,
-            bytes: self.bytes + before.bytes,
-            latency_sum_ns: self.latency_sum_ns + before.latency_sum_ns,
-            latency_max_ns: self.latency_max_ns.max(before.latency_max_ns),
-            buckets: histogram.sparse(),
-        };
+        self.add_sums(before);
+        self.buckets = histogram.sparse();
+    }
+
+    fn add_sums(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        self.latency_sum_ns += other.latency_sum_ns;
+        self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
     }
 }
 
@@ -86,39 +88,29 @@ pub struct JobSeries {
     pub windows: Vec<Window>,
 }
 
-/// Latencies and sums of the window that is open.
+/// The window that is open: its sums, and the latencies that become their buckets.
 #[derive(Clone, Debug, Default)]
 struct Open {
-    requests: u64,
-    bytes: u64,
-    sum: u64,
-    max: u64,
+    sums: Cell,
     histogram: Option<LogHistogram>,
 }
 
 impl Open {
     #[inline]
     fn record(&mut self, bytes: u64, latency_ns: u64) {
-        self.requests += 1;
-        self.bytes += bytes;
-        self.sum += latency_ns;
-        self.max = self.max.max(latency_ns);
+        self.sums.requests += 1;
+        self.sums.bytes += bytes;
+        self.sums.latency_sum_ns += latency_ns;
+        self.sums.latency_max_ns = self.sums.latency_max_ns.max(latency_ns);
         self.histogram.get_or_insert_default().record(latency_ns);
     }
 
     fn close(&mut self) -> Cell {
-        let buckets = self.histogram.as_ref().map(LogHistogram::sparse).unwrap_or_default();
+        let mut cell = std::mem::take(&mut self.sums);
         if let Some(histogram) = &mut self.histogram {
+            cell.buckets = histogram.sparse();
             histogram.clear();
         }
-        let cell = Cell {
-            requests: self.requests,
-            bytes: self.bytes,
-            latency_sum_ns: self.sum,
-            latency_max_ns: self.max,
-            buckets,
-        };
-        *self = Self { histogram: self.histogram.take(), ..Self::default() };
         cell
     }
 }
@@ -183,7 +175,7 @@ impl Timeline {
     /// The series, with a last window that ends at `end`.
     pub fn finish(mut self, end: u64, subsystem: &dyn Subsystem) -> JobSeries {
         self.close(end, subsystem);
-        if self.open.iter().flatten().any(|open| open.requests > 0) {
+        if self.open.iter().flatten().any(|open| open.sums.requests > 0) {
             self.push(end.max(1), subsystem);
         }
         self.series
@@ -219,10 +211,7 @@ impl Timeline {
         // The half window left over goes back into the open one.
         if let Some(half) = carried {
             for (open, cell) in self.open.iter_mut().flatten().zip(half.rows.iter().flatten()) {
-                open.requests += cell.requests;
-                open.bytes += cell.bytes;
-                open.sum += cell.latency_sum_ns;
-                open.max = open.max.max(cell.latency_max_ns);
+                open.sums.add_sums(cell);
                 if cell.requests > 0 {
                     open.histogram.get_or_insert_default().add_sparse(&cell.buckets);
                 }

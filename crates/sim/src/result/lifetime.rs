@@ -29,7 +29,7 @@ impl LifetimeResult {
         let cost = &result.cost;
         let flash_bytes = (cost.total_blocks * cost.pages_per_block) as f64 * f64::from(page_bytes);
         let until = endurance
-            .zip(result.waf_bytes.filter(|waf| *waf > 0.0))
+            .zip(result.waf.bytes.filter(|waf| *waf > 0.0))
             .map(|(endurance, waf)| f64::from(endurance) * flash_bytes / waf);
         let wear = &result.wear;
         let evenness = (wear.erases_max > 0).then(|| wear.erases_mean / wear.erases_max as f64);

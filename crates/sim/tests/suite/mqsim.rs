@@ -66,7 +66,7 @@ fn misfit(name: &str, result: &RunResult, mqsim_us: f64) -> f64 {
         us(latency.read.mean),
         result.flash.programs,
         result.flash.reads,
-        result.time.wall_s,
+        result.speed.time.wall_s,
     );
     misfit
 }

@@ -97,14 +97,14 @@ fn run<S: Scheduler + Send + 'static>(records: Vec<IoRecord>, pacing: Pacing) ->
 #[test]
 fn a_closed_loop_of_one_is_the_sum_of_latencies() {
     let result = run::<Serial>((0..10).map(|i| write(0, i, 1)).collect(), Pacing::Closed { depth: 1 });
-    assert_eq!(result.time.simulated_ns, 10_000);
+    assert_eq!(result.speed.time.simulated_ns, 10_000);
     assert_eq!(result.latency_ns.write.count, 10);
     assert_eq!(
         (result.latency_ns.write.min, result.latency_ns.write.p99, result.latency_ns.write.max),
         (1000, 1000, 1000)
     );
     assert_eq!(result.host.write_pages, 10);
-    assert_eq!(result.waf, Some(1.0));
+    assert_eq!(result.waf.pages, Some(1.0));
 }
 
 #[test]
@@ -139,10 +139,10 @@ fn depth_fills_the_dies() {
     let records: Vec<_> = (0..4).map(|i| write(0, i, 1)).collect();
     let one = run::<Fifo>(records.clone(), Pacing::Closed { depth: 1 });
     let four = run::<Fifo>(records.clone(), Pacing::Closed { depth: 4 });
-    assert_eq!(one.time.simulated_ns, 4 * 1001);
-    assert_eq!(four.time.simulated_ns, 1002);
+    assert_eq!(one.speed.time.simulated_ns, 4 * 1001);
+    assert_eq!(four.speed.time.simulated_ns, 1002);
     let events = run::<ReadFirst>(records, Pacing::Closed { depth: 4 });
-    assert_eq!(events.time.simulated_ns, 1002);
+    assert_eq!(events.speed.time.simulated_ns, 1002);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn an_open_loop_follows_time_stamps_and_counts_waiting() {
     let result = run::<Serial>(records, Pacing::Open);
     assert_eq!(result.latency_ns.write.max, 1900);
     assert_eq!(result.latency_ns.write.min, 1000);
-    assert_eq!(result.time.simulated_ns, 10_000, "from the first issue to the last completion");
+    assert_eq!(result.speed.time.simulated_ns, 10_000, "from the first issue to the last completion");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn counters_do_not_depend_on_the_scheduler() {
         assert_eq!(other.flash.programs, serial.flash.programs);
         assert_eq!(other.flash.erases, serial.flash.erases);
         assert_eq!(other.wear.per_block, serial.wear.per_block);
-        assert_eq!(other.workload_hash, serial.workload_hash);
+        assert_eq!(other.run.workload_hash, serial.run.workload_hash);
         assert_eq!(other.latency_ns.write.count, 2000, "every request is answered");
     }
 }
@@ -189,7 +189,7 @@ fn preconditioning_is_not_counted() {
     );
     assert!(result.flash.programs < 10, "{}", result.flash.programs);
     assert!(result.wear.erases_max <= 1);
-    assert!(result.time.simulated_ns < 50_000);
+    assert!(result.speed.time.simulated_ns < 50_000);
 }
 
 #[test]

@@ -140,10 +140,13 @@ fn a_cache_over_flash_spares_the_disk_and_reports_what_the_flash_wrote() {
     let alone = run(&small(&["cache.preset=none"]), ZIPF);
     let cached = run(&small(&["cache.preset=nandscape"]), ZIPF);
     assert_eq!((alone.label.as_str(), cached.label.as_str()), ("none", "nandscape"));
-    assert_eq!(alone.result.workload_hash, cached.result.workload_hash);
-    let (alone_ns, cached_ns) = (alone.result.time.simulated_ns, cached.result.time.simulated_ns);
+    assert_eq!(alone.result.run.workload_hash, cached.result.run.workload_hash);
+    let (alone_ns, cached_ns) = (alone.result.speed.time.simulated_ns, cached.result.speed.time.simulated_ns);
     assert!(cached_ns < alone_ns, "the cache makes it faster: {cached_ns} and {alone_ns} ns");
-    assert!(alone.result.flash.by_cause.is_empty() && alone.result.waf.is_none(), "a disk has no flash");
+    assert!(
+        alone.result.flash.by_cause.is_empty() && alone.result.waf.pages.is_none(),
+        "a disk has no flash"
+    );
     let (cache, disk) = (cached.result.cache.unwrap(), alone.result.cache.unwrap());
     assert_eq!((cache.device.as_str(), cache.disk.as_str()), ("flash", "article-hdd of 1 GiB"));
     assert_eq!((disk.hit_ratio, disk.report.fast.write_bytes), (Some(0.0), 0));
@@ -183,7 +186,7 @@ fn every_preset_runs_every_kind_of_workload() {
             write!(names, "{} ", run.label).unwrap();
         }
         assert_eq!(names, "nandscape dm-cache-fiu flashcache enhanceio rapidcache bcache dm-cache none ");
-        let hashes: Vec<_> = runs.iter().map(|run| &run.result.workload_hash).collect();
+        let hashes: Vec<_> = runs.iter().map(|run| &run.result.run.workload_hash).collect();
         if workload == ZIPF {
             assert!(hashes.iter().all(|hash| *hash == hashes[0]), "every cache got the same requests");
         }

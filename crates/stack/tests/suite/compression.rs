@@ -41,7 +41,7 @@ fn sequential_writes_cost_their_compressed_size() {
         for (share, waf) in [("1", 1.0), ("0.5", 0.5), ("0.25", 0.25)] {
             let compression = format!("device.compression={share}");
             let result = run("sequential:bs=64k,span=100%,count=768", &[&scheduler, &compression]);
-            let measured = result.waf_bytes.unwrap();
+            let measured = result.waf.bytes.unwrap();
             assert!((measured - waf).abs() < 0.01 * waf, "{share}: {measured}");
         }
     }
@@ -52,7 +52,7 @@ fn compressed_data_leave_more_spare_space_and_so_fewer_copies() {
     let load = "uniform:bs=4k,span=100%,count=200k";
     let plain = run(load, &["workload.precondition=fill+uniform:3x"]);
     let packed = run(load, &["workload.precondition=fill+uniform:3x", "device.compression=0.8"]);
-    let (plain, packed) = (plain.waf.unwrap(), packed.waf.unwrap());
+    let (plain, packed) = (plain.waf.pages.unwrap(), packed.waf.pages.unwrap());
     assert!(packed < 0.8 * plain, "{packed} against {plain}: less than the size alone explains");
     // Nearly nothing is copied: the host's pages at 0.8 of their size, and a few.
     assert!(packed > 0.8, "{packed}");

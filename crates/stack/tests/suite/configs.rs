@@ -103,9 +103,9 @@ fn generic_toml_spells_out_the_defaults() {
 #[test]
 fn a_superblock_above_the_request_size_costs_what_the_header_promises() {
     let mut typed = named("thesis-superblock.toml");
-    let fits = run(&typed.check().unwrap(), "macdrp").result.waf.unwrap();
+    let fits = run(&typed.check().unwrap(), "macdrp").result.waf.pages.unwrap();
     typed.set("ftl.pn", "4").unwrap();
-    let too_large = run(&typed.check().unwrap(), "macdrp").result.waf.unwrap();
+    let too_large = run(&typed.check().unwrap(), "macdrp").result.waf.pages.unwrap();
     assert!(fits < 1.1 && too_large > 2.0, "{fits}, {too_large}");
 }
 
@@ -115,7 +115,7 @@ fn age_and_separation_pay_as_the_hot_cold_header_says() {
     let waf = |key: &str, value: &str| {
         let mut typed = named("page-map-hot-cold.toml");
         typed.set(key, value).unwrap();
-        run(&typed.check().unwrap(), &load).result.waf.unwrap()
+        run(&typed.check().unwrap(), &load).result.waf.pages.unwrap()
     };
     for (key, value, expected) in [
         ("ftl.victim", "cost-benefit", 1.6),

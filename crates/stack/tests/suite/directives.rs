@@ -79,12 +79,12 @@ fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     // all.
     let forced = run(&with, none);
     assert_eq!(figures(&forced), figures(&run(&without, none)));
-    assert!(forced.placement.is_none() && forced.waf.unwrap() > 1.1, "WAF {:?}", forced.waf);
+    assert!(forced.placement.is_none() && forced.waf.pages.unwrap() > 1.1, "WAF {:?}", forced.waf.pages);
 
     // With streams the same load amplifies nothing, and is faster.
     let streams = run(&with, &["directives.kind=streams", "ftl.streams=4"]);
-    assert!(streams.waf.unwrap() < 1.05, "WAF {:?}", streams.waf);
-    assert!(streams.throughput.write_bytes_per_s > 1.1 * forced.throughput.write_bytes_per_s);
+    assert!(streams.waf.pages.unwrap() < 1.05, "WAF {:?}", streams.waf.pages);
+    assert!(streams.speed.throughput.write_bytes_per_s > 1.1 * forced.speed.throughput.write_bytes_per_s);
     let placement = streams.placement.unwrap();
     assert_eq!((placement.directive.as_str(), placement.opened, placement.evicted), ("streams", 4, 0));
     assert_eq!(placement.streams.iter().map(|s| s.id).max(), Some(4));
@@ -95,7 +95,7 @@ fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     let placement = fdp.placement.as_ref().unwrap();
     let counts = placement.fdp.as_ref().unwrap();
     assert_eq!((counts.hbmw, counts.invalid_pids), (fdp.host.write_bytes, 0));
-    assert!((counts.dlwa.unwrap() - fdp.waf_bytes.unwrap()).abs() < 1e-12, "DLWA is the layer's own WAF");
+    assert!((counts.dlwa.unwrap() - fdp.waf.bytes.unwrap()).abs() < 1e-12, "DLWA is the layer's own WAF");
     assert!(counts.dlwa.unwrap() < 1.05, "DLWA {:?}", counts.dlwa);
     // Hint n is entry n - 1 of the list.
     assert_eq!(placement.streams.iter().map(|s| s.id).collect::<Vec<_>>(), [0, 1, 2, 3]);
@@ -103,15 +103,18 @@ fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     // Fewer streams than writers: no write fails, and ids come and go.
     let few = run(&with, &["directives.kind=streams", "ftl.streams=4", "directives.msl=2"]);
     let placement = few.placement.unwrap();
-    assert!(placement.evicted > 1000 && few.waf.unwrap() > streams.waf.unwrap(), "{placement:?}");
+    assert!(placement.evicted > 1000 && few.waf.pages.unwrap() > streams.waf.pages.unwrap(), "{placement:?}");
     // Streams that nobody enabled.
     let off = run(&with, &["directives.kind=streams", "ftl.streams=4", "directives.enabled=false"]);
     assert_eq!(off.placement.as_ref().unwrap().unplaced_bytes, off.host.write_bytes);
-    assert_eq!(off.time.simulated_ns, forced.time.simulated_ns);
+    assert_eq!(off.speed.time.simulated_ns, forced.speed.time.simulated_ns);
     // Without any directive a hint is the number of a log, which the result tells apart, too.
     let direct = run(&with, &["ftl.streams=4"]);
     assert_eq!(direct.placement.as_ref().unwrap().streams.len(), 4);
-    assert_eq!(direct.waf, streams.waf, "stream ids 1 to 4 open in the order of their first writes");
+    assert_eq!(
+        direct.waf.pages, streams.waf.pages,
+        "stream ids 1 to 4 open in the order of their first writes"
+    );
     for path in [with, without] {
         std::fs::remove_file(path).unwrap();
     }

@@ -34,15 +34,15 @@ fn counters(result: &RunResult) -> Vec<(&'static str, u64)> {
         ("programs_gc", by(Cause::Gc).programs + by(Cause::Merge).programs),
         ("reads_gc", by(Cause::Gc).reads + by(Cause::Merge).reads),
         ("blocks_erased", result.flash.erases),
-        ("gc_runs", result.gc.runs),
-        ("map_entries", result.map.updates),
-        ("map_bytes", result.map.update_bytes),
-        ("map_table_bytes", result.map.table_bytes),
-        ("log_table_updates", result.map.log_table_updates),
-        ("merge_switch", result.merges.switch),
-        ("merge_full", result.merges.full),
-        ("merge_evictions", result.merges.evicted),
-        ("in_place_rewrites", result.merges.in_place),
+        ("gc_runs", result.layer.gc.runs),
+        ("map_entries", result.layer.map.updates),
+        ("map_bytes", result.layer.map.update_bytes),
+        ("map_table_bytes", result.layer.map.table_bytes),
+        ("log_table_updates", result.layer.map.log_table_updates),
+        ("merge_switch", result.layer.merges.switch),
+        ("merge_full", result.layer.merges.full),
+        ("merge_evictions", result.layer.merges.evicted),
+        ("in_place_rewrites", result.layer.merges.in_place),
         ("erase_min", result.wear.erases_min),
         ("erase_max", result.wear.erases_max),
     ]
@@ -61,12 +61,12 @@ fn check(trace: &str) {
         let reads = value("reads_rmw") + value("reads_host");
         assert_eq!(result.flash.cause(Cause::Host).reads, reads, "{trace}/{ftl}: host reads");
         let simulated_us = value("time_serial_us");
-        assert_eq!(result.time.simulated_ns, simulated_us * 1000, "{trace}/{ftl}: simulated time");
+        assert_eq!(result.speed.time.simulated_ns, simulated_us * 1000, "{trace}/{ftl}: simulated time");
         let waf = want["waf_pages"].as_f64().expect("a number");
         assert!(
-            (result.waf.expect("writes") - waf).abs() < 1e-8,
+            (result.waf.pages.expect("writes") - waf).abs() < 1e-8,
             "{trace}/{ftl}: {:?} against {waf}",
-            result.waf
+            result.waf.pages
         );
         assert_eq!(result.error.is_some(), !want["error"].is_null(), "{trace}/{ftl}: {:?}", result.error);
         if let Some(list) = want["erase_counts_unit_major"].as_array() {

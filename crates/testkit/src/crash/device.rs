@@ -67,6 +67,8 @@ struct Core {
     /// End of the last operation; operations take a nanosecond, so that idle time has an end.
     free: u64,
     recorder: Option<Recorder>,
+    /// Reads of places that hold nothing, which the medium does not see.
+    unmapped_reads: u64,
 }
 
 impl CrashDevice {
@@ -78,7 +80,7 @@ impl CrashDevice {
         let recorder =
             records.then(|| Recorder { last: vec![None; geometry.blocks() as usize], ..Recorder::default() });
         let medium = Faults::new(nand, plan.clone()).expect("a plan for this device");
-        let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder }));
+        let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder, unmapped_reads: 0 }));
         let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
         (device, Handle(core))
     }
@@ -314,7 +316,7 @@ impl FlashDevice for CrashDevice {
 
     fn read_unmapped(&mut self, _: Ppn, _: u32, issue: Issue) -> Result<Token, FlashError> {
         let mut core = lock(&self.core);
-        core.medium.note_unmapped_read();
+        core.unmapped_reads += 1;
         self.causes.row(issue.cause).reads += 1;
         let end = core.run(issue);
         Ok(match &mut core.recorder {
@@ -332,13 +334,16 @@ impl FlashDevice for CrashDevice {
 
     fn tally(&self) -> MediumTally<'_> {
         let core = self.core();
-        let MediumTally { totals, health, .. } = core.medium.tally();
+        let MediumTally { mut totals, health, .. } = core.medium.tally();
+        totals.reads += core.unmapped_reads;
         MediumTally { totals, health, program_counts: None }
     }
 
     fn reset_counters(&mut self) {
         self.causes = CauseTable::default();
-        self.core().medium.reset_tally();
+        let mut core = self.core();
+        core.medium.reset_tally();
+        core.unmapped_reads = 0;
     }
 
     fn reset_time(&mut self, at: SimTime) {

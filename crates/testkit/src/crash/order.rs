@@ -1,7 +1,7 @@
 //! Sets of operations, and what must be on the flash before what.
 
 use nandscape_core::{BlockId, Oob, Ppn};
-use nandscape_media::{Medium, Nand};
+use nandscape_media::{Breakable as _, Medium, Nand};
 use std::sync::Arc;
 
 /// A set of operation numbers.

@@ -20,21 +20,21 @@ pub fn table(stat: &Stat) -> String {
         cached::rows(text, cache);
     } else {
         causes(text, stat);
-        latencies(text, "latency in the model", &stat.latency_ns);
+        latencies(text, "latency in the model", &stat.service.latency_ns);
     }
-    latencies(text, "latency in real time", &stat.real_latency_ns);
-    row(text, "waiting for the stack", &quantiles(&stat.queue.wait_ns));
+    latencies(text, "latency in real time", &stat.service.real_latency_ns);
+    row(text, "waiting for the stack", &quantiles(&stat.service.queue.wait_ns));
     state(text, stat);
     out
 }
 
 fn head(out: &mut String, stat: &Stat) {
-    let clock = match stat.clock.depth {
+    let clock = match stat.server.clock.depth {
         Some(depth) => format!("free clock, {depth} outstanding in the model"),
         None => "paced by the model".to_owned(),
     };
-    let up = format_ns((stat.uptime_s * 1e9) as u64);
-    row(out, "server", &format!("pid {}, up {up}, {clock}", stat.pid));
+    let up = format_ns((stat.server.uptime_s * 1e9) as u64);
+    row(out, "server", &format!("pid {}, up {up}, {clock}", stat.server.pid));
     let layer = stat.config.pointer("/ftl/kind").and_then(serde_json::Value::as_str);
     for namespace in &stat.namespaces {
         let size = format_bytes(namespace.capacity_bytes);
@@ -66,14 +66,14 @@ fn since_start(out: &mut String, stat: &Stat) {
     if stat.cached.is_some() {
         return;
     }
-    let model_s = stat.time.simulated_ns as f64 / 1e9;
+    let model_s = stat.speed.time.simulated_ns as f64 / 1e9;
     row(
         out,
         "in the model's time",
         &format!(
             "{model_s:.3} s, {}/s read, {}/s written",
-            format_bytes(stat.throughput.read_bytes_per_s as u64),
-            format_bytes(stat.throughput.write_bytes_per_s as u64)
+            format_bytes(stat.speed.throughput.read_bytes_per_s as u64),
+            format_bytes(stat.speed.throughput.write_bytes_per_s as u64)
         ),
     );
     row(
@@ -81,8 +81,8 @@ fn since_start(out: &mut String, stat: &Stat) {
         "write amplification",
         &format!(
             "{} since the start ({} by bytes), {} in the last {:.0} s",
-            ratio(stat.waf),
-            ratio(stat.waf_bytes),
+            ratio(stat.waf.pages),
+            ratio(stat.waf.bytes),
             ratio(stat.interval.waf),
             stat.interval.seconds
         ),
@@ -119,7 +119,11 @@ fn causes(out: &mut String, stat: &Stat) {
             row(out, &format!("  {cause}"), &counts);
         }
     }
-    row(out, "garbage collection", &format!("{} runs, {} pages moved", stat.gc.runs, stat.gc.moved_pages));
+    row(
+        out,
+        "garbage collection",
+        &format!("{} runs, {} pages moved", stat.layer.gc.runs, stat.layer.gc.moved_pages),
+    );
 }
 
 fn latencies(out: &mut String, name: &str, latencies: &Latencies) {
@@ -171,20 +175,24 @@ fn state(out: &mut String, stat: &Stat) {
             ),
         );
     }
-    if let Some(pace) = stat.pace {
+    if let Some(pace) = stat.service.pace {
         let late = format!("{} of {} late; {}", pace.late, pace.answers, quantiles(&pace.late_ns));
         row(out, "answers", &late);
     }
-    for (set, why) in &stat.read_only {
+    for (set, why) in &stat.faults.read_only {
         row(out, "read-only", &format!("set {set}: {why}"));
     }
-    for (name, count) in &stat.errors {
+    for (name, count) in &stat.faults.errors {
         row(out, "failed requests", &format!("{count} {name}"));
     }
-    if stat.checksum_errors + stat.torn_pages > 0 {
-        row(out, "bad pages read", &format!("{} checksum, {} torn", stat.checksum_errors, stat.torn_pages));
+    if stat.faults.checksum_errors + stat.faults.torn_pages > 0 {
+        row(
+            out,
+            "bad pages read",
+            &format!("{} checksum, {} torn", stat.faults.checksum_errors, stat.faults.torn_pages),
+        );
     }
-    for (set, found) in stat.recovery.iter().enumerate() {
+    for (set, found) in stat.faults.recovery.iter().enumerate() {
         let end = if found.was_clean { "clean" } else { "not clean" };
         row(
             out,

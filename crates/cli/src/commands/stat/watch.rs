@@ -55,7 +55,7 @@ const HEADING: &str = " reads/s writes/s     read/s  written/s    WAF   moved/s 
                        model p99 r/w          real p99 r/w";
 
 fn interval(before: &Stat, now: &Stat) -> String {
-    let seconds = (now.uptime_s - before.uptime_s).max(1e-9);
+    let seconds = (now.server.uptime_s - before.server.uptime_s).max(1e-9);
     // Counters go back when they are reset.
     let per_s = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now) as f64 / seconds;
     let (host, old) = (&now.host, &before.host);
@@ -72,7 +72,7 @@ fn interval(before: &Stat, now: &Stat) -> String {
         per_s(host.writes, old.writes),
         format_bytes(per_s(host.read_bytes, old.read_bytes) as u64),
         format_bytes(per_s(host.write_bytes, old.write_bytes) as u64),
-        per_s(now.gc.moved_pages, before.gc.moved_pages),
+        per_s(now.layer.gc.moved_pages, before.layer.gc.moved_pages),
         per_s(now.flash.erases, before.flash.erases),
         now.space.free_blocks,
         pair(model.read.p99, model.write.p99),

@@ -57,7 +57,7 @@ fn levels_off(table: &mut Table, run: &Measured, means: &[f64]) {
 /// From the first collection on the mean of `PM_GCC` falls at a request that collects and rises at every
 /// other.
 fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
-    let collections = run.result().gc.runs;
+    let collections = run.result().layer.gc.runs;
     // Before the first collection the mean hardly moves; what matters is where it goes down for good.
     let first = means.windows(2).position(|pair| pair[1] < 0.95 * pair[0]).unwrap_or(means.len());
     let after = &means[first..];
@@ -96,8 +96,8 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
             source,
             format!("{}: requests near 0 MB/s (taken as below 5 % of that rate)", gcc.name()),
             "those that collect",
-            slow == gcc.result().gc.runs,
-            &format!("{slow} requests, {} collections", gcc.result().gc.runs),
+            slow == gcc.result().layer.gc.runs,
+            &format!("{slow} requests, {} collections", gcc.result().layer.gc.runs),
             "",
         );
         if load == Load::Lammps {
@@ -221,7 +221,7 @@ pub fn fig_4_5(context: &Context<'_>) -> Rows {
     }
     let stairs = both.each_ref().map(|runs| (&runs[1], steps(&runs[1].curve())));
     for (run, (_, count)) in &stairs {
-        let runs = run.result().gc.runs;
+        let runs = run.result().layer.gc.runs;
         table.statement(
             source,
             format!("{}: erases over data written", run.name()),

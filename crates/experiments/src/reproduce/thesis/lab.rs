@@ -248,17 +248,17 @@ pub struct Measured {
 impl Measured {
     /// Host bytes written per simulated second, in units of 10^6.
     pub fn mb_s(&self) -> f64 {
-        self.run.result.throughput.write_bytes_per_s / 1e6
+        self.run.result.speed.throughput.write_bytes_per_s / 1e6
     }
 
     /// Bytes of map updates in KiB.
     pub fn map_kib(&self) -> f64 {
-        self.run.result.map.update_bytes as f64 / 1024.0
+        self.run.result.layer.map.update_bytes as f64 / 1024.0
     }
 
     /// Programs over host pages.
     pub fn waf(&self) -> f64 {
-        self.run.result.waf.unwrap_or(f64::NAN)
+        self.run.result.waf.pages.unwrap_or(f64::NAN)
     }
 
     /// Blocks erased.

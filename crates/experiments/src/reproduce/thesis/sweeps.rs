@@ -44,7 +44,7 @@ pub fn fig_4_8(context: &Context<'_>) -> Rows {
                 continue;
             }
             table.statement(source, name, "much better (taken as above 1.25)", gain > 1.25, &figures, "");
-            let collections = all.each_ref().map(|run| run.result().gc.runs);
+            let collections = all.each_ref().map(|run| run.result().layer.gc.runs);
             let waf = all.each_ref().map(Measured::waf);
             table.statement(
                 source,
@@ -244,7 +244,7 @@ pub fn fig_4_11(context: &Context<'_>) -> Rows {
         let all = sweep(context, load, Strategy::HsbmGcl, LOGS, |p, logs| Point { logs, ..p })?;
         let mb_s = all.each_ref().map(Measured::mb_s);
         let (least, most) = mb_s.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
-        let full = all.each_ref().map(|run| run.result().merges.full);
+        let full = all.each_ref().map(|run| run.result().layer.merges.full);
         table.statement(
             "[thesis fig 4.11]",
             format!("HSBM_GCL on {}: MB/s at 1, 2, 4, 8, 16, 32 log superblocks", load.name()),

@@ -62,13 +62,15 @@ fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
     let published = MAP_KIB[load as usize];
     for run in &runs[..2] {
         let result = run.result();
-        let figures =
-            format!("{} B of updates, {} pages programmed", result.map.update_bytes, result.flash.programs);
+        let figures = format!(
+            "{} B of updates, {} pages programmed",
+            result.layer.map.update_bytes, result.flash.programs
+        );
         table.statement(
             MAPS,
             format!("{}: update bytes against pages programmed", run.name()),
             "exactly 8 B per page",
-            result.map.update_bytes == 8 * result.flash.programs,
+            result.layer.map.update_bytes == 8 * result.flash.programs,
             &figures,
             "",
         );
@@ -78,13 +80,16 @@ fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
         table.number(MAPS, format!("{}: write amplification", run.name()), "", implied, run.waf(), note);
     }
     let hsbm = runs[3].result();
-    let merges = hsbm.merges.switch + hsbm.merges.full;
+    let merges = hsbm.layer.merges.switch + hsbm.layer.merges.full;
     table.statement(
         MAPS,
         format!("{}: update bytes against pages and merges", runs[3].name()),
         "exactly 2 B per page and 8 B per merge",
-        hsbm.map.update_bytes == 2 * hsbm.host.write_pages + 8 * merges,
-        &format!("{} B of updates, {} pages, {merges} merges", hsbm.map.update_bytes, hsbm.host.write_pages),
+        hsbm.layer.map.update_bytes == 2 * hsbm.host.write_pages + 8 * merges,
+        &format!(
+            "{} B of updates, {} pages, {merges} merges",
+            hsbm.layer.map.update_bytes, hsbm.host.write_pages
+        ),
         "",
     );
     let implied = [5736.0, 7040.0][load as usize];
@@ -110,7 +115,7 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
     let runs = thesis(context, Load::Lammps)?;
     for (run, bytes) in runs.iter().zip([131_072.0, 131_072.0, 4096.0, 4736.0]) {
         let name = format!("{}: mapping table", run.point.strategy.name());
-        table.number(MAPS, name, "B", bytes, run.result().map.table_bytes as f64, "");
+        table.number(MAPS, name, "B", bytes, run.result().layer.map.table_bytes as f64, "");
     }
     for (run, printed, note) in [
         (&runs[0], 4096.0, ""),
@@ -118,7 +123,7 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
         (&runs[3], 113_379.0, "misprinted: 512 MiB over 4736 B is 113360"),
     ] {
         let result = run.result();
-        let share = result.cost.usable_bytes as f64 / result.map.table_bytes as f64;
+        let share = result.cost.usable_bytes as f64 / result.layer.map.table_bytes as f64;
         let name = format!("{}: device bytes per table byte", run.point.strategy.name());
         table.number(MAPS, name, "", printed, share, note);
     }
@@ -197,7 +202,7 @@ pub fn conclusion(context: &Context<'_>) -> Rows {
         &format!("SBM_GCL {}; HSBM_GCL {}", percent(sbm), percent(hsbm)),
         "",
     );
-    let bytes = |strategy: Strategy| both[0][strategy as usize].result().map.table_bytes as f64;
+    let bytes = |strategy: Strategy| both[0][strategy as usize].result().layer.map.table_bytes as f64;
     let smaller = bytes(Strategy::PmGcl) / bytes(Strategy::HsbmGcl);
     let least = |shares: [f64; 2]| shares[0].min(shares[1]);
     table.statement(

@@ -3,7 +3,7 @@
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{BlockState, Lpn, Ppn};
-use nandscape_media::{Medium as _, Nand};
+use nandscape_media::{Breakable as _, Medium as _, Nand};
 use std::collections::BTreeMap;
 
 // Kinds of pages, as docs/formats/journal.md has them.

@@ -3,7 +3,7 @@
 
 use nandscape_core::{BlockState, Cause, FlashDevice, FlashError, Issue, Lpn, MapJournal, Oob, Ppn, SimTime};
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
-use nandscape_media::{Medium as _, Nand, Scheduler as _, Serial, Timed, Timing};
+use nandscape_media::{Breakable as _, Nand, Scheduler as _, Serial, Timed, Timing};
 use nandscape_testkit::crash::nand;
 
 type Flash = Journal<Timed<Nand, Serial>>;

@@ -210,10 +210,6 @@ impl Medium for Held {
         state.judge(page, result)
     }
 
-    fn note_unmapped_read(&mut self) {
-        self.state().medium.note_unmapped_read();
-    }
-
     fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
         let mut state = self.state();
         let result = state.medium.program(page, oob, data);
@@ -238,18 +234,6 @@ impl Medium for Held {
         let mut state = self.state();
         state.medium.mark_bad(block);
         state.forget(&self.geometry, block);
-    }
-
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
-        self.state().medium.tear_program(page)
-    }
-
-    fn tear_erase(&mut self, block: BlockId) {
-        self.state().medium.tear_erase(block);
-    }
-
-    fn rot(&mut self, page: Ppn, bit: u64) -> bool {
-        self.state().medium.rot(page, bit)
     }
 
     fn slow_factor(&self, page: Ppn) -> u32 {

@@ -21,13 +21,13 @@ impl ReadFirst {
             span = span.max(self.span(partner));
             partner = self.slab[partner].next;
         }
-        let unit = self.slab[slot].unit;
+        let unit = self.slab[slot].place.unit;
         let die = &mut self.dies[unit as usize];
         die.array = slot;
         let op = &mut self.slab[slot];
         op.stage = Stage::Array;
-        op.from_ns = self.now_ns;
-        op.left_ns = span;
+        op.run.from_ns = self.now_ns;
+        op.run.left_ns = span;
         let end = self.now_ns + span;
         self.schedule(slot, end);
     }
@@ -37,16 +37,16 @@ impl ReadFirst {
     fn span(&self, slot: u32) -> u64 {
         let op = &self.slab[slot];
         match op.kind {
-            Kind::Read => self.rules.read_ns(op.page),
-            Kind::Program => self.rules.program_ns(op.page, self.units.erases(op.block)),
-            Kind::Erase => self.rules.erase_ns,
+            Kind::Read => self.rules.read_ns(op.place.page),
+            Kind::Program => self.rules.program_ns(op.place.page, self.units.erases(op.place.block)),
+            Kind::Erase => self.rules.timing.erase_ns,
             Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
         }
     }
 
     /// The array of a die has read a page, or one of each of some planes.
     pub(super) fn array_read(&mut self, slot: u32) {
-        let channel = self.dies[self.slab[slot].unit as usize].channel;
+        let channel = self.dies[self.slab[slot].place.unit as usize].channel;
         let mut partners = std::mem::replace(&mut self.slab[slot].partners, List::EMPTY);
         // The die is free when the data of the lead is out, so that comes last.
         while let Some(partner) = self.slab.pop_front(&mut partners) {
@@ -63,7 +63,7 @@ impl ReadFirst {
 
     /// A program or an erase has ended.
     pub(super) fn leave_die(&mut self, slot: u32) {
-        let unit = self.slab[slot].unit;
+        let unit = self.slab[slot].place.unit;
         self.dies[unit as usize].array = NIL;
         self.mark_die(unit);
         let mut partners = std::mem::replace(&mut self.slab[slot].partners, List::EMPTY);
@@ -75,7 +75,7 @@ impl ReadFirst {
 
     /// Stops the array of a die for the reads of the host that wait there, if that may be.
     pub(super) fn stop_array(&mut self, unit: u32) {
-        let rules = &self.rules.suspension;
+        let rules = &self.rules.options.suspension;
         let die = &self.dies[unit as usize];
         let slot = die.array;
         if slot == NIL || die.reads.is_empty() {
@@ -87,17 +87,17 @@ impl ReadFirst {
             Kind::Erase => rules.erases,
             Kind::Read | Kind::Join | Kind::Page => false,
         };
-        if !allowed || op.stage != Stage::Array || op.stops >= rules.most {
+        if !allowed || op.stage != Stage::Array || op.run.stops >= rules.most {
             return;
         }
-        let end = op.from_ns + op.left_ns;
-        let stop = self.now_ns.max(op.from_ns + rules.run_ns);
+        let end = op.run.from_ns + op.run.left_ns;
+        let stop = self.now_ns.max(op.run.from_ns + rules.run_ns);
         if end <= stop + rules.tail_ns {
             return;
         }
         op.stage = Stage::Stopping;
-        op.stops += 1;
-        op.left_ns = end - stop;
+        op.run.stops += 1;
+        op.run.left_ns = end - stop;
         let stopped = stop + rules.stop_ns;
         self.schedule(slot, stopped);
     }
@@ -106,7 +106,7 @@ impl ReadFirst {
     pub(super) fn stopped(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
         op.stage = Stage::Stopped;
-        let unit = op.unit;
+        let unit = op.place.unit;
         let die = &mut self.dies[unit as usize];
         die.array = NIL;
         die.stopped = slot;
@@ -120,8 +120,8 @@ impl ReadFirst {
         die.array = slot;
         let op = &mut self.slab[slot];
         op.stage = Stage::Array;
-        op.from_ns = self.now_ns + self.rules.suspension.resume_ns;
-        let end = op.from_ns + op.left_ns;
+        op.run.from_ns = self.now_ns + self.rules.options.suspension.resume_ns;
+        let end = op.run.from_ns + op.run.left_ns;
         self.schedule(slot, end);
     }
 }

@@ -75,7 +75,7 @@ impl ReadFirst {
                 return;
             }
             if let Some(slot) = self.slab.pop_front(&mut bus.data_ready) {
-                bus.busy = self.rules.contention;
+                bus.busy = self.rules.options.contention;
                 let op = &mut self.slab[slot];
                 op.stage = Stage::DataOut;
                 let end = self.now_ns + op.transfer_ns;
@@ -89,7 +89,7 @@ impl ReadFirst {
     }
 
     fn start_on_bus(&mut self, channel: u32, unit: u32, next: Next) {
-        let contention = self.rules.contention;
+        let contention = self.rules.options.contention;
         let bus = &mut self.channels[channel as usize];
         bus.busy = contention;
         match next {
@@ -97,7 +97,7 @@ impl ReadFirst {
                 self.take_from_queue(slot);
                 self.dies[unit as usize].array = slot;
                 self.slab[slot].stage = Stage::Command;
-                self.schedule(slot, self.now_ns + self.rules.command_ns);
+                self.schedule(slot, self.now_ns + self.rules.timing.command_ns);
             }
             Next::Load(slot) => {
                 if contention {
@@ -110,12 +110,12 @@ impl ReadFirst {
                 self.dies[unit as usize].is_loading = true;
                 let op = &mut self.slab[slot];
                 op.stage = Stage::Load;
-                op.hold_until_ns = 0;
-                if op.left_ns == 0 {
-                    op.left_ns = self.rules.command_ns + op.transfer_ns;
+                op.run.hold_until_ns = 0;
+                if op.run.left_ns == 0 {
+                    op.run.left_ns = self.rules.timing.command_ns + op.transfer_ns;
                 }
-                op.from_ns = self.now_ns;
-                let end = self.now_ns + op.left_ns;
+                op.run.from_ns = self.now_ns;
+                let end = self.now_ns + op.run.left_ns;
                 self.schedule(slot, end);
             }
             Next::Program(_) | Next::Resume => unreachable!("{next:?} needs no bus"),
@@ -127,15 +127,15 @@ impl ReadFirst {
         let bus = &self.channels[channel as usize];
         let slot = bus.load;
         let is_wanted = !bus.data_ready.is_empty()
-            || (self.rules.command_ns > 0
+            || (self.rules.timing.command_ns > 0
                 && bus.waiting.iter().any(|unit| matches!(self.next_of(*unit), Some(Next::Read(_)))));
         if !is_wanted {
             return;
         }
         self.channels[channel as usize].load = NIL;
         let op = &self.slab[slot];
-        let bursts = (self.now_ns - op.from_ns).div_ceil(self.rules.burst_ns).max(1);
-        let border = op.from_ns + bursts * self.rules.burst_ns;
+        let bursts = (self.now_ns - op.run.from_ns).div_ceil(self.rules.burst_ns).max(1);
+        let border = op.run.from_ns + bursts * self.rules.burst_ns;
         if border < op.due_ns {
             self.schedule(slot, border);
         }
@@ -143,19 +143,19 @@ impl ReadFirst {
 
     /// The data of a program has left the bus, a page of it or up to the border of a burst.
     pub(super) fn loaded(&mut self, slot: u32) {
-        let unit = self.slab[slot].unit;
+        let unit = self.slab[slot].place.unit;
         self.free_bus(unit);
         self.mark_die(unit);
         let die = &mut self.dies[unit as usize];
         die.is_loading = false;
         let op = &mut self.slab[slot];
-        op.left_ns -= self.now_ns - op.from_ns;
+        op.run.left_ns -= self.now_ns - op.run.from_ns;
         op.stage = Stage::LoadPaused;
-        if op.left_ns > 0 {
+        if op.run.left_ns > 0 {
             return;
         }
-        op.loaded += 1;
-        if op.loaded == op.loads && die.array == NIL && die.stopped == NIL {
+        op.parts.loaded += 1;
+        if op.parts.loaded == op.parts.loads && die.array == NIL && die.stopped == NIL {
             die.loading = NIL;
             self.start_array(slot);
         }
@@ -163,7 +163,7 @@ impl ReadFirst {
 
     /// The data of a read is out: the decoder works on it, and the die is free if no other plane has any.
     pub(super) fn data_out(&mut self, slot: u32) {
-        let unit = self.slab[slot].unit;
+        let unit = self.slab[slot].place.unit;
         self.free_bus(unit);
         self.mark_die(unit);
         let die = &mut self.dies[unit as usize];
@@ -172,13 +172,16 @@ impl ReadFirst {
         }
         let channel = &mut self.channels[die.channel as usize];
         channel.reads -= 1;
-        if self.rules.decode_ns == 0 {
+        if self.rules.options.decode_ns == 0 {
             self.deliver(slot);
             return;
         }
-        let start =
-            if self.rules.contention { channel.decoder_free_ns.max(self.now_ns) } else { self.now_ns };
-        channel.decoder_free_ns = start + self.rules.decode_ns;
+        let start = if self.rules.options.contention {
+            channel.decoder_free_ns.max(self.now_ns)
+        } else {
+            self.now_ns
+        };
+        channel.decoder_free_ns = start + self.rules.options.decode_ns;
         let end = channel.decoder_free_ns;
         self.slab[slot].stage = Stage::Decode;
         self.schedule(slot, end);
@@ -191,8 +194,10 @@ impl ReadFirst {
         let mut index = 0;
         while let Some(&unit) = self.channels[channel as usize].waiting.get(index) {
             let (next, key) = match self.next_of(unit) {
-                Some(next @ Next::Read(slot)) if self.rules.command_ns > 0 => (next, self.slab[slot].seq),
-                Some(next @ Next::Erase(slot)) if self.rules.command_ns > 0 => {
+                Some(next @ Next::Read(slot)) if self.rules.timing.command_ns > 0 => {
+                    (next, self.slab[slot].seq)
+                }
+                Some(next @ Next::Erase(slot)) if self.rules.timing.command_ns > 0 => {
                     (next, self.slab[slot].seq | WRITE_CLASS)
                 }
                 Some(next @ Next::Load(slot)) => {
@@ -218,8 +223,8 @@ impl ReadFirst {
     /// Whether a page that is to be loaded waits for the reads of its channel.
     fn holds_off(&mut self, channel: u32, slot: u32) -> bool {
         let op = &self.slab[slot];
-        let until = op.hold_until_ns;
-        if op.left_ns > 0 || until <= self.now_ns || self.channels[channel as usize].reads == 0 {
+        let until = op.run.hold_until_ns;
+        if op.run.left_ns > 0 || until <= self.now_ns || self.channels[channel as usize].reads == 0 {
             return false;
         }
         if op.due_ns != until {

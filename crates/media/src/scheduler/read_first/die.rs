@@ -80,7 +80,7 @@ impl ReadFirst {
             self.queued += 1;
             let op = &mut self.slab[slot];
             op.order = self.queued;
-            let unit = op.unit;
+            let unit = op.place.unit;
             let die = &mut self.dies[unit as usize];
             let queue = die.queue(op.kind, op.host);
             self.slab.push_back(queue, slot);
@@ -103,12 +103,12 @@ impl ReadFirst {
             return None;
         }
         if die.array != NIL {
-            return if self.rules.load_overlap { self.next_load(die) } else { None };
+            return if self.rules.options.load_overlap { self.next_load(die) } else { None };
         }
-        if die.loading != NIL && self.slab[die.loading].left_ns > 0 {
+        if die.loading != NIL && self.slab[die.loading].run.left_ns > 0 {
             return Some(Next::Load(die.loading));
         }
-        let host_first = self.rules.gc_order == GcOrder::HostFirst && self.urgent == 0;
+        let host_first = self.rules.options.gc_order == GcOrder::HostFirst && self.urgent == 0;
         let read = if host_first || die.stopped != NIL {
             die.reads.head
         } else {
@@ -122,7 +122,7 @@ impl ReadFirst {
         }
         if die.loading != NIL {
             let program = &self.slab[die.loading];
-            let is_loaded = program.loaded == program.loads;
+            let is_loaded = program.parts.loaded == program.parts.loads;
             return Some(if is_loaded { Next::Program(die.loading) } else { Next::Load(die.loading) });
         }
         if host_first && die.writes.is_empty() && !die.own_reads.is_empty() {
@@ -134,7 +134,7 @@ impl ReadFirst {
     /// The program or erase that is due.
     #[inline]
     fn next_write(&self, die: &Die) -> Option<Next> {
-        let slot = match self.rules.gc_order {
+        let slot = match self.rules.options.gc_order {
             GcOrder::HostFirst if self.urgent == 0 => {
                 if die.writes.is_empty() {
                     die.own_writes.head
@@ -164,7 +164,7 @@ impl ReadFirst {
         }
         if die.loading != NIL {
             let program = &self.slab[die.loading];
-            return (program.loaded < program.loads).then_some(Next::Load(die.loading));
+            return (program.parts.loaded < program.parts.loads).then_some(Next::Load(die.loading));
         }
         self.next_write(die).filter(|next| matches!(next, Next::Load(_)))
     }
@@ -172,8 +172,8 @@ impl ReadFirst {
     /// Takes an operation out of its queue, where it is the first.
     pub(super) fn take_from_queue(&mut self, slot: u32) {
         let op = &self.slab[slot];
-        let die = &mut self.dies[op.unit as usize];
-        if let GcOrder::RateLimited { gap_ns } = self.rules.gc_order
+        let die = &mut self.dies[op.place.unit as usize];
+        if let GcOrder::RateLimited { gap_ns } = self.rules.options.gc_order
             && op.kind != Kind::Read
             && !op.host
         {
@@ -182,12 +182,12 @@ impl ReadFirst {
         let queue = die.queue(op.kind, op.host);
         debug_assert_eq!(queue.head, slot);
         self.slab.pop_front(queue);
-        self.slab[slot].loads = self.slab[slot].pages;
-        if self.rules.multi_plane {
+        self.slab[slot].parts.loads = self.slab[slot].parts.pages;
+        if self.rules.options.multi_plane {
             let rest = std::mem::replace(queue, List::EMPTY);
             let rest = self.join_planes(slot, rest);
             let op = &self.slab[slot];
-            let die = &mut self.dies[op.unit as usize];
+            let die = &mut self.dies[op.place.unit as usize];
             *die.queue(op.kind, op.host) = rest;
         }
     }
@@ -196,21 +196,21 @@ impl ReadFirst {
     /// of its block, one a plane, and with no earlier write of its block pending. Gives what is left.
     fn join_planes(&mut self, slot: u32, mut queue: List) -> List {
         let lead = &self.slab[slot];
-        let (kind, number) = (lead.kind, lead.page % self.rules.pages_per_block);
-        let mut planes = self.rules.plane_bit(lead.block);
+        let (kind, number) = (lead.kind, lead.place.page % self.rules.pages_per_block);
+        let mut planes = self.rules.plane_bit(lead.place.block);
         let mut rest = List::EMPTY;
         let mut partners = List::EMPTY;
-        let mut loads = lead.loads;
+        let mut loads = lead.parts.loads;
         while let Some(other) = self.slab.pop_front(&mut queue) {
             let op = &mut self.slab[other];
-            let plane = self.rules.plane_bit(op.block);
+            let plane = self.rules.plane_bit(op.place.block);
             let fits = op.kind == kind
-                && op.page % self.rules.pages_per_block == number
+                && op.place.page % self.rules.pages_per_block == number
                 && planes & plane == 0
-                && (kind == Kind::Read || op.older == NIL);
+                && (kind == Kind::Read || op.links.older == NIL);
             if fits {
                 planes |= plane;
-                loads += op.pages;
+                loads += op.parts.pages;
                 op.stage = Stage::Joined;
                 op.due_ns = NEVER;
                 self.slab.push_back(&mut partners, other);
@@ -220,7 +220,7 @@ impl ReadFirst {
         }
         let lead = &mut self.slab[slot];
         lead.partners = partners;
-        lead.loads = loads;
+        lead.parts.loads = loads;
         rest
     }
 
@@ -248,7 +248,7 @@ impl ReadFirst {
                     self.dies[unit as usize].loading = NIL;
                     self.start_array(slot);
                 }
-                Some(Next::Read(slot) | Next::Erase(slot)) if self.rules.command_ns == 0 => {
+                Some(Next::Read(slot) | Next::Erase(slot)) if self.rules.timing.command_ns == 0 => {
                     self.take_from_queue(slot);
                     self.start_array(slot);
                 }
@@ -258,21 +258,21 @@ impl ReadFirst {
                 }
             }
         }
-        if self.rules.suspension.programs || self.rules.suspension.erases {
+        if self.rules.options.suspension.programs || self.rules.options.suspension.erases {
             self.stop_array(unit);
         }
-        if let GcOrder::RateLimited { .. } = self.rules.gc_order {
+        if let GcOrder::RateLimited { .. } = self.rules.options.gc_order {
             self.wait_for_turn(unit);
         }
     }
 
     fn wait_for_bus(&mut self, unit: u32, next: Next) {
         if let Next::Load(slot) = next
-            && self.rules.hold_off_ns > 0
+            && self.rules.options.hold_off_ns > 0
         {
             let op = &mut self.slab[slot];
-            if op.left_ns == 0 && op.hold_until_ns == 0 {
-                op.hold_until_ns = self.now_ns + self.rules.hold_off_ns;
+            if op.run.left_ns == 0 && op.run.hold_until_ns == 0 {
+                op.run.hold_until_ns = self.now_ns + self.rules.options.hold_off_ns;
             }
         }
         let die = &mut self.dies[unit as usize];

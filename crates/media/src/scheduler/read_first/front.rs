@@ -26,11 +26,11 @@ pub(super) struct Front {
 impl Front {
     pub fn new(rules: &Rules) -> Self {
         Self {
-            host: rules.host,
-            buffer_bytes: rules.buffer.bytes,
+            host: rules.options.host,
+            buffer_bytes: rules.options.buffer.bytes,
             in_free_ns: 0,
             out_free_ns: 0,
-            room: rules.buffer.bytes.cast_signed(),
+            room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
         }
@@ -66,16 +66,16 @@ impl ReadFirst {
             self.deliver(slot);
             return;
         }
-        let channel = &mut self.channels[self.dies[op.unit as usize].channel as usize];
+        let channel = &mut self.channels[self.dies[op.place.unit as usize].channel as usize];
         channel.reads += 1;
-        if self.rules.core_ns == 0 {
+        if self.rules.options.core_ns == 0 {
             op.stage = Stage::Queued;
             self.ready.push((op.seq, slot));
             return;
         }
         if !op.host
-            && self.rules.contention
-            && self.rules.gc_order == GcOrder::HostFirst
+            && self.rules.options.contention
+            && self.rules.options.gc_order == GcOrder::HostFirst
             && self.urgent == 0
             && channel.core_free_ns > self.now_ns
         {
@@ -89,9 +89,10 @@ impl ReadFirst {
 
     fn enter_core(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
-        let channel = &mut self.channels[self.dies[op.unit as usize].channel as usize];
-        let start = if self.rules.contention { channel.core_free_ns.max(self.now_ns) } else { self.now_ns };
-        channel.core_free_ns = start + self.rules.core_ns;
+        let channel = &mut self.channels[self.dies[op.place.unit as usize].channel as usize];
+        let start =
+            if self.rules.options.contention { channel.core_free_ns.max(self.now_ns) } else { self.now_ns };
+        channel.core_free_ns = start + self.rules.options.core_ns;
         op.stage = Stage::Core;
         let end = channel.core_free_ns;
         self.schedule(slot, end);
@@ -102,7 +103,7 @@ impl ReadFirst {
         let op = &mut self.slab[slot];
         op.stage = Stage::Queued;
         self.ready.push((op.seq, slot));
-        let channel = self.dies[op.unit as usize].channel;
+        let channel = self.dies[op.place.unit as usize].channel;
         if !self.channels[channel as usize].core_own.is_empty() {
             self.idle_cores.push(channel);
         }
@@ -125,14 +126,14 @@ impl ReadFirst {
     #[inline]
     pub(super) fn deliver(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
-        if op.host && op.host_pages == 0 && self.rules.host.is_some() {
+        if op.host && op.parts.host_pages == 0 && self.rules.options.host.is_some() {
             op.stage = Stage::Outbound;
             let mut end = self.now_ns;
             if op.kind == Kind::Read {
-                end = end.max(self.front.out_free_ns) + self.rules.host.transfer_ns(op.bytes);
+                end = end.max(self.front.out_free_ns) + self.rules.options.host.transfer_ns(op.bytes);
                 self.front.out_free_ns = end;
             }
-            self.schedule(slot, end + self.rules.host.completion_ns);
+            self.schedule(slot, end + self.rules.options.host.completion_ns);
         } else {
             self.complete(slot);
         }
@@ -160,15 +161,15 @@ impl ReadFirst {
         self.front.inbound += 1;
         let op = &mut self.slab[slot];
         op.stage = Stage::Inbound;
-        let end = self.front.in_free_ns.max(self.now_ns) + self.rules.host.transfer_ns(op.bytes);
+        let end = self.front.in_free_ns.max(self.now_ns) + self.rules.options.host.transfer_ns(op.bytes);
         self.front.in_free_ns = end;
-        self.schedule(slot, end + self.rules.host.completion_ns);
+        self.schedule(slot, end + self.rules.options.host.completion_ns);
     }
 
     /// The data of a host page is in the buffer and the host knows.
     pub(super) fn arrive(&mut self, slot: u32) {
         self.front.inbound -= 1;
-        let (lead, page) = (self.slab[slot].lead, self.slab[slot].page);
+        let (lead, page) = (self.slab[slot].lead, self.slab[slot].place.page);
         self.page_present(lead, page);
         self.complete(slot);
         self.relieve();
@@ -177,7 +178,7 @@ impl ReadFirst {
     /// A program has ended and gives its room back.
     pub(super) fn leave_buffer(&mut self, lead: u32) {
         self.units.active -= 1;
-        let pages = self.slab[lead].host_pages;
+        let pages = self.slab[lead].parts.host_pages;
         self.front.room += i64::from(pages) * i64::from(self.rules.page_bytes);
         while !self.front.blocked.is_empty() && self.has_room() {
             self.let_in_first();
@@ -208,7 +209,7 @@ impl ReadFirst {
 
     /// Whether someone waits for programs that are short of pages.
     pub(super) fn is_waiting_for_pages(&self) -> bool {
-        self.watched > 0 && (self.units.is_any_open() || !self.front.blocked.is_empty())
+        self.watch.count > 0 && (self.units.is_any_open() || !self.front.blocked.is_empty())
     }
 
     /// Time would pass without any event: lets go on what would wait for ever. Says whether anything did.
@@ -225,13 +226,13 @@ impl ReadFirst {
 
     /// Completes when every program of the host that the buffer holds now has ended.
     pub(super) fn flush_buffer(&mut self) -> Token {
-        if !self.rules.buffer.is_volatile || self.rules.buffer.bytes == 0 {
+        if !self.rules.options.buffer.is_volatile || self.rules.options.buffer.bytes == 0 {
             return Token::NONE;
         }
         self.close_all();
         let is_pending = |this: &Self, slot: u32| {
             let op = &this.slab[slot];
-            op.stage != Stage::Free && op.kind == Kind::Program && op.host_pages > 0
+            op.stage != Stage::Free && op.kind == Kind::Program && op.parts.host_pages > 0
         };
         let slots = self.slab.len();
         if !(0..slots).any(|slot| is_pending(self, slot)) {

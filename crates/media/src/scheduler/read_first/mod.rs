@@ -52,7 +52,7 @@ use die::Die;
 use front::Front;
 use nandscape_core::{Cause, Clocked, Completion, Geometry, SimTime, Token};
 use rules::Rules;
-use slab::{Kind, NEVER, NIL, Slab, Stage};
+use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use unit::Units;
@@ -108,14 +108,20 @@ pub struct ReadFirst {
     queued: u64,
     /// Scratch of `complete`.
     completing: Vec<u32>,
-    /// Watched and completed at `now_ns`, not given out yet: submission number, tag.
+    watch: Watched,
+    /// Operations of the layer that the host waits for.
+    urgent: u32,
+}
+
+/// Who asked for completions.
+#[derive(Clone, Debug, Default)]
+struct Watched {
+    /// Watched and not complete.
+    count: u32,
+    /// Watched and completed at the present, not given out yet: submission number, tag.
     finished: Vec<(u64, u64)>,
     /// Watched after they had completed: time, tag.
     late: Vec<(u64, u64)>,
-    /// Watched and not complete.
-    watched: u32,
-    /// Operations of the layer that the host waits for.
-    urgent: u32,
 }
 
 impl ReadFirst {
@@ -156,9 +162,7 @@ impl ReadFirst {
         let slot = self.slab.take(kind);
         let block = page / self.rules.pages_per_block;
         let op = &mut self.slab[slot];
-        op.page = page;
-        op.block = block;
-        op.unit = block / self.rules.blocks_per_unit;
+        op.place = Place { page, block, unit: block / self.rules.blocks_per_unit };
         op.host = host;
         slot
     }
@@ -176,7 +180,7 @@ impl ReadFirst {
     #[inline]
     fn step(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
-        let unit = op.unit;
+        let unit = op.place.unit;
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
             (Stage::Inbound, _) => self.arrive(slot),
@@ -200,11 +204,11 @@ impl ReadFirst {
 
     /// Gives out what completed at the present, in submission order.
     fn flush(&mut self, out: &mut Vec<Completion>) {
-        if self.finished.len() > 1 {
-            self.finished.sort_unstable();
+        if self.watch.finished.len() > 1 {
+            self.watch.finished.sort_unstable();
         }
         let at = SimTime(self.now_ns);
-        out.extend(self.finished.drain(..).map(|(_, tag)| Completion { tag, at }));
+        out.extend(self.watch.finished.drain(..).map(|(_, tag)| Completion { tag, at }));
     }
 
     /// Whether an entry of the queue is the event of an operation still.
@@ -235,20 +239,19 @@ impl Clocked for ReadFirst {
     fn watch(&mut self, token: Token, tag: u64) {
         if let Some(slot) = self.slab.find(token) {
             let op = &mut self.slab[slot];
-            debug_assert!(!op.watched, "two watchers of one token");
-            op.watched = true;
-            op.tag = tag;
-            self.watched += 1;
+            debug_assert!(!op.watch.is_on, "two watchers of one token");
+            op.watch = Watch { is_on: true, tag };
+            self.watch.count += 1;
         } else {
-            self.late.push((self.slab.done_ns(token).unwrap_or(self.now_ns), tag));
+            self.watch.late.push((self.slab.done_ns(token).unwrap_or(self.now_ns), tag));
         }
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        if !self.late.is_empty() {
+        if !self.watch.late.is_empty() {
             // Stable, so that equal times keep the order of the calls.
-            self.late.sort_by_key(|&(at_ns, _)| at_ns);
-            out.extend(self.late.drain(..).map(|(at_ns, tag)| Completion { tag, at: SimTime(at_ns) }));
+            self.watch.late.sort_by_key(|&(at_ns, _)| at_ns);
+            out.extend(self.watch.late.drain(..).map(|(at_ns, tag)| Completion { tag, at: SimTime(at_ns) }));
         }
         loop {
             self.dispatch();
@@ -285,7 +288,7 @@ impl Clocked for ReadFirst {
 
     /// The present if something may start or be given out now.
     fn next_event(&self) -> Option<SimTime> {
-        if self.ready.is_empty() && self.late.is_empty() {
+        if self.ready.is_empty() && self.watch.late.is_empty() {
             let next = self.events.peek().map(|&Reverse(event)| SimTime(event.at_ns()));
             // When time passes without any event, programs short of pages are done as they are.
             next.or_else(|| self.is_waiting_for_pages().then_some(SimTime(self.now_ns + 1)))
@@ -325,9 +328,7 @@ impl Scheduler for ReadFirst {
             ready: Vec::new(),
             queued: 0,
             completing: Vec::new(),
-            finished: Vec::new(),
-            late: Vec::new(),
-            watched: 0,
+            watch: Watched::default(),
             urgent: 0,
             rules,
         }
@@ -352,14 +353,14 @@ impl Scheduler for ReadFirst {
                 self.slab[slot].transfer_ns = self.rules.data_out_ns(transfer);
                 self.slab[slot].bytes = transfer;
                 if host {
-                    at_ns += self.rules.host.read_front_ns;
+                    at_ns += self.rules.options.host.read_front_ns;
                 }
                 slot
             }
             TimedOp::Program { page, transfer } => {
                 let slot = self.take(Kind::Program, page.0, host);
                 self.slab[slot].transfer_ns = self.rules.transfer_ns(transfer);
-                self.slab[slot].given = 1;
+                self.slab[slot].parts.given = 1;
                 if host {
                     at_ns = self.front.inbound(at_ns, transfer);
                 }
@@ -415,9 +416,9 @@ impl Scheduler for ReadFirst {
         self.idle_cores.clear();
         self.block_reads.fill(NIL);
         self.block_writes.fill(NIL);
-        self.finished.clear();
-        self.late.clear();
-        self.watched = 0;
+        self.watch.finished.clear();
+        self.watch.late.clear();
+        self.watch.count = 0;
         self.urgent = 0;
         self.now_ns = at.0;
         self.last_ns = at.0;

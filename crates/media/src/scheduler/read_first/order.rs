@@ -9,14 +9,14 @@ impl ReadFirst {
     /// Lets a new operation wait for the earlier ones of its block that it conflicts with, and lists it
     /// there.
     pub(super) fn order_in_block(&mut self, slot: u32) {
-        let block = self.slab[slot].block as usize;
-        let page = self.slab[slot].page;
+        let block = self.slab[slot].place.block as usize;
+        let page = self.slab[slot].place.page;
         match self.slab[slot].kind {
             Kind::Read => {
                 let mut other = self.block_writes[block];
                 while other != NIL {
                     let write = &self.slab[other];
-                    if write.kind == Kind::Erase || page.wrapping_sub(write.page) < write.given {
+                    if write.kind == Kind::Erase || page.wrapping_sub(write.place.page) < write.parts.given {
                         // Writes of a block complete in order, so the newest conflict stands for the earlier
                         // ones.
                         if self.rules.gathers && write.kind == Kind::Program {
@@ -26,18 +26,18 @@ impl ReadFirst {
                         }
                         break;
                     }
-                    other = write.older;
+                    other = write.links.older;
                 }
                 self.slab.link(&mut self.block_reads[block], slot);
             }
             Kind::Program | Kind::Erase => {
                 let erase = self.slab[slot].kind == Kind::Erase;
-                let pages = self.slab[slot].pages;
+                let pages = self.slab[slot].parts.pages;
                 let mut other = self.block_reads[block];
                 while other != NIL {
                     let read = &self.slab[other];
-                    let older = read.older;
-                    if erase || read.page.wrapping_sub(page) < pages {
+                    let older = read.links.older;
+                    if erase || read.place.page.wrapping_sub(page) < pages {
                         self.slab.follow(other, slot);
                     }
                     other = older;
@@ -59,7 +59,7 @@ impl ReadFirst {
     /// break.
     fn wait_in_block(&mut self, newest: u32, slot: u32) {
         let [before, after] = [&self.slab[newest], &self.slab[slot]];
-        if self.rules.gc_order != GcOrder::Fifo && before.host != after.host {
+        if self.rules.options.gc_order != GcOrder::Fifo && before.host != after.host {
             let urgent = after.host && !before.urgent;
             self.slab.follow(newest, slot);
             if urgent {
@@ -101,7 +101,7 @@ impl ReadFirst {
             let op = &mut self.slab[slot];
             op.stage = Stage::Queued;
             self.ready.push((op.seq, slot));
-            let newer = op.newer;
+            let newer = op.links.newer;
             if self.rules.gathers && op.kind == Kind::Program {
                 self.units.active += 1;
             }
@@ -122,14 +122,14 @@ impl ReadFirst {
         self.completing.push(slot);
         while let Some(slot) = self.completing.pop() {
             let op = &self.slab[slot];
-            if op.watched {
-                self.finished.push((op.seq, op.tag));
-                self.watched -= 1;
+            if op.watch.is_on {
+                self.watch.finished.push((op.seq, op.watch.tag));
+                self.watch.count -= 1;
             }
             if op.urgent {
                 self.urgent -= 1;
             }
-            let block = op.block as usize;
+            let block = op.place.block as usize;
             match op.kind {
                 Kind::Read => self.slab.unlink(&mut self.block_reads[block], slot),
                 Kind::Program => {

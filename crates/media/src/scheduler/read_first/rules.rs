@@ -1,27 +1,15 @@
 //! The options as the event loop wants them: nanoseconds, tables, one flag for each question it asks often.
 
-use crate::scheduler::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
+use crate::scheduler::{Options, Timing};
 use nandscape_core::Geometry;
 
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent options of the configuration")]
 pub(super) struct Rules {
-    timing: Timing,
-    pub command_ns: u64,
-    pub erase_ns: u64,
-    pub core_ns: u64,
-    pub decode_ns: u64,
-    data_out_ns: u64,
+    pub timing: Timing,
+    /// As given, but for what cannot have an effect, which is off, and [`Options::reads_ns`], which is never
+    /// empty.
+    pub options: Options,
     pub burst_ns: u64,
-    pub hold_off_ns: u64,
-    pub load_overlap: bool,
-    pub multi_plane: bool,
-    pub contention: bool,
-    pub suspension: Suspension,
-    pub host: HostLink,
-    pub buffer: WriteBuffer,
-    pub gc_order: GcOrder,
-    pub program_pages: u32,
     /// Programs pass through the buffer: a program operation is made of page operations.
     pub gathers: bool,
     pub page_bytes: u32,
@@ -29,52 +17,40 @@ pub(super) struct Rules {
     pub pages_per_block: u32,
     pub blocks_per_unit: u32,
     blocks_per_plane: u32,
-    /// By page number in the block, in rotation.
-    reads_ns: Vec<u64>,
     /// By program unit in the block, in rotation.
     programs_ns: Vec<u64>,
-    pub jitter: f64,
 }
 
 impl Rules {
     pub fn new(geometry: &Geometry, timing: &Timing, options: &Options) -> Self {
-        let program_pages = options.program_pages.max(1);
-        let units = geometry.pages_per_block.div_ceil(program_pages);
+        let mut options = options.clone();
+        options.program_pages = options.program_pages.max(1);
+        options.multi_plane &= geometry.planes_per_die > 1;
+        if !options.contention {
+            // Waiting for reads is contention too.
+            options.hold_off_ns = 0;
+        }
+        if options.reads_ns.is_empty() {
+            options.reads_ns.push(timing.read_ns);
+        }
+        let units = geometry.pages_per_block.div_ceil(options.program_pages);
         let off = |unit: u32| options.program_spread * signed(mix(u64::from(unit)));
         let programs_ns = if options.program_spread > 0.0 {
             (0..units).map(|unit| stretch(timing.program_ns, off(unit))).collect()
         } else {
             vec![timing.program_ns]
         };
-        let reads_ns =
-            if options.reads_ns.is_empty() { vec![timing.read_ns] } else { options.reads_ns.clone() };
         Self {
             timing: *timing,
-            command_ns: timing.command_ns,
-            erase_ns: timing.erase_ns,
-            core_ns: options.core_ns,
-            decode_ns: options.decode_ns,
-            data_out_ns: options.data_out_ns,
             burst_ns: if options.burst_bytes == 0 { 0 } else { timing.transfer_ns(options.burst_bytes) },
-            // Waiting for reads is contention too.
-            hold_off_ns: if options.contention { options.hold_off_ns } else { 0 },
-            load_overlap: options.load_overlap,
-            multi_plane: options.multi_plane && geometry.planes_per_die > 1,
-            contention: options.contention,
-            suspension: options.suspension,
-            host: options.host,
-            buffer: options.buffer,
-            gc_order: options.gc_order,
-            program_pages,
-            gathers: program_pages > 1 || options.buffer.bytes > 0,
+            gathers: options.program_pages > 1 || options.buffer.bytes > 0,
             page_bytes: geometry.page_bytes,
             page_transfer_ns: timing.transfer_ns(geometry.page_bytes),
             pages_per_block: geometry.pages_per_block,
             blocks_per_unit: geometry.blocks_per_unit(),
             blocks_per_plane: geometry.blocks_per_plane,
-            reads_ns,
             programs_ns,
-            jitter: options.program_jitter,
+            options,
         }
     }
 
@@ -85,7 +61,7 @@ impl Rules {
 
     #[inline]
     pub fn data_out_ns(&self, bytes: u32) -> u64 {
-        self.data_out_ns + self.transfer_ns(bytes)
+        self.options.data_out_ns + self.transfer_ns(bytes)
     }
 
     /// The plane of a page in its die, as a bit.
@@ -95,10 +71,10 @@ impl Rules {
 
     #[inline]
     pub fn read_ns(&self, page: u32) -> u64 {
-        if self.reads_ns.len() == 1 {
-            self.reads_ns[0]
+        if self.options.reads_ns.len() == 1 {
+            self.options.reads_ns[0]
         } else {
-            self.reads_ns[(page % self.pages_per_block) as usize % self.reads_ns.len()]
+            self.options.reads_ns[(page % self.pages_per_block) as usize % self.options.reads_ns.len()]
         }
     }
 
@@ -108,10 +84,13 @@ impl Rules {
         let line = if self.programs_ns.len() == 1 {
             self.programs_ns[0]
         } else {
-            self.programs_ns[(page % self.pages_per_block / self.program_pages) as usize]
+            self.programs_ns[(page % self.pages_per_block / self.options.program_pages) as usize]
         };
-        if self.jitter > 0.0 {
-            stretch(line, self.jitter * signed(mix(u64::from(erases) << 32 | u64::from(page))))
+        if self.options.program_jitter > 0.0 {
+            stretch(
+                line,
+                self.options.program_jitter * signed(mix(u64::from(erases) << 32 | u64::from(page))),
+            )
         } else {
             line
         }

@@ -65,66 +65,134 @@ pub(super) enum Stage {
     Outbound,
 }
 
+/// Where an operation works.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub page: u32,
+    pub block: u32,
+    pub unit: u32,
+}
+
+/// The pages of a program.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub(super) struct Op {
-    generation: u64,
-    /// Submission number: breaks ties everywhere.
-    pub seq: u64,
-    /// The watcher's tag, if `watched`.
-    pub tag: u64,
-    /// Completion time, kept until the slot is used again.
-    done_ns: u64,
-    pub transfer_ns: u64,
-    /// When the event that counts happens; others of this slot in the queue are void.
-    pub due_ns: u64,
-    /// When the array began or goes on, or the load did.
-    pub from_ns: u64,
-    /// Time that the array, or the bus for the page being loaded, needs from then on.
-    pub left_ns: u64,
-    /// The page to be loaded next does not wait for reads any longer; 0 if it has not begun to.
-    pub hold_until_ns: u64,
-    /// Counts what became ready at the dies.
-    pub order: u64,
-    /// Of a program, the pages that are in the controller, a bit each.
-    pub present: u64,
-    /// Of a program, reads that wait for a page to be in the controller.
-    pub readers: List,
-    /// Of an operation that has its die, those that run with it on other planes.
-    pub partners: List,
-    pub bytes: u32,
-    /// Of a page operation, its program.
-    pub lead: u32,
-    /// Of a program: pages it is to have, has been given, has loaded, and those of the host.
+pub(super) struct Parts {
+    /// Pages it is to have, has been given, has loaded.
     pub pages: u32,
     pub given: u32,
     pub loaded: u32,
     /// Pages to be loaded, with those of its partners.
     pub loads: u32,
+    /// Pages of the host.
     pub host_pages: u32,
+    /// Pages that are in the controller, a bit each.
+    pub present: u64,
+    /// Reads that wait for a page to be in the controller.
+    pub readers: List,
+}
+
+/// How far the array is, or the load of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// When it began or goes on.
+    pub from_ns: u64,
+    /// Time that the array, or the bus for the page being loaded, needs from then on.
+    pub left_ns: u64,
+    /// The page to be loaded next does not wait for reads any longer; 0 if it has not begun to.
+    pub hold_until_ns: u64,
     /// How often the array was stopped.
     pub stops: u32,
-    pub page: u32,
-    pub block: u32,
-    pub unit: u32,
+}
+
+/// Neighbours among the pending reads, or the pending programs and erases, of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    pub older: u32,
+    pub newer: u32,
+}
+
+/// Who is told of the completion: the tag counts if it is watched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub is_on: bool,
+    pub tag: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    /// Submission number: breaks ties everywhere.
+    pub seq: u64,
+    pub watch: Watch,
+    pub transfer_ns: u64,
+    /// When the event that counts happens; others of this slot in the queue are void.
+    pub due_ns: u64,
+    pub run: Run,
+    /// Counts what became ready at the dies.
+    pub order: u64,
+    pub parts: Parts,
+    /// Of an operation that has its die, those that run with it on other planes.
+    pub partners: List,
+    pub bytes: u32,
+    /// Of a page operation, its program.
+    pub lead: u32,
+    pub place: Place,
     /// Conditions not met yet.
     pub waits: u32,
     /// Edges to what waits for this to complete, in the order they were added.
     followers: List,
     /// Link of the list it is in: a die queue, the data-out queue or the free list.
     pub next: u32,
-    /// Neighbours among the pending reads, or the pending programs and erases, of the block.
-    pub older: u32,
-    pub newer: u32,
+    pub links: Links,
     pub kind: Kind,
     pub stage: Stage,
-    pub watched: bool,
     /// Of the host.
     pub host: bool,
     /// A read that is answered from the buffer.
     pub buffered: bool,
     /// An operation of the layer that one of the host waits for.
     pub urgent: bool,
+}
+
+impl Op {
+    /// Nothing to wait for, nowhere yet.
+    const NEW: Self = Self {
+        seq: 0,
+        watch: Watch { is_on: false, tag: 0 },
+        transfer_ns: 0,
+        due_ns: NEVER,
+        run: Run { from_ns: 0, left_ns: 0, hold_until_ns: 0, stops: 0 },
+        order: 0,
+        parts: Parts {
+            pages: 1,
+            given: 0,
+            loaded: 0,
+            loads: 0,
+            host_pages: 0,
+            present: 0,
+            readers: List::EMPTY,
+        },
+        partners: List::EMPTY,
+        bytes: 0,
+        lead: NIL,
+        place: Place { page: NIL, block: NIL, unit: NIL },
+        waits: 0,
+        followers: List::EMPTY,
+        next: NIL,
+        links: Links { older: NIL, newer: NIL },
+        kind: Kind::Join,
+        stage: Stage::Waiting,
+        host: false,
+        buffered: false,
+        urgent: false,
+    };
+}
+
+/// Room for an operation, used again and again.
+#[derive(Clone, Debug)]
+struct Slot {
+    generation: u64,
+    /// Completion time of the last operation.
+    done_ns: u64,
+    op: Op,
 }
 
 /// A first-in, first-out list through `Op::next` or `Edge::next`.
@@ -151,7 +219,7 @@ struct Edge {
 /// The slab. Slots are addressed by `u32`.
 #[derive(Clone, Debug)]
 pub(super) struct Slab {
-    ops: Vec<Op>,
+    slots: Vec<Slot>,
     free: u32,
     edges: Vec<Edge>,
     free_edge: u32,
@@ -163,96 +231,44 @@ impl std::ops::Index<u32> for Slab {
     type Output = Op;
     #[inline]
     fn index(&self, slot: u32) -> &Op {
-        &self.ops[slot as usize]
+        &self.slots[slot as usize].op
     }
 }
 
 impl std::ops::IndexMut<u32> for Slab {
     #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut Op {
-        &mut self.ops[slot as usize]
+        &mut self.slots[slot as usize].op
     }
 }
 
 impl Slab {
     pub const fn new() -> Self {
-        Self { ops: Vec::new(), free: NIL, edges: Vec::new(), free_edge: NIL, live: 0, next_seq: 1 }
+        Self { slots: Vec::new(), free: NIL, edges: Vec::new(), free_edge: NIL, live: 0, next_seq: 1 }
     }
 
     /// Takes a slot for an operation in stage `Waiting` with nothing to wait for.
     #[inline]
     pub fn take(&mut self, kind: Kind) -> u32 {
-        let slot = if self.free == NIL {
-            assert!((self.ops.len() as u64) < SLOT_MASK, "{} operations outstanding", self.ops.len());
-            self.ops.push(Op {
-                generation: 0,
-                seq: 0,
-                tag: 0,
-                done_ns: 0,
-                transfer_ns: 0,
-                due_ns: NEVER,
-                from_ns: 0,
-                left_ns: 0,
-                hold_until_ns: 0,
-                order: 0,
-                present: 0,
-                readers: List::EMPTY,
-                partners: List::EMPTY,
-                bytes: 0,
-                lead: NIL,
-                pages: 1,
-                given: 0,
-                loaded: 0,
-                loads: 0,
-                host_pages: 0,
-                stops: 0,
-                page: NIL,
-                block: NIL,
-                unit: NIL,
-                waits: 0,
-                followers: List::EMPTY,
-                next: NIL,
-                older: NIL,
-                newer: NIL,
-                kind,
-                stage: Stage::Free,
-                watched: false,
-                host: false,
-                buffered: false,
-                urgent: false,
-            });
-            self.ops.len() as u32 - 1
-        } else {
-            let slot = self.free;
-            self.free = self[slot].next;
-            slot
-        };
-        self.live += 1;
         let seq = self.next_seq;
         self.next_seq += 1;
+        self.live += 1;
+        let slot = self.free;
+        if slot == NIL {
+            let count = self.slots.len();
+            assert!((count as u64) < SLOT_MASK, "{count} operations outstanding");
+            self.slots.push(Slot { generation: 0, done_ns: 0, op: Op { seq, kind, ..Op::NEW } });
+            return count as u32;
+        }
+        // What has been set by the time it is read is left as it was.
         let op = &mut self[slot];
-        op.seq = seq;
-        op.kind = kind;
-        op.stage = Stage::Waiting;
-        op.waits = 0;
-        op.watched = false;
-        op.buffered = false;
-        op.urgent = false;
-        op.due_ns = NEVER;
-        op.hold_until_ns = 0;
-        op.left_ns = 0;
-        op.present = 0;
-        op.readers = List::EMPTY;
-        op.partners = List::EMPTY;
-        op.loads = 0;
-        op.pages = 1;
-        op.given = 0;
-        op.loaded = 0;
-        op.host_pages = 0;
-        op.stops = 0;
-        op.next = NIL;
-        op.older = NIL;
-        op.newer = NIL;
+        let free = op.next;
+        (op.seq, op.kind, op.stage) = (seq, kind, Stage::Waiting);
+        (op.watch.is_on, op.buffered, op.urgent) = (false, false, false);
+        (op.run.left_ns, op.run.hold_until_ns, op.run.stops) = (0, 0, 0);
+        (op.waits, op.due_ns, op.next) = (0, NEVER, NIL);
+        (op.parts, op.partners, op.links) = (Op::NEW.parts, List::EMPTY, Op::NEW.links);
+        self.free = free;
         slot
     }
 
@@ -261,11 +277,11 @@ impl Slab {
     #[inline]
     pub fn release(&mut self, slot: u32, now_ns: u64) -> List {
         let free = self.free;
-        let op = &mut self[slot];
+        let Slot { generation, done_ns, op } = &mut self.slots[slot as usize];
         debug_assert_ne!(op.stage, Stage::Free);
         op.stage = Stage::Free;
-        op.generation += 1;
-        op.done_ns = now_ns;
+        *generation += 1;
+        *done_ns = now_ns;
         op.next = free;
         let followers = std::mem::replace(&mut op.followers, List::EMPTY);
         self.free = slot;
@@ -275,7 +291,7 @@ impl Slab {
 
     /// Gives all slots back; every token so far is complete.
     pub fn release_all(&mut self, now_ns: u64) {
-        for slot in 0..self.ops.len() as u32 {
+        for slot in 0..self.slots.len() as u32 {
             if self[slot].stage != Stage::Free {
                 self.release(slot, now_ns);
             }
@@ -347,9 +363,9 @@ impl Slab {
     /// Links a slot as the newest of its block's list, whose newest so far is `newest`.
     #[inline]
     pub fn link(&mut self, newest: &mut u32, slot: u32) {
-        self[slot].older = *newest;
+        self[slot].links.older = *newest;
         if *newest != NIL {
-            self[*newest].newer = slot;
+            self[*newest].links.newer = slot;
         }
         *newest = slot;
     }
@@ -357,26 +373,26 @@ impl Slab {
     /// Takes a slot out of its block's list.
     #[inline]
     pub fn unlink(&mut self, newest: &mut u32, slot: u32) {
-        let Op { older, newer, .. } = self[slot];
+        let Links { older, newer } = self[slot].links;
         if older != NIL {
-            self[older].newer = newer;
+            self[older].links.newer = newer;
         }
         if newer == NIL {
             *newest = older;
         } else {
-            self[newer].older = older;
+            self[newer].links.older = older;
         }
     }
 
     /// Slots in use and free.
     pub const fn len(&self) -> u32 {
-        self.ops.len() as u32
+        self.slots.len() as u32
     }
 
     /// The token of a live slot.
     #[inline]
     pub fn token(&self, slot: u32) -> Token {
-        Token((self[slot].generation << SLOT_BITS) | (u64::from(slot) + 1))
+        Token((self.slots[slot as usize].generation << SLOT_BITS) | (u64::from(slot) + 1))
     }
 
     /// The slot of a token that is not complete.
@@ -384,14 +400,14 @@ impl Slab {
     pub fn find(&self, token: Token) -> Option<u32> {
         let slot = (token.0 & SLOT_MASK).checked_sub(1)? as u32;
         // The generation grows when a slot is given back, so that equality means in flight.
-        let op = self.ops.get(slot as usize)?;
-        (op.generation == token.0 >> SLOT_BITS && op.stage != Stage::Free).then_some(slot)
+        let Slot { generation, op, .. } = self.slots.get(slot as usize)?;
+        (*generation == token.0 >> SLOT_BITS && op.stage != Stage::Free).then_some(slot)
     }
 
     /// When a complete token completed, while that is still known.
     pub fn done_ns(&self, token: Token) -> Option<u64> {
         let slot = (token.0 & SLOT_MASK).checked_sub(1)?;
-        let op = self.ops.get(slot as usize)?;
-        (op.generation == (token.0 >> SLOT_BITS) + 1 && op.stage == Stage::Free).then_some(op.done_ns)
+        let Slot { generation, done_ns, op } = self.slots.get(slot as usize)?;
+        (*generation == (token.0 >> SLOT_BITS) + 1 && op.stage == Stage::Free).then_some(*done_ns)
     }
 }

@@ -22,7 +22,7 @@ use nandscape_core::Token;
 pub(super) struct Units {
     /// The open lead of each block, or `NIL`. Empty where a program is one page.
     by_block: Vec<u32>,
-    /// Open leads; the `tag` of each is its place here.
+    /// Open leads; the tag of each is its place here.
     open: Vec<u32>,
     /// Erases of each block, as far as times depend on it.
     erases: Vec<u32>,
@@ -33,9 +33,9 @@ pub(super) struct Units {
 impl Units {
     pub fn new(blocks: usize, rules: &Rules) -> Self {
         Self {
-            by_block: if rules.program_pages > 1 { vec![NIL; blocks] } else { Vec::new() },
+            by_block: if rules.options.program_pages > 1 { vec![NIL; blocks] } else { Vec::new() },
             open: Vec::new(),
-            erases: if rules.jitter > 0.0 { vec![0; blocks] } else { Vec::new() },
+            erases: if rules.options.program_jitter > 0.0 { vec![0; blocks] } else { Vec::new() },
             active: 0,
         }
     }
@@ -74,17 +74,17 @@ impl ReadFirst {
         after: Token,
     ) -> Token {
         let predecessor = self.slab.find(after);
-        let answered = host && self.rules.buffer.bytes > 0;
+        let answered = host && self.rules.options.buffer.bytes > 0;
         let lead = self.lead_of(page, host);
         let transfer_ns = self.rules.transfer_ns(bytes);
         let program = &mut self.slab[lead];
-        program.given += 1;
+        program.parts.given += 1;
         program.transfer_ns = program.transfer_ns.max(transfer_ns);
-        program.host_pages += u32::from(answered);
+        program.parts.host_pages += u32::from(answered);
         let slot = self.take(Kind::Page, page, answered);
         self.slab[slot].lead = lead;
         self.slab[slot].bytes = bytes;
-        if self.slab[lead].given == self.slab[lead].pages {
+        if self.slab[lead].parts.given == self.slab[lead].parts.pages {
             self.forget_open(lead);
         }
         if let Some(predecessor) = predecessor {
@@ -92,7 +92,7 @@ impl ReadFirst {
             self.slab.follow(predecessor, if answered { lead } else { slot });
         }
         let at_ns = at_ns.max(self.now_ns);
-        self.wait_until(slot, if answered { at_ns + self.rules.host.write_front_ns } else { at_ns });
+        self.wait_until(slot, if answered { at_ns + self.rules.options.host.write_front_ns } else { at_ns });
         let token = self.slab.token(slot);
         if self.slab[slot].waits == 0 {
             self.page_ready(slot);
@@ -102,12 +102,12 @@ impl ReadFirst {
 
     /// The open program that `page` is the next of, or a new one.
     fn lead_of(&mut self, page: u32, host: bool) -> u32 {
-        let width = self.rules.program_pages;
+        let width = self.rules.options.program_pages;
         let block = (page / self.rules.pages_per_block) as usize;
         if width > 1 {
             let open = self.units.by_block[block];
             if open != NIL {
-                if page == self.slab[open].page + self.slab[open].given {
+                if page == self.slab[open].place.page + self.slab[open].parts.given {
                     return open;
                 }
                 self.close(open);
@@ -118,12 +118,12 @@ impl ReadFirst {
         let pages = (width - index % width).min(self.rules.pages_per_block - index);
         let program = &mut self.slab[lead];
         program.transfer_ns = 0;
-        program.pages = pages;
+        program.parts.pages = pages;
         program.waits = pages;
         self.order_in_block(lead);
         if pages > 1 {
             self.units.by_block[block] = lead;
-            self.slab[lead].tag = self.units.open.len() as u64;
+            self.slab[lead].watch.tag = self.units.open.len() as u64;
             self.units.open.push(lead);
         }
         lead
@@ -131,13 +131,13 @@ impl ReadFirst {
 
     /// Takes a lead out of the list of the open ones, if it is there.
     fn forget_open(&mut self, lead: u32) {
-        let Some(open) = self.units.by_block.get_mut(self.slab[lead].block as usize) else { return };
+        let Some(open) = self.units.by_block.get_mut(self.slab[lead].place.block as usize) else { return };
         if *open == lead {
             *open = NIL;
-            let index = self.slab[lead].tag as usize;
+            let index = self.slab[lead].watch.tag as usize;
             self.units.open.swap_remove(index);
             if let Some(moved) = self.units.open.get(index) {
-                self.slab[*moved].tag = index as u64;
+                self.slab[*moved].watch.tag = index as u64;
             }
         }
     }
@@ -146,8 +146,8 @@ impl ReadFirst {
     fn close(&mut self, lead: u32) {
         self.forget_open(lead);
         let program = &mut self.slab[lead];
-        program.waits -= program.pages - program.given;
-        program.pages = program.given;
+        program.waits -= program.parts.pages - program.parts.given;
+        program.parts.pages = program.parts.given;
         if program.waits == 0 {
             self.enqueue(lead);
         }
@@ -178,7 +178,7 @@ impl ReadFirst {
             self.ask_for_room(slot);
         } else {
             page.stage = Stage::Gathered;
-            let (lead, number) = (page.lead, page.page);
+            let (lead, number) = (page.lead, page.place.page);
             self.slab.follow(lead, slot);
             self.page_present(lead, number);
         }
@@ -187,8 +187,8 @@ impl ReadFirst {
     /// The data of a page is in the controller.
     pub(super) fn page_present(&mut self, lead: u32, page: u32) {
         let program = &mut self.slab[lead];
-        program.present |= 1 << (page - program.page);
-        if !program.readers.is_empty() {
+        program.parts.present |= 1 << (page - program.place.page);
+        if !program.parts.readers.is_empty() {
             self.wake_readers(lead);
         }
         self.settle(lead);
@@ -197,10 +197,10 @@ impl ReadFirst {
     /// Lets reads go on whose page is in the controller by now.
     fn wake_readers(&mut self, lead: u32) {
         let program = &mut self.slab[lead];
-        let (first, present) = (program.page, program.present);
-        let mut waiting = std::mem::replace(&mut program.readers, super::slab::List::EMPTY);
+        let (first, present) = (program.place.page, program.parts.present);
+        let mut waiting = std::mem::replace(&mut program.parts.readers, super::slab::List::EMPTY);
         while let Some(read) = self.slab.pop_front(&mut waiting) {
-            if present >> (self.slab[read].page - first) & 1 == 1 {
+            if present >> (self.slab[read].place.page - first) & 1 == 1 {
                 self.settle(read);
             } else {
                 self.push_reader(lead, read);
@@ -209,16 +209,16 @@ impl ReadFirst {
     }
 
     fn push_reader(&mut self, lead: u32, read: u32) {
-        let mut list = self.slab[lead].readers;
+        let mut list = self.slab[lead].parts.readers;
         self.slab.push_back(&mut list, read);
-        self.slab[lead].readers = list;
+        self.slab[lead].parts.readers = list;
     }
 
     /// A read of a page whose program has not ended needs no flash.
     pub(super) fn read_from_buffer(&mut self, read: u32, lead: u32) {
         self.slab[read].buffered = true;
         let program = &self.slab[lead];
-        if program.present >> (self.slab[read].page - program.page) & 1 == 0 {
+        if program.parts.present >> (self.slab[read].place.page - program.place.page) & 1 == 0 {
             self.slab[read].waits += 1;
             self.push_reader(lead, read);
         }

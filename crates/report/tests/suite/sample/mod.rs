@@ -16,8 +16,8 @@ use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::{
-    CacheResult, FlashResult, GcResult, LatencyResult, LatencySummary, MapResult, MergeResult, RunError,
-    SCHEMA, ThroughputResult, TimeResult, WearResult, WorkloadResult,
+    CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult, RunError, RunIdentity,
+    SCHEMA, Speed, Waf, WearResult, WorkloadResult,
 };
 use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
@@ -253,23 +253,29 @@ fn result(
         pages_per_block: PAGES,
         logical_pages: (400 << 20) / PAGE_BYTES,
     };
-    let seconds = totals.ns as f64 / 1e9;
-    let (_, gc, _) = RunResult::map_gc_merges(&totals.ftl, &cost);
-    let merges = manner.cause == Cause::Merge;
+    let mut layer = LayerResult::new(&totals.ftl, &cost);
+    layer.map.log_table_updates = 0;
+    layer.merges = MergeResult::default();
+    if manner.cause == Cause::Merge {
+        let runs = std::mem::take(&mut layer.gc).runs;
+        layer.merges = MergeResult { switch: runs / 3, full: runs, ..MergeResult::default() };
+    }
     let waf = all.programs as f64 / totals.host.write_pages as f64;
     RunResult {
-        schema: SCHEMA,
-        version: "0.1.0".to_owned(),
-        config_hash: format!("{:016x}", manner.table_bytes * 0x9e37_79b9),
-        workload_hash: "5ca1ab1e0ddba11".to_owned(),
-        seed: 1,
-        config: json!({
-            "device": {"name": "thesis", "channels": 8, "dies_per_channel": 4, "planes_per_die": 1, "blocks_per_plane": BLOCKS,
-                "pages_per_block": PAGES, "page": "32KiB", "sector": "4KiB", "oob": null,
-                "timing": {"mode": "serial", "read": "101us", "program": "116us", "erase": "434us"}},
-            "ftl": {"kind": manner.label, "op": 0.28},
-            "workload": {"depth": 1},
-        }),
+        run: RunIdentity {
+            schema: SCHEMA,
+            version: "0.1.0".to_owned(),
+            config_hash: format!("{:016x}", manner.table_bytes * 0x9e37_79b9),
+            workload_hash: "5ca1ab1e0ddba11".to_owned(),
+            seed: 1,
+            config: json!({
+                "device": {"name": "thesis", "channels": 8, "dies_per_channel": 4, "planes_per_die": 1, "blocks_per_plane": BLOCKS,
+                    "pages_per_block": PAGES, "page": "32KiB", "sector": "4KiB", "oob": null,
+                    "timing": {"mode": "serial", "read": "101us", "program": "116us", "erase": "434us"}},
+                "ftl": {"kind": manner.label, "op": 0.28},
+                "workload": {"depth": 1},
+            }),
+        },
         workload: WorkloadResult {
             requests: totals.host.reads + totals.host.writes,
             ..WorkloadResult::new(
@@ -281,26 +287,10 @@ fn result(
         error: None,
         host: totals.host,
         flash: FlashResult::new(all, &totals.causes),
-        waf: Some(waf),
-        waf_bytes: Some(waf),
-        map: MapResult {
-            table_bytes: manner.table_bytes,
-            updates: totals.ftl.map_updates,
-            update_bytes: totals.ftl.map_update_bytes,
-            log_table_updates: 0,
-        },
-        gc: if merges { GcResult::default() } else { gc },
-        merges: if merges {
-            MergeResult { switch: gc.runs / 3, full: gc.runs, ..MergeResult::default() }
-        } else {
-            MergeResult::default()
-        },
+        waf: Waf { pages: Some(waf), bytes: Some(waf) },
+        layer,
         wear,
-        time: TimeResult { simulated_ns: totals.ns, ..TimeResult::default() },
-        throughput: ThroughputResult {
-            read_bytes_per_s: totals.host.read_bytes as f64 / seconds,
-            write_bytes_per_s: totals.host.write_bytes as f64 / seconds,
-        },
+        speed: Speed::new(&totals.host, totals.ns, 0.0),
         latency_ns: LatencyResult { all: write, read, write },
         cost: cost.into(),
         jobs: Vec::new(),

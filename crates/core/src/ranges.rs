@@ -1,10 +1,10 @@
-//! Ranges of blocks with a value each, apart from one another.
+//! Ranges of blocks with a value each, which do not overlap.
 
 use std::collections::BTreeMap;
 
 /// `block -> value` for ranges that do not overlap.
 #[derive(Clone, Debug)]
-pub(crate) struct Ranges<V> {
+pub struct Ranges<V> {
     /// First block of a range to one past its last, and the value.
     map: BTreeMap<u64, (u64, V)>,
 }
@@ -17,7 +17,7 @@ impl<V> Default for Ranges<V> {
 
 impl<V: Copy + PartialEq> Ranges<V> {
     /// The value of a block.
-    pub(crate) fn get(&self, block: u64) -> Option<V> {
+    pub fn get(&self, block: u64) -> Option<V> {
         self.map
             .range(..=block)
             .next_back()
@@ -26,7 +26,7 @@ impl<V: Copy + PartialEq> Ranges<V> {
     }
 
     /// The ranges that lie wholly or partly in `from..end`, cut to it.
-    pub(crate) fn within(&self, from: u64, end: u64) -> impl Iterator<Item = (u64, u64, V)> {
+    pub fn within(&self, from: u64, end: u64) -> impl Iterator<Item = (u64, u64, V)> {
         let before = self.map.range(..from).next_back();
         before
             .into_iter()
@@ -36,7 +36,7 @@ impl<V: Copy + PartialEq> Ranges<V> {
     }
 
     /// Gives the value to those blocks of `from..end` that have none; how many there were.
-    pub(crate) fn fill(&mut self, from: u64, end: u64, value: V) -> u64 {
+    pub fn fill(&mut self, from: u64, end: u64, value: V) -> u64 {
         let mut gaps = Vec::new();
         let mut next = from;
         for (start, stop, _) in self.within(from, end) {
@@ -57,7 +57,7 @@ impl<V: Copy + PartialEq> Ranges<V> {
     }
 
     /// Gives the value to all blocks of `from..end`.
-    pub(crate) fn set(&mut self, from: u64, end: u64, value: V) {
+    pub fn set(&mut self, from: u64, end: u64, value: V) {
         if from < end {
             self.remove(from, end, |_| true);
             self.insert(from, end, value);
@@ -65,7 +65,7 @@ impl<V: Copy + PartialEq> Ranges<V> {
     }
 
     /// Takes the value from those blocks of `from..end` whose value is to go.
-    pub(crate) fn remove(&mut self, from: u64, end: u64, goes: impl Fn(V) -> bool) {
+    pub fn remove(&mut self, from: u64, end: u64, goes: impl Fn(V) -> bool) {
         let hit: Vec<(u64, u64, V)> = self.within(from, end).filter(|(_, _, value)| goes(*value)).collect();
         for (start, stop, value) in hit {
             let (&whole_start, &(whole_stop, _)) =
@@ -97,15 +97,23 @@ impl<V: Copy + PartialEq> Ranges<V> {
         self.map.insert(from, (end, value));
     }
 
-    /// How many ranges there are.
-    pub(crate) fn len(&self) -> usize {
-        self.map.len()
+    /// Takes the first range that lies wholly or partly in `from..end`, cut to it.
+    pub fn take(&mut self, from: u64, end: u64) -> Option<(u64, u64)> {
+        let (start, stop, _) = self.within(from, end).next()?;
+        self.remove(start, stop, |_| true);
+        Some((start, stop))
+    }
+
+    /// Whether no block has a value.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::{below, seeded};
     use proptest::prelude::*;
 
     proptest! {
@@ -145,6 +153,33 @@ mod tests {
                 }
                 prop_assert_eq!(&seen[3..70], &flat[3..70]);
             }
+        }
+    }
+
+    #[test]
+    fn ranges_agree_with_a_plain_set() {
+        let (mut rng, mut ranges) = (seeded(6), Ranges::default());
+        let mut model = [false; 200];
+        for _ in 0..5000 {
+            let from = below(&mut rng, 200);
+            let end = (from + 1 + below(&mut rng, 20)).min(200);
+            let part = &mut model[from as usize..end as usize];
+            if below(&mut rng, 2) == 0 {
+                let new = part.iter().filter(|set| !**set).count() as u64;
+                part.fill(true);
+                assert_eq!(ranges.fill(from, end, ()), new);
+            } else {
+                let first = part.iter().position(|set| *set);
+                let taken = ranges.take(from, end);
+                assert_eq!(taken.map(|(start, _)| start), first.map(|at| from + at as u64));
+                if let Some((start, stop)) = taken {
+                    let run = &mut model[start as usize..stop as usize];
+                    assert!(run.iter().all(|set| *set));
+                    run.fill(false);
+                    assert!(stop == end || !model[stop as usize]);
+                }
+            }
+            assert_eq!(ranges.is_empty(), model.iter().all(|set| !set));
         }
     }
 }

@@ -1,0 +1,61 @@
+//! Files that one process has to itself.
+
+use crate::error::ImageError;
+use nandscape_files::os::{self, Locked};
+use std::fs::{File, OpenOptions};
+use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Mode of a new image: for its owner alone.
+const MODE: u32 = 0o600;
+
+/// A file with a lock, which goes with it even where a process that is just being started still has the
+/// descriptor.
+#[derive(Debug)]
+pub(crate) struct LockedFile(File);
+
+impl LockedFile {
+    /// Makes a file for this process alone; one that is there is refused.
+    pub fn create(path: &Path) -> Result<Self, ImageError> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
+        let file = file.map_err(ImageError::io(path, "create"))?;
+        Self::new(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    /// Takes a file for this process alone, or together with others that only read.
+    pub fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
+        match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
+            Locked::Ours => Ok(Self(file)),
+            Locked::Taken => Err(ImageError::unsuited(path, "the image is in use by another process")),
+        }
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Opens a regular file. Anything else is refused, and none of it is waited for.
+pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, ImageError> {
+    let refuse = |kind| match os::kind_of(kind) {
+        Some(kind) => Err(ImageError::unsuited(path, format!("{kind}: expected an image file"))),
+        None => Ok(()),
+    };
+    // Before the open too, since to open a device can have effects of its own.
+    refuse(std::fs::metadata(path).map_err(ImageError::io(path, "open"))?.file_type())?;
+    let file = OpenOptions::new().read(true).write(is_writable).custom_flags(os::NO_WAIT).open(path);
+    let file = file.map_err(ImageError::io(path, "open"))?;
+    refuse(file.metadata().map_err(ImageError::io(path, "stat"))?.file_type())?;
+    Ok(file)
+}
