@@ -13,11 +13,12 @@
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::adopt;
 use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
+use crate::parts::layer::{Layer, Strategy};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
-    Issue, Logs, Lpn, Mapping, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
+    SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -62,7 +63,7 @@ struct Part<'a> {
 }
 
 /// The strategy over a device.
-pub struct SbmGcl<D> {
+struct SbmGcl<D> {
     base: Base<D>,
     pool: Superblocks,
     /// Logical to physical superblock.
@@ -73,13 +74,13 @@ pub struct SbmGcl<D> {
 
 /// Builds the strategy for the registry.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
-    Ok(Box::new(SbmGcl::new(device, params)?))
+    Ok(Box::new(Layer(SbmGcl::new(device, params)?)))
 }
 
 impl<D: FlashDevice> SbmGcl<D> {
     /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
     /// knows.
-    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+    fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
         let collects_first = params.text("full") == "gc-first";
         if base.order == Order::CopyFirst && !collects_first {
@@ -96,19 +97,6 @@ impl<D: FlashDevice> SbmGcl<D> {
             pool,
             base,
         })
-    }
-
-    const fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.pool.pages, lpn.0 % self.pool.pages)
-    }
-
-    fn find(&self, lpn: Lpn) -> Option<Ppn> {
-        let (logical, index) = self.split(lpn);
-        let superblock = self.map[logical as usize];
-        if superblock == NONE {
-            return self.pool.stranded(lpn);
-        }
-        self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
     }
 
     fn remap(&mut self, logical: u32, superblock: u32) {
@@ -182,7 +170,7 @@ impl<D: FlashDevice> SbmGcl<D> {
 
     fn no_room(&mut self, part: &Part<'_>) -> FtlError {
         let needed = u64::from(part.last - part.first + 1);
-        self.pool.no_room(&mut self.base, FULL, needed)
+        self.base.no_room(FULL, needed, self.pool.free_pages())
     }
 
     /// A new superblock that could not be filled holds nothing that is mapped.
@@ -347,125 +335,58 @@ impl<D: FlashDevice> SbmGcl<D> {
     }
 }
 
-impl<D: FlashDevice> Ftl for SbmGcl<D> {
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        let mut done = Token::NONE;
-        for span in self.base.spans(extent) {
-            let read = self.base.read_span(self.find(span.lpn), &span, data.as_deref_mut(), at)?;
-            done = self.base.device.join(done, read);
-        }
-        Ok(done)
+impl<D: FlashDevice> Strategy for SbmGcl<D> {
+    type Device = D;
+
+    fn base(&self) -> &Base<D> {
+        &self.base
     }
 
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let page_bytes = self.base.geometry.page_bytes;
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
+    }
+
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.pool.split(lpn);
+        let superblock = self.map[logical as usize];
+        if superblock == NONE {
+            return self.pool.stranded(lpn);
+        }
+        self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
+    }
+
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
         let mut spans = self.base.spans(extent);
-        let mut left = extent.page_count(page_bytes) as u32;
-        let mut lpn = (extent.offset / u64::from(page_bytes)) as u32;
+        let mut left = extent.page_count(self.base.geometry.page_bytes) as u32;
+        let mut lpn = self.base.lpn_of(extent);
         let mut done = Token::NONE;
         while left > 0 {
-            let (logical, first) = self.split(Lpn(lpn));
+            let (logical, first) = self.pool.split(lpn);
             let count = left.min(self.pool.pages - first);
             let part = Part { logical, first, last: first + count - 1, data, at };
-            let written = self.write_part(&part, &spans.clone().take(count as usize));
-            let written = self.base.note(written)?;
+            let written = self.write_part(&part, &spans.clone().take(count as usize))?;
             spans.nth(count as usize - 1);
             done = self.base.device.join(done, written);
-            lpn += count;
+            lpn.0 += count;
             left -= count;
         }
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mapped: Vec<Lpn> =
-            self.base.whole_pages(extent).filter(|lpn| self.find(*lpn).is_some()).collect();
-        let dropped = self.base.drop_runs(mapped.into_iter(), at);
-        self.base.note(dropped)?;
-        for lpn in self.base.whole_pages(extent) {
-            let (logical, index) = self.split(lpn);
-            let superblock = self.map[logical as usize];
-            if superblock == NONE || !self.pool.is_live(superblock, index) {
-                continue;
-            }
-            self.pool.set_dead(superblock, index);
-            self.base.stats.live_pages -= 1;
-            if self.pool.live_pages(superblock) == 0 {
-                self.map[logical as usize] = NONE;
-            }
+    fn unmap(&mut self, lpn: Lpn) {
+        let (logical, index) = self.pool.split(lpn);
+        let superblock = self.map[logical as usize];
+        if superblock == NONE || !self.pool.is_live(superblock, index) {
+            return;
         }
-        Ok(Token::NONE)
-    }
-
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mut done = Token::NONE;
-        for end in self.base.ragged_ends(extent) {
-            if self.find(self.base.lpn_of(end)).is_some() {
-                let written = self.write(end, None, Hint::default(), at)?;
-                done = self.base.device.join(done, written);
-            }
+        self.pool.set_dead(superblock, index);
+        self.base.stats.live_pages -= 1;
+        if self.pool.live_pages(superblock) == 0 {
+            self.map[logical as usize] = NONE;
         }
-        self.trim(extent, at)?;
-        Ok(done)
     }
 
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(Barrier::Durable, at);
-        self.base.note(flushed.map_err(FtlError::from))
-    }
-
-    fn read_only(&self) -> Option<&'static str> {
-        self.base.read_only
-    }
-
-    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
-        Ok(())
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
-    }
-}
-
-impl<D: FlashDevice> Mapping for SbmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
-    fn page_bytes(&self) -> u32 {
-        self.device().geometry().page_bytes
-    }
-
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
-    }
-
-    fn stats(&self) -> FtlStats {
-        self.base.stats
-    }
-
-    fn reset_stats(&mut self) {
-        self.base.reset_stats();
-    }
-
-    fn cost(&self) -> Cost {
+    fn costs(&self) -> Cost {
         Cost {
             map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES,
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes(),
@@ -473,7 +394,7 @@ impl<D: FlashDevice> Mapping for SbmGcl<D> {
         }
     }
 
-    fn check_invariants(&self) {
+    fn check(&self) {
         self.pool.check(&self.base);
         let mut holders = vec![false; self.pool.layout.superblocks() as usize];
         let mut live = 0;
@@ -503,7 +424,3 @@ impl<D: FlashDevice> Mapping for SbmGcl<D> {
         }
     }
 }
-
-impl<D: FlashDevice> Logs for SbmGcl<D> {}
-
-impl<D: FlashDevice> Deferral for SbmGcl<D> {}

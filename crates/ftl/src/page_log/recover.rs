@@ -1,29 +1,21 @@
-//! Taking a device over: erased, or as a loss of power left it.
+//! Taking a device over: erased, or, where copies come first, as a loss of power left it.
 //!
 //! The journal tells where the newest data of each page is. What is left to do: groups from blocks, the
 //! written ones that have room going on where they stopped, and an erased group to copy into
 //! ([`super::spares`]).
 
-use super::space::Space;
-use super::spares::{self, Set};
+use super::space::{Space, State};
+use super::spares::{self, Found, Set};
 use super::{Collection, PageLog};
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
-use crate::parts::order;
+use crate::parts::order::{self, Order};
 use crate::parts::page_table::PageTable;
-use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token};
+use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token, UnitId};
 
 /// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid
 /// page.
 const LEAST_RESERVE: u32 = 2;
-
-/// What is found on the flash.
-pub(super) struct Found {
-    pub(super) table: PageTable,
-    live_pages: u64,
-    /// Newest pages of each block.
-    pub(super) live: Vec<u32>,
-}
 
 pub(super) fn open<D: FlashDevice>(
     device: D,
@@ -31,56 +23,16 @@ pub(super) fn open<D: FlashDevice>(
     params: &Params,
     collection: Collection,
 ) -> Result<PageLog<D>, FtlBuildError> {
-    let geometry = *device.geometry();
+    let geometry = device.geometry();
     let slots = match collection {
         Collection::Blocks => geometry.pages_per_block,
         Collection::Everything => geometry.pages_per_block * geometry.units(),
     };
     let mut base = Base::new(device, info, params, slots as usize)?;
-    let nominal = blocks_by_unit(&geometry, |block| base.is_nominal(block));
-    let (what, width, total) = match collection {
-        Collection::Blocks => ("blocks", 1, nominal.iter().map(|blocks| blocks.len() as u32).sum()),
-        Collection::Everything => {
-            let used = nominal.iter().filter(|blocks| !blocks.is_empty());
-            let rows = used.clone().map(|blocks| blocks.len() as u32).min().unwrap_or(0);
-            ("rows", used.count() as u32, rows)
-        }
+    let (found, space, erased) = match base.order {
+        Order::EraseFirst => (find(&base, info)?, whole_space(&base, collection), Token::NONE),
+        Order::CopyFirst => take_over(&mut base, info, params, collection)?,
     };
-    let reserve = order::reserve(params, LEAST_RESERVE, total, what)?;
-    base.logical_pages = u64::from(total - reserve) * u64::from(width) * u64::from(geometry.pages_per_block);
-    base.count_grown_bad();
-    let mut found = find(&base, info)?;
-    let good = blocks_by_unit(&geometry, |block| !base.device.is_bad(block));
-    let (sets, mut space) = match collection {
-        Collection::Blocks => {
-            let any = Set { blocks: good.concat(), wanted: 1 };
-            (vec![any], Space::new(geometry, geometry.units(), geometry.blocks_per_unit(), 1))
-        }
-        Collection::Everything => {
-            let rows = good.iter().map(Vec::len).filter(|blocks| *blocks > 0).min().unwrap_or(0);
-            let units = good.into_iter().filter(|blocks| !blocks.is_empty());
-            // Those that belong to no row were erased before and say nothing.
-            let sets = units.map(|blocks| Set { wanted: blocks.len() - rows + 1, blocks });
-            (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
-        }
-    };
-    let erased = match spares::restore(&mut base, &mut found, &sets) {
-        // Nothing can be written any more; what is there can be read.
-        Err(FtlError::Flash(FlashError::ReadOnly { reason })) => {
-            base.read_only = Some(reason);
-            Token::NONE
-        }
-        restored => restored.map_err(|error| refused(info, &error))?,
-    };
-    space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
-    match collection {
-        Collection::Blocks => form_blocks(&base, &found, &mut space),
-        Collection::Everything => form_rows(&base, &found, &mut space, &nominal),
-    }
-    while space.spares.len() < space.wanted_spares && space.hold_back(0) {}
-    for lane in &mut space.lanes {
-        lane.gate = erased;
-    }
     base.stats.live_pages = found.live_pages;
     Ok(PageLog {
         table: found.table,
@@ -96,6 +48,85 @@ pub(super) fn open<D: FlashDevice>(
     })
 }
 
+/// The space of an erased device without spares: every block at its own place, where bad ones leave holes.
+fn whole_space<D: FlashDevice>(base: &Base<D>, collection: Collection) -> Space {
+    let geometry = base.geometry;
+    let (lanes, width) = match collection {
+        Collection::Blocks => (geometry.units(), 1),
+        Collection::Everything => (1, geometry.units()),
+    };
+    let mut space = Space::new(geometry, lanes, geometry.blocks_per_unit(), width);
+    for group in 0..space.groups.len() as u32 {
+        let units = (0..width).map(|slot| UnitId(space.lane_of(group) * width + slot));
+        let blocks: Vec<BlockId> =
+            units.map(|unit| geometry.block(unit, group % geometry.blocks_per_unit())).collect();
+        space.form(group, blocks.iter().copied(), 0);
+        for block in blocks.into_iter().filter(|block| base.device.is_bad(*block)) {
+            space.remove(block);
+        }
+        if space.group(group).state != State::Gone {
+            space.place(base, group);
+        }
+    }
+    space
+}
+
+/// Finds what the flash holds, forms groups from what is good, and makes sure that there is an erased one. The
+/// token covers the erases of the start.
+fn take_over<D: FlashDevice>(
+    base: &mut Base<D>,
+    info: &'static Info,
+    params: &Params,
+    collection: Collection,
+) -> Result<(Found, Space, Token), FtlBuildError> {
+    let geometry = base.geometry;
+    let nominal = blocks_by_unit(&geometry, |block| base.is_nominal(block));
+    let (what, width, total) = match collection {
+        Collection::Blocks => ("blocks", 1, nominal.iter().map(|blocks| blocks.len() as u32).sum()),
+        Collection::Everything => {
+            let used = nominal.iter().filter(|blocks| !blocks.is_empty());
+            let rows = used.clone().map(|blocks| blocks.len() as u32).min().unwrap_or(0);
+            ("rows", used.count() as u32, rows)
+        }
+    };
+    let reserve = order::reserve(params, LEAST_RESERVE, total, what)?;
+    base.logical_pages = u64::from(total - reserve) * u64::from(width) * u64::from(geometry.pages_per_block);
+    base.count_grown_bad();
+    let mut found = find(base, info)?;
+    let good = blocks_by_unit(&geometry, |block| !base.device.is_bad(block));
+    let (sets, mut space) = match collection {
+        Collection::Blocks => {
+            let any = Set { blocks: good.concat(), wanted: 1 };
+            (vec![any], Space::new(geometry, geometry.units(), geometry.blocks_per_unit(), 1))
+        }
+        Collection::Everything => {
+            let rows = good.iter().map(Vec::len).filter(|blocks| *blocks > 0).min().unwrap_or(0);
+            let units = good.into_iter().filter(|blocks| !blocks.is_empty());
+            // Those that belong to no row were erased before and say nothing.
+            let sets = units.map(|blocks| Set { wanted: blocks.len() - rows + 1, blocks });
+            (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
+        }
+    };
+    let erased = match spares::restore(base, &mut found, &sets) {
+        // Nothing can be written any more; what is there can be read.
+        Err(FtlError::Flash(FlashError::ReadOnly { reason })) => {
+            base.read_only = Some(reason);
+            Token::NONE
+        }
+        restored => restored.map_err(|error| refused(info, &error))?,
+    };
+    space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
+    match collection {
+        Collection::Blocks => form_blocks(base, &found, &mut space),
+        Collection::Everything => form_rows(base, &found, &mut space, &nominal),
+    }
+    while space.spares.len() < space.wanted_spares && space.hold_back(0) {}
+    for lane in &mut space.lanes {
+        lane.gate = erased;
+    }
+    Ok((found, space, erased))
+}
+
 fn refused(info: &'static Info, error: &FtlError) -> FtlBuildError {
     FtlBuildError::Device { ftl: info.name, reason: format!("its start from flash failed: {error}") }
 }
@@ -106,7 +137,7 @@ fn blocks_by_unit(geometry: &Geometry, is_meant: impl Fn(BlockId) -> bool) -> Ve
         let all = (0..geometry.blocks_per_unit()).map(move |block| geometry.block(unit, block));
         all.filter(|block| is_meant(*block)).collect()
     };
-    (0..geometry.units()).map(|unit| unit_of(nandscape_core::UnitId(unit))).collect()
+    (0..geometry.units()).map(|unit| unit_of(UnitId(unit))).collect()
 }
 
 /// The newest data of each logical page, from the journal.

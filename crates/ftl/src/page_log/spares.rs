@@ -14,18 +14,18 @@
 //! original of a copy thrown away with it: a block whose pages were copied to elsewhere is not among those
 //! that go.
 
-use super::recover::Found;
 use crate::parts::base::{Base, LOST};
+use crate::parts::page_table::PageTable;
 use nandscape_core::journal::prefer;
 use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
-/// erased make it differ from those of other times, all but surely; if not, more is thrown away than need be,
-/// but nothing that is needed. Never 0, which host data has.
-pub(super) const fn mark(first: u32, erase_count: u32) -> u16 {
-    let mixed = first.wrapping_mul(0x9E37_79B1) ^ erase_count.wrapping_mul(0x85EB_CA77);
-    ((mixed ^ mixed >> 15) % (LOST as u32 - 1)) as u16 + 1
+/// What is found on the flash.
+pub(super) struct Found {
+    pub(super) table: PageTable,
+    pub(super) live_pages: u64,
+    /// Newest pages of each block.
+    pub(super) live: Vec<u32>,
 }
 
 /// Blocks of which some should be erased.
@@ -225,8 +225,10 @@ fn first_mark<D: FlashDevice>(base: &mut Base<D>, block: BlockId) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::space::mark;
     use super::super::{Collection, PageLog};
     use super::*;
+    use crate::parts::layer::Layer;
     use crate::{Journal, JournalOptions};
     use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Issue, Mapping, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
@@ -295,12 +297,12 @@ mod tests {
         lpn
     }
 
-    fn start(flash: &Flash) -> PageLog<Flash> {
+    fn start(flash: &Flash) -> Layer<PageLog<Flash>> {
         let info = &crate::pm_gcc::INFO;
         let typed = [("reserve".to_owned(), RESERVE.to_string())].into();
         let params = Params::check(info, "ftl.", &typed).unwrap();
         let nand = flash.inner().medium().clone();
-        PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap()
+        Layer(PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap())
     }
 
     /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 13 or block 14, but the
@@ -318,8 +320,8 @@ mod tests {
         let lpn = fill(&mut flash, 5);
         let mut log = start(&flash);
         log.check_invariants();
-        assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
-        let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
+        assert_eq!(log.0.space.spares.len(), 1, "an erased row to copy into");
+        let is_erased = |block| log.0.base.device.write_pointer(BlockId(block)) == 0;
         assert!(is_erased(0) && is_erased(14) && !is_erased(13));
         for lpn in 0..lpn {
             let mut data = [0; 512];
@@ -340,8 +342,8 @@ mod tests {
         fill(&mut flash, 4);
         let log = start(&flash);
         log.check_invariants();
-        assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
-        let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
+        assert_eq!(log.0.space.spares.len(), 1, "an erased row to copy into");
+        let is_erased = |block| log.0.base.device.write_pointer(BlockId(block)) == 0;
         assert!(is_erased(1) && is_erased(14));
     }
 

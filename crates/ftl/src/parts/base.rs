@@ -157,7 +157,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// The logical pages a request covers wholly.
-    pub(crate) fn whole_pages(&self, extent: Extent) -> impl Iterator<Item = Lpn> + use<D> {
+    pub(crate) fn whole_pages(&self, extent: Extent) -> impl Iterator<Item = Lpn> + Clone + use<D> {
         let (first, count) = extent.whole_pages(self.geometry.page_bytes);
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
@@ -317,10 +317,26 @@ impl<D: FlashDevice> Base<D> {
         Ok(read.done)
     }
 
+    /// Reads a live page that is to be moved into a slot. Under copy-first one that cannot be read any more
+    /// becomes a page that says so; else that is an error.
+    #[inline]
+    pub(crate) fn read_slot_in_order(
+        &mut self,
+        slot: usize,
+        page: Ppn,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        match self.order {
+            Order::CopyFirst => self.read_slot_or_mark(slot, page, cause, at),
+            Order::EraseFirst => self.read_slot(slot, page, cause, at),
+        }
+    }
+
     /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says
     /// so. Its number is that of the data, like that of any copy, or if that cannot be read either the
     /// one of a host write.
-    pub(crate) fn read_slot_or_mark(
+    fn read_slot_or_mark(
         &mut self,
         slot: usize,
         page: Ppn,
@@ -373,8 +389,7 @@ impl<D: FlashDevice> Base<D> {
         Self::complete(&mut self.device, old, span, data, page, page_bytes, Issue::new(at, Cause::Host))
     }
 
-    /// Copies a live page. Under copy-first one that cannot be read any more becomes a page that says so;
-    /// else that is an error.
+    /// Copies a live page, read as by [`Self::read_slot_in_order`].
     pub(crate) fn copy(
         &mut self,
         from: Ppn,
@@ -383,10 +398,7 @@ impl<D: FlashDevice> Base<D> {
         cause: Cause,
         at: SimTime,
     ) -> Result<Token, FtlError> {
-        let read = match self.order {
-            Order::CopyFirst => self.read_slot_or_mark(0, from, cause, at)?,
-            Order::EraseFirst => self.read_slot(0, from, cause, at)?,
-        };
+        let read = self.read_slot_in_order(0, from, cause, at)?;
         let after = self.both(read, to.after);
         self.program_slot(0, Target { after, ..to }, lpn, cause, at)
     }
@@ -501,17 +513,19 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// No room though there should be: from now on nothing is written. The first reason stays.
+    #[cold]
     pub(crate) fn turn_read_only(&mut self, reason: &'static str) -> FtlError {
         let reason = *self.read_only.get_or_insert(reason);
         FtlError::ReadOnly { reason }
     }
 
     /// Remembers a device that has turned read-only.
+    #[inline]
     pub(crate) fn note<T>(&mut self, result: Result<T, FtlError>) -> Result<T, FtlError> {
-        if let Err(FtlError::Flash(FlashError::ReadOnly { reason })) = result {
-            return Err(self.turn_read_only(reason));
-        }
-        result
+        result.map_err(|error| match error {
+            FtlError::Flash(FlashError::ReadOnly { reason }) => self.turn_read_only(reason),
+            error => error,
+        })
     }
 
     /// Tells the device that pages hold nothing any more: of the pages that `whole` gives, those that were
@@ -539,7 +553,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// The error of a device without room, with its numbers.
-    pub(crate) fn full(&self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
+    fn full(&self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
         // What the strategy looked for is not what is missing once blocks have been lost.
         let reason = if self.refused_erases > 0 { WORN } else { reason };
         FtlError::DeviceFull {
@@ -548,6 +562,16 @@ impl<D: FlashDevice> Base<D> {
             free_pages,
             live_pages: self.stats.live_pages,
             total_pages: self.good_blocks * u64::from(self.geometry.pages_per_block),
+        }
+    }
+
+    /// As [`Self::full`]; where copies come first, a device that has lost blocks is read-only from now on.
+    pub(crate) fn no_room(&mut self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
+        match self.full(reason, needed_pages, free_pages) {
+            FtlError::DeviceFull { reason: WORN, .. } if self.order == Order::CopyFirst => {
+                self.turn_read_only(WORN)
+            }
+            error => error,
         }
     }
 
@@ -562,10 +586,5 @@ impl<D: FlashDevice> Base<D> {
             pages_per_block: u64::from(self.geometry.pages_per_block),
             logical_pages: self.logical_pages,
         }
-    }
-
-    /// Starts the counters anew; what is live stays.
-    pub(crate) fn reset_stats(&mut self) {
-        self.stats = FtlStats { live_pages: self.stats.live_pages, ..FtlStats::default() };
     }
 }

@@ -10,7 +10,7 @@
 //! candidates are the used superblocks that have lost their last live page.
 
 use crate::error::FtlBuildError;
-use crate::parts::base::{Base, Target, WORN};
+use crate::parts::base::{Base, Target};
 use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
@@ -184,6 +184,12 @@ impl Superblocks {
         self.empty.iter().map(|queue| queue.len() as u64).sum::<u64>() * u64::from(self.pages)
     }
 
+    /// The logical superblock of a page, and the page's number in it.
+    #[inline]
+    pub(crate) const fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.pages, lpn.0 % self.pages)
+    }
+
     /// The flash page of a superblock's page.
     #[inline]
     pub(crate) fn page(&self, superblock: u32, index: u32) -> Ppn {
@@ -327,22 +333,6 @@ impl Superblocks {
     /// Where a page is that no superblock is mapped for.
     pub(crate) fn stranded(&self, lpn: Lpn) -> Option<Ppn> {
         if self.stranded.is_empty() { None } else { self.stranded.get(&lpn).copied() }
-    }
-
-    /// The error of a device without an erased or collectable superblock; once superblocks have been lost it
-    /// is read-only.
-    pub(crate) fn no_room<D: FlashDevice>(
-        &self,
-        base: &mut Base<D>,
-        reason: &'static str,
-        needed: u64,
-    ) -> FtlError {
-        match base.full(reason, needed, self.free_pages()) {
-            FtlError::DeviceFull { reason: WORN, .. } if base.order == Order::CopyFirst => {
-                base.turn_read_only(WORN)
-            }
-            error => error,
-        }
     }
 
     /// Blocks that a collection never takes because they are kept erased.
