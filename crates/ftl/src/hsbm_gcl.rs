@@ -227,11 +227,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         } else {
             let (target, collected) = self.allocate(at)?;
             let copied = self.copy_merged(slot, target, at);
-            match &copied {
-                Ok(_) => {}
-                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
-                Err(_) => self.pool.drop_all(target),
-            }
+            self.pool.keep_or_drop(target, &copied);
             let copied = copied?;
             self.pool.drop_all(log.superblock);
             self.base.stats.merges_full += 1;
@@ -339,20 +335,8 @@ impl<D: FlashDevice> Strategy for HsbmGcl<D> {
     fn check(&self) {
         self.pool.check(&self.base);
         self.logs.check();
-        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
         let logs: Vec<u32> = self.logs.open_slots().map(|slot| self.logs.get(slot).superblock).collect();
-        for superblock in self.map.iter().filter(|superblock| **superblock != NONE).chain(&logs) {
-            let holder = &mut holders[*superblock as usize];
-            assert!(!std::mem::replace(holder, true), "superblock {superblock} used twice");
-            assert!(
-                self.pool.live_pages(*superblock) > 0,
-                "superblock {superblock} is used without live pages"
-            );
-        }
-        for (superblock, is_used) in holders.iter().enumerate() {
-            let count = self.pool.live_pages(superblock as u32);
-            assert!(*is_used || count == 0, "superblock {superblock} is not used and has {count} live pages");
-        }
+        self.pool.check_mapped(self.map.iter().chain(&logs));
         for slot in self.logs.open_slots() {
             let superblock = self.logs.get(slot).superblock;
             let pages = (0..self.pool.pages).filter_map(|index| self.logs.page(slot, index));

@@ -173,15 +173,12 @@ impl<D: FlashDevice> SbmGcl<D> {
         self.base.no_room(FULL, needed, self.pool.free_pages())
     }
 
-    /// A new superblock that could not be filled holds nothing that is mapped.
+    /// As [`Superblocks::keep_or_drop`], with the count of live pages.
     fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
         if written.is_err() {
             self.base.stats.live_pages -= u64::from(self.pool.live_pages(target));
-            match written {
-                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
-                _ => self.pool.drop_all(target),
-            }
         }
+        self.pool.keep_or_drop(target, written);
     }
 
     /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old
@@ -396,31 +393,7 @@ impl<D: FlashDevice> Strategy for SbmGcl<D> {
 
     fn check(&self) {
         self.pool.check(&self.base);
-        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
-        let mut live = 0;
-        for (logical, superblock) in
-            self.map.iter().enumerate().filter(|(_, superblock)| **superblock != NONE)
-        {
-            let holder = &mut holders[*superblock as usize];
-            assert!(!std::mem::replace(holder, true), "superblock {superblock} mapped twice");
-            assert!(
-                self.pool.live_pages(*superblock) > 0,
-                "logical superblock {logical} is mapped without live pages"
-            );
-            live += u64::from(self.pool.live_pages(*superblock));
-        }
-        live += self.pool.stranded.len() as u64;
+        let live = self.pool.check_mapped(self.map.iter()) + self.pool.stranded.len() as u64;
         assert_eq!(live, self.base.stats.live_pages, "live pages");
-        for (superblock, is_mapped) in holders.iter().enumerate() {
-            let count = self.pool.live_pages(superblock as u32);
-            assert!(
-                *is_mapped || count == 0,
-                "superblock {superblock} is not mapped and has {count} live pages"
-            );
-            assert!(
-                !is_mapped || !self.pool.is_candidate(superblock as u32),
-                "superblock {superblock} mapped and dead"
-            );
-        }
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn check<D: FlashDevice>(ftl: &PageLog<D>) {
     let mut queued = vec![0u32; space.groups.len()];
     let mut free_pages = 0;
     for (index, lane) in space.lanes.iter().enumerate() {
-        assert_eq!(space.has_open(index as u32), !lane.queue.is_empty(), "lane {index}");
+        assert_eq!(space.open.contains(index as u32), !lane.queue.is_empty(), "lane {index}");
         for group in &lane.queue {
             queued[*group as usize] += 1;
             assert_eq!(space.lane_of(*group), index as u32, "lane of group {group}");

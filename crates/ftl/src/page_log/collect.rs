@@ -3,6 +3,7 @@
 use super::space::State;
 use super::{Collection, Move, PageLog};
 use crate::parts::base::{Target, WORN};
+use crate::parts::layer::Strategy as _;
 use crate::parts::order::Order;
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Ppn, SimTime, Token};
 
@@ -149,7 +150,7 @@ impl<D: FlashDevice> PageLog<D> {
         let has_failed = self.space.group(group).state == State::Failed;
         if self.copies_first() && (has_failed || self.space.group(group).filled_at >= self.safe_before) {
             // A copy that outlived its original could not be thrown away.
-            self.make_safe(at)?;
+            self.make_durable(at)?;
         }
         let reads = self.read_live(group, at)?;
         if self.copies_first() {
@@ -220,14 +221,17 @@ impl<D: FlashDevice> PageLog<D> {
         if self.space.group(group).live == 0 {
             return Ok(reads);
         }
-        for place in 0..self.space.size() {
-            let Some(page) = self.space.page(group, place) else { continue };
-            let Some(lpn) = self.table.logical(page) else { continue };
-            let slot = self.moves.len();
-            let read = self.base.read_slot_in_order(slot, page, Cause::Gc, at)?;
-            let read = self.base.both(read, self.before_copies);
-            reads = self.base.device.join(reads, read);
-            self.moves.push(Move { slot, lpn, read });
+        let (geometry, width) = (self.base.geometry, self.space.width.divisor());
+        for index in 0..geometry.pages_per_block {
+            for block in (0..width).filter_map(|slot| self.space.block_at(group, slot)) {
+                let page = geometry.page(block, index);
+                let Some(lpn) = self.table.logical(page) else { continue };
+                let slot = self.moves.len();
+                let read = self.base.read_slot_in_order(slot, page, Cause::Gc, at)?;
+                let read = self.base.both(read, self.before_copies);
+                reads = self.base.device.join(reads, read);
+                self.moves.push(Move { slot, lpn, read });
+            }
         }
         Ok(reads)
     }

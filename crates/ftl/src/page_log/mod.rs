@@ -20,13 +20,12 @@ mod recover;
 mod space;
 mod spares;
 
-use crate::error::FtlBuildError;
 use crate::parts::base::{Base, Target};
 use crate::parts::layer::Strategy;
 use crate::parts::order::Order;
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Lpn, Params, Ppn, SimTime, Token,
+    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, Lpn, Ppn, SimTime, Token,
 };
 use space::Space;
 
@@ -65,16 +64,6 @@ pub(crate) struct PageLog<D> {
 }
 
 impl<D: FlashDevice> PageLog<D> {
-    /// Takes a device over, erased or with data that its journal knows.
-    pub(crate) fn new(
-        device: D,
-        info: &'static Info,
-        params: &Params,
-        collection: Collection,
-    ) -> Result<Self, FtlBuildError> {
-        recover::open(device, info, params, collection)
-    }
-
     /// Maps a page that was programmed.
     #[inline(always)]
     fn map(&mut self, lpn: Lpn, page: Ppn, group: u32) {
@@ -91,16 +80,6 @@ impl<D: FlashDevice> PageLog<D> {
 
     fn copies_first(&self) -> bool {
         self.base.order == Order::CopyFirst
-    }
-
-    /// Makes everything written so far safe from a loss of power.
-    fn make_safe(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let safe = self.base.device.barrier(Barrier::Durable, at)?;
-        if self.copies_first() {
-            self.before_copies = self.base.both(self.before_copies, safe);
-            self.safe_before = self.space.filled;
-        }
-        Ok(safe)
     }
 }
 
@@ -160,7 +139,12 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
     }
 
     fn make_durable(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        self.make_safe(at)
+        let safe = self.base.device.barrier(Barrier::Durable, at)?;
+        if self.copies_first() {
+            self.before_copies = self.base.both(self.before_copies, safe);
+            self.safe_before = self.space.filled;
+        }
+        Ok(safe)
     }
 
     fn costs(&self) -> Cost {

@@ -17,35 +17,38 @@ use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info,
 /// page.
 const LEAST_RESERVE: u32 = 2;
 
-pub(super) fn open<D: FlashDevice>(
-    device: D,
-    info: &'static Info,
-    params: &Params,
-    collection: Collection,
-) -> Result<PageLog<D>, FtlBuildError> {
-    let geometry = device.geometry();
-    let slots = match collection {
-        Collection::Blocks => geometry.pages_per_block,
-        Collection::Everything => geometry.pages_per_block * geometry.units(),
-    };
-    let mut base = Base::new(device, info, params, slots as usize)?;
-    let (found, space, erased) = match base.order {
-        Order::EraseFirst => (find(&base, info)?, whole_space(&base, collection), Token::NONE),
-        Order::CopyFirst => take_over(&mut base, info, params, collection)?,
-    };
-    base.stats.live_pages = found.live_pages;
-    Ok(PageLog {
-        table: found.table,
-        space,
-        collection,
-        moves: Vec::with_capacity(slots as usize),
-        failed_blocks: Vec::new(),
-        before_copies: erased,
-        // What is there may be there for as long as this machine runs.
-        safe_before: 0,
-        was_taken_over: found.live_pages > 0,
-        base,
-    })
+impl<D: FlashDevice> PageLog<D> {
+    /// Takes a device over, erased or with data that its journal knows.
+    pub(crate) fn new(
+        device: D,
+        info: &'static Info,
+        params: &Params,
+        collection: Collection,
+    ) -> Result<Self, FtlBuildError> {
+        let geometry = device.geometry();
+        let slots = match collection {
+            Collection::Blocks => geometry.pages_per_block,
+            Collection::Everything => geometry.pages_per_block * geometry.units(),
+        };
+        let mut base = Base::new(device, info, params, slots as usize)?;
+        let (found, space, erased) = match base.order {
+            Order::EraseFirst => (find(&base, info)?, whole_space(&base, collection), Token::NONE),
+            Order::CopyFirst => take_over(&mut base, info, params, collection)?,
+        };
+        base.stats.live_pages = found.live_pages;
+        Ok(Self {
+            table: found.table,
+            space,
+            collection,
+            moves: Vec::with_capacity(slots as usize),
+            failed_blocks: Vec::new(),
+            before_copies: erased,
+            // What is there may be there for as long as this machine runs.
+            safe_before: 0,
+            was_taken_over: found.live_pages > 0,
+            base,
+        })
+    }
 }
 
 /// The space of an erased device without spares: every block at its own place, where bad ones leave holes.
@@ -113,7 +116,7 @@ fn take_over<D: FlashDevice>(
             base.read_only = Some(reason);
             Token::NONE
         }
-        restored => restored.map_err(|error| refused(info, &error))?,
+        restored => restored.map_err(|error| FtlBuildError::start_failed(info.name, &error))?,
     };
     space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
     match collection {
@@ -125,10 +128,6 @@ fn take_over<D: FlashDevice>(
         lane.gate = erased;
     }
     Ok((found, space, erased))
-}
-
-fn refused(info: &'static Info, error: &FtlError) -> FtlBuildError {
-    FtlBuildError::Device { ftl: info.name, reason: format!("its start from flash failed: {error}") }
 }
 
 /// The blocks of each unit that satisfy a condition.

@@ -64,8 +64,9 @@ pub(super) struct Group {
 pub(super) struct Space {
     geometry: Geometry,
     pages_per_block: Divider,
-    /// Blocks of a group.
+    /// Blocks of a group, and pages.
     pub(super) width: Divider,
+    size: u32,
     per_lane: Divider,
     /// Blocks of the groups, one group after the other; `NONE` where there is none.
     blocks: Vec<u32>,
@@ -74,7 +75,7 @@ pub(super) struct Space {
     pub(super) groups: Vec<Group>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes with a group in the queue.
-    open: RingSet,
+    pub(super) open: RingSet,
     /// Erased groups that only a collection may take.
     pub(super) spares: VecDeque<u32>,
     /// How many of them there should be.
@@ -100,6 +101,7 @@ impl Space {
             geometry,
             pages_per_block: Divider::new(geometry.pages_per_block),
             width: Divider::new(width),
+            size: width * geometry.pages_per_block,
             per_lane: Divider::new(per_lane),
             blocks: vec![NONE; groups.len() * width as usize],
             group_of: vec![NONE; geometry.blocks() as usize],
@@ -121,7 +123,7 @@ impl Space {
 
     /// Pages of a group.
     pub(super) const fn size(&self) -> u32 {
-        self.width.divisor() * self.geometry.pages_per_block
+        self.size
     }
 
     #[inline]
@@ -405,10 +407,6 @@ impl Space {
         let blocks: Vec<u32> = self.surplus.iter_mut().filter_map(VecDeque::pop_front).collect();
         self.form(group, blocks.into_iter().take(width).map(BlockId), 0);
         Some(group)
-    }
-
-    pub(super) fn has_open(&self, lane: u32) -> bool {
-        self.open.contains(lane)
     }
 
     /// Bytes of lists and counts.

@@ -58,19 +58,31 @@ impl<D: FlashDevice> PageMap<D> {
     /// Moves up to `most` pages of the victim in hand; erases it when none is left.
     fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> Result<(), FtlError> {
         let Some((victim, before)) = self.domains[domain].victim_in_hand.take() else { return Ok(()) };
-        let moved = match self.empty(domain, victim, most, Cause::Gc, at) {
-            Ok(moved) => self.device.join(before, moved),
-            Err(error) => {
-                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
-                return Err(error);
-            }
-        };
+        let moved = self.empty_or_seal(domain, victim, most, Cause::Gc, at)?;
+        let moved = self.device.join(before, moved);
         if self.blocks.infos[victim as usize].valid > 0 {
             self.domains[domain].victim_in_hand = Some((victim, moved));
             return Ok(());
         }
         self.erase(domain, victim, moved, Cause::Gc, at)?;
         Ok(())
+    }
+
+    /// As [`Self::empty`]. After an error what was moved stays moved; the rest is still mapped here, so the
+    /// block is a candidate again.
+    fn empty_or_seal(
+        &mut self,
+        domain: usize,
+        victim: u32,
+        most: u32,
+        cause: Cause,
+        at: SimTime,
+    ) -> Result<Token, FtlError> {
+        let moved = self.empty(domain, victim, most, cause, at);
+        if moved.is_err() {
+            self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+        }
+        moved
     }
 
     /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when
@@ -180,15 +192,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Empties a sealed block and erases it. Gives the completion of the erase.
     fn collect(&mut self, domain: usize, victim: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
         self.domains[domain].unseal(victim, &mut self.blocks.infos);
-        let moved = match self.empty(domain, victim, u32::MAX, cause, at) {
-            Ok(moved) => moved,
-            Err(error) => {
-                // What was moved stays moved; the rest is still mapped here, so the block is a candidate
-                // again.
-                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
-                return Err(error);
-            }
-        };
+        let moved = self.empty_or_seal(domain, victim, u32::MAX, cause, at)?;
         self.erase(domain, victim, moved, cause, at)
     }
 

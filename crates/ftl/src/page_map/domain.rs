@@ -128,7 +128,7 @@ impl Domain {
             open_on: vec![0; logs.len() * shape.lanes as usize],
             rotor: 0,
             logs: logs_in_use,
-            share: frontiers.of_one(),
+            share: frontiers.of(1),
             frontiers,
             slots: vec![Frontier::default(); slots],
             pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
@@ -199,7 +199,7 @@ impl Domain {
         }
     }
 
-    /// A log goes on in a partly written block.
+    /// A log goes on in a block from its next page.
     fn go_on(&mut self, log: usize, Leftover { block, next, .. }: Leftover) -> Frontier {
         let lane = (block - self.base) / self.blocks_per_lane();
         self.open_on[log * self.lanes.len() + lane as usize] += 1;
@@ -240,34 +240,30 @@ impl Domain {
         if self.logs[log].shape.kind == LogKind::Host {
             self.activate(log);
         } else {
-            let LogShape { gc, wear, .. } = self.logs[log].shape;
-            for log in [log, usize::from(gc), usize::from(wear)] {
-                self.begin_log(log);
-            }
-            self.share_out();
+            self.begin_logs(log);
         }
     }
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.
     pub fn activate(&mut self, log: usize) {
-        let LogShape { gc, wear, .. } = self.logs[log].shape;
         self.logs[log].active = true;
         let is_in_use = |log: &&Log| log.active && log.shape.kind == LogKind::Host;
         self.share = self.frontiers.of(self.logs.iter().filter(is_in_use).count());
-        for log in [log, usize::from(gc), usize::from(wear)] {
-            self.begin_log(log);
-        }
-        self.share_out();
+        self.begin_logs(log);
     }
 
-    /// Gives a log its slots, unless it has them.
-    fn begin_log(&mut self, log: usize) {
-        if self.logs[log].width() == 0 {
-            let first = self.slots.len();
-            let slots = self.slots_of(log);
-            self.slots.resize(first + slots as usize, Frontier::default());
-            self.logs[log].begin(first as u32, slots);
+    /// Gives a log, and those that its survivors go to, their slots, unless they have them.
+    fn begin_logs(&mut self, log: usize) {
+        let LogShape { gc, wear, .. } = self.logs[log].shape;
+        for log in [log, usize::from(gc), usize::from(wear)] {
+            if self.logs[log].width() == 0 {
+                let first = self.slots.len();
+                let slots = self.slots_of(log);
+                self.slots.resize(first + slots as usize, Frontier::default());
+                self.logs[log].begin(first as u32, slots);
+            }
         }
+        self.share_out();
     }
 
     /// Open blocks that a log may have now.
@@ -396,15 +392,12 @@ impl Domain {
         let local = if is_wear { pool.take_most_worn() } else { pool.take() };
         let local = local.expect("the lane is not empty");
         let block = self.base + local;
-        self.open_on[log * lanes + lane] += 1;
         self.counts.free_blocks -= 1;
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(local, log);
         }
-        let next = block * self.pages_per_block;
-        let end = next + self.pages_per_block;
-        Frontier { next, end, block, lane: lane as u32, border: end.min(next + self.program_pages) }
+        self.go_on(log, Leftover { block, log, next: 0 })
     }
 
     /// The page at the cursor of a log was programmed. Seals the block when it was the last.
@@ -489,16 +482,19 @@ impl Domain {
                 self.seal(block, infos, now);
             }
         }
-        for Leftover { block, next, .. } in
-            self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>()
-        {
-            let left = u64::from(self.pages_per_block - next);
-            room += left;
-            self.counts.free_pages -= left;
-            self.seal(block, infos, now);
+        for leftover in self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>() {
+            room += self.give_up(&leftover, infos, now);
         }
         self.logs[log].rewind();
         room
+    }
+
+    /// Gives up what is unwritten of a block that waits to be written on; gives the pages.
+    fn give_up(&mut self, leftover: &Leftover, infos: &mut [BlockInfo], now: u64) -> u64 {
+        let pages = u64::from(self.pages_per_block - leftover.next);
+        self.counts.free_pages -= pages;
+        self.seal(leftover.block, infos, now);
+        pages
     }
 
     /// The candidate is about to be emptied.
@@ -546,12 +542,10 @@ impl Domain {
         self.wear.retired(erase_count);
     }
 
-    /// Gives up what is unwritten of a block that waits to be written on; whether there was one.
+    /// As [`Self::give_up`] of one such block; whether there was one.
     pub fn close_leftover(&mut self, infos: &mut [BlockInfo], now: u64) -> bool {
-        let Some(Leftover { block, next, .. }) = self.leftovers.pop() else { return false };
-        self.counts.free_pages -= u64::from(self.pages_per_block - next);
-        self.seal(block, infos, now);
-        true
+        let leftover = self.leftovers.pop();
+        leftover.is_some_and(|leftover| self.give_up(&leftover, infos, now) > 0)
     }
 
     /// Open blocks when every log in use has all of its own.
@@ -563,7 +557,7 @@ impl Domain {
     pub fn reserve_blocks(&self) -> u64 {
         // The half block by which the marks are less rounds up again. A victim in hand is no candidate
         // either.
-        u64::from(self.marks.steps)
+        u64::from(self.marks.shape.steps)
             + (self.marks.low_pages + self.marks.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }
 

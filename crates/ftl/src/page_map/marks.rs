@@ -18,14 +18,7 @@ pub(super) struct Marks {
     pub needed_blocks: u32,
     /// Collection is put off.
     pub deferred: bool,
-    /// Victims are emptied step by step, from a block before the low watermark on.
-    pub steps: bool,
-    /// Blocks that the logical pages fill.
-    data_blocks: u64,
-    watermarks: Watermarks,
-    /// Blocks by which the marks were raised for what a loss of power costs.
-    spare_blocks: u32,
-    block_pages: u64,
+    pub shape: DomainShape,
 }
 
 impl Marks {
@@ -38,23 +31,20 @@ impl Marks {
             background_pages: 0,
             needed_blocks: 0,
             deferred: false,
-            steps: shape.steps,
-            data_blocks: shape.data_blocks,
-            watermarks: shape.marks,
-            spare_blocks: shape.spare_blocks,
-            block_pages: shape.pages_per_block.into(),
+            shape: *shape,
         }
     }
 
     /// For so many open blocks.
     pub fn set(&mut self, open: u64, has_streams: bool) {
-        let block = self.block_pages;
+        let block = u64::from(self.shape.pages_per_block);
         let pages = |mark: u64| open * block + mark - block / 2;
-        let Watermarks { low, high, background } = self.watermarks;
+        let Watermarks { low, high, background } = self.shape.marks;
         (self.low_pages, self.high_pages, self.background_pages) =
             (pages(low), pages(high), pages(background));
-        self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
-        let head_start = if self.steps { block } else { 0 };
+        self.needed_blocks = (self.shape.data_blocks + open + low.div_ceil(block)) as u32;
+        // Victims are emptied step by step from a block before the low watermark on.
+        let head_start = if self.shape.steps { block } else { 0 };
         self.trigger_pages =
             if self.deferred { self.floor_pages(has_streams) } else { self.low_pages + head_start };
     }
@@ -65,6 +55,6 @@ impl Marks {
         if has_streams {
             return self.low_pages;
         }
-        self.low_pages.min(u64::from(2 + self.spare_blocks) * self.block_pages)
+        self.low_pages.min(u64::from(2 + self.shape.spare_blocks) * u64::from(self.shape.pages_per_block))
     }
 }

@@ -67,10 +67,7 @@ pub(crate) fn adopt<D: FlashDevice>(
     let mut adoption = Adoption { pool, base, newest, logs };
     for logical in 0..logical {
         let place = adoption.resolve(logical);
-        places[logical as usize] = place.map_err(|error| FtlBuildError::Device {
-            ftl: info.name,
-            reason: format!("its start from flash failed: {error}"),
-        })?;
+        places[logical as usize] = place.map_err(|error| FtlBuildError::start_failed(info.name, &error))?;
     }
     Ok(places)
 }

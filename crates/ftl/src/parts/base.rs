@@ -80,6 +80,25 @@ impl Target {
     }
 }
 
+/// The parts of a request that cover a page partly, as requests of their own: at most two.
+pub(crate) fn ragged_ends(extent: Extent, page_bytes: u32) -> impl Iterator<Item = Extent> {
+    let page_bytes = u64::from(page_bytes);
+    let first_end = extent.end().min((extent.offset / page_bytes + 1) * page_bytes);
+    let last = extent.end().saturating_sub(1) / page_bytes * page_bytes;
+    let ends = [(extent.offset, first_end), (last.max(first_end), extent.end())];
+    let ends = ends.into_iter().map(|(start, end)| Extent::new(start, end - start));
+    ends.filter(move |end| end.len > 0 && end.len < page_bytes)
+}
+
+/// The OOB of a page alone; `None` where it is erased or cannot be read.
+pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> Result<Option<Oob>, FlashError> {
+    match device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
+        Ok(read) => Ok(Some(read.oob)),
+        Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The OOB of a slot that nothing was read into.
 const NOTHING: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 
@@ -162,26 +181,10 @@ impl<D: FlashDevice> Base<D> {
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
 
-    /// The parts of a request that cover a page partly, as requests of their own: at most two. Only where
-    /// bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
+    /// As [`ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
     pub(crate) fn ragged_ends(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<D> {
-        let page_bytes = u64::from(self.geometry.page_bytes);
-        let mut ends = [None, None];
-        if self.stores_data && extent.len > 0 {
-            let first = extent.offset / page_bytes;
-            let last = (extent.end() - 1) / page_bytes;
-            for (end, page) in ends.iter_mut().zip([first, last]) {
-                let start = extent.offset.max(page * page_bytes);
-                let stop = extent.end().min((page + 1) * page_bytes);
-                if stop - start < page_bytes {
-                    *end = Some(Extent::new(start, stop - start));
-                }
-            }
-            if first == last {
-                ends[1] = None;
-            }
-        }
-        ends.into_iter().flatten()
+        let stores_data = self.stores_data;
+        ragged_ends(extent, self.geometry.page_bytes).filter(move |_| stores_data)
     }
 
     /// Reads the part of a page that a request covers; zeroes if the page is not mapped.
@@ -356,13 +359,9 @@ impl<D: FlashDevice> Base<D> {
         Ok(Token::NONE)
     }
 
-    /// The OOB of a page alone; `None` where it is erased or cannot be read.
+    /// As [`read_oob`].
     pub(crate) fn oob(&mut self, page: Ppn) -> Result<Option<Oob>, FlashError> {
-        match self.device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
-            Ok(read) => Ok(Some(read.oob)),
-            Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_oob(&mut self.device, page)
     }
 
     /// Whether the data of a page can be read.

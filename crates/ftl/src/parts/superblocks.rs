@@ -15,7 +15,7 @@ use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn, SimTime,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn, SimTime,
     SuperblockLayout, Token,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -233,18 +233,25 @@ impl Superblocks {
         debug_assert!(self.live_bits.words[word] & bit != 0);
         self.live_bits.words[word] &= !bit;
         self.live[superblock as usize] -= 1;
-        if self.live[superblock as usize] == 0 {
+        self.note_if_dead(superblock);
+    }
+
+    /// A used superblock without live pages is a candidate.
+    fn note_if_dead(&mut self, superblock: u32) {
+        if self.live[superblock as usize] == 0 && !self.dead.contains(superblock) {
             self.dead.insert(superblock, 0, self.position[superblock as usize]);
         }
     }
 
     /// All pages of a used superblock have lost their data.
     pub(crate) fn drop_all(&mut self, superblock: u32) {
+        self.clear(superblock);
+        self.note_if_dead(superblock);
+    }
+
+    fn clear(&mut self, superblock: u32) {
         self.live_bits.row_mut(superblock).fill(0);
         self.live[superblock as usize] = 0;
-        if !self.dead.contains(superblock) {
-            self.dead.insert(superblock, 0, self.position[superblock as usize]);
-        }
     }
 
     /// An erased superblock from the rotor on, without collecting.
@@ -352,9 +359,17 @@ impl Superblocks {
     /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was
     /// written elsewhere.
     pub(crate) fn abandon(&mut self, superblock: u32) {
-        self.live_bits.row_mut(superblock).fill(0);
-        self.live[superblock as usize] = 0;
+        self.clear(superblock);
         self.abandoned.push(superblock);
+    }
+
+    /// A new superblock that could not be filled holds nothing that is mapped.
+    pub(crate) fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
+        match written {
+            Ok(_) => {}
+            Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.abandon(target),
+            Err(_) => self.drop_all(target),
+        }
     }
 
     /// What was abandoned holds nothing newest any more.
@@ -382,9 +397,23 @@ impl Superblocks {
     pub(crate) fn take_over(&mut self, superblock: u32) {
         self.position[superblock as usize] = self.taken;
         self.taken += 1;
-        if self.live[superblock as usize] == 0 {
-            self.dead.insert(superblock, 0, self.position[superblock as usize]);
+        self.note_if_dead(superblock);
+    }
+
+    /// Panics unless the mapped superblocks, each named once, are those with live pages; gives how many pages
+    /// they hold.
+    pub(crate) fn check_mapped<'a>(&self, mapped: impl Iterator<Item = &'a u32>) -> u64 {
+        let mut holders = vec![false; self.layout.superblocks() as usize];
+        for superblock in mapped.filter(|superblock| **superblock != NONE) {
+            let holder = &mut holders[*superblock as usize];
+            assert!(!std::mem::replace(holder, true), "superblock {superblock} is mapped twice");
         }
+        for (superblock, is_mapped) in (0..).zip(holders) {
+            let count = self.live_pages(superblock);
+            assert_eq!(is_mapped, count > 0, "superblock {superblock} has {count} live pages");
+            assert!(!is_mapped || !self.dead.contains(superblock), "superblock {superblock} mapped and dead");
+        }
+        self.live.iter().copied().map(u64::from).sum()
     }
 
     /// Panics unless the counts, bits and queues agree with each other and with the device.
@@ -415,11 +444,6 @@ impl Superblocks {
                 assert!(base.device.is_programmed(page), "live page {page:?} is erased");
             }
         }
-    }
-
-    /// Whether a used superblock has no live page.
-    pub(crate) fn is_candidate(&self, superblock: u32) -> bool {
-        self.dead.contains(superblock)
     }
 
     /// Bytes of queues, bits and counts.
