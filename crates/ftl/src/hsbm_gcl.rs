@@ -18,7 +18,7 @@ use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::journal::newest;
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
     SimTime, Token, addr::PageSpan,
 };
 
@@ -57,8 +57,7 @@ pub static INFO: Info = Info {
     ],
 };
 
-/// Bytes of a page's entry in a log's map, and of a log-table entry without its map, in the thesis's cost
-/// model.
+/// Cost model of the thesis: bytes of a page's entry in a log's map, of a log-table entry without its map.
 const MODEL_PAGE_BYTES: u64 = 2;
 const MODEL_LOG_BYTES: u64 = 16;
 
@@ -82,8 +81,7 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> HsbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
-    /// knows.
+    /// The strategy over a device with any program order: erased, or with data that its journal knows.
     fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 1)?;
         let slots = params.int32("logs");
@@ -262,7 +260,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
             let Some((superblock, page)) = self.place(logical, index) else { continue };
             let lpn = Lpn(logical * self.pool.pages + index);
             let (from, to) = (self.pool.page(superblock, page), self.pool.target(target, index, 0));
-            let copied = self.base.copy(from, to, lpn, Cause::Merge, at)?;
+            let copied = self.base.copy(from, to, lpn, Issue::new(at, Cause::Merge))?;
             self.pool.set_live(target, index);
             done = self.base.device.join(done, copied);
         }

@@ -78,8 +78,7 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> SbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
-    /// knows.
+    /// The strategy over a device with any program order: erased, or with data that its journal knows.
     fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
         let collects_first = params.text("full") == "gc-first";
@@ -181,8 +180,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         self.pool.keep_or_drop(target, written);
     }
 
-    /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old
-    /// versions.
+    /// Programs the request's pages at their own offsets in `target`; their old versions are in `current`.
     fn write_pages(
         &mut self,
         target: u32,
@@ -237,7 +235,7 @@ impl<D: FlashDevice> SbmGcl<D> {
             if !self.pool.is_live(target, index) {
                 let lpn = Lpn(part.logical * self.pool.pages + index);
                 let (from, to) = (self.pool.page(current, index), self.pool.target(target, index, 0));
-                let copied = self.base.copy(from, to, lpn, Cause::Merge, part.at)?;
+                let copied = self.base.copy(from, to, lpn, Issue::new(part.at, Cause::Merge))?;
                 self.pool.set_live(target, index);
                 self.base.stats.live_pages += 1;
                 done = self.base.device.join(done, copied);
@@ -247,8 +245,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         Ok(done)
     }
 
-    /// Reads what must survive, erases the superblock, and writes it back with the request's pages. The map
-    /// does not change.
+    /// Reads what must survive, erases the superblock, and writes it back with the request's pages.
     fn rewrite_in_place(
         &mut self,
         current: u32,
@@ -276,14 +273,8 @@ impl<D: FlashDevice> SbmGcl<D> {
                 continue;
             }
             let lpn = Lpn(part.logical * self.pool.pages + index);
-            let page = self.pool.page(current, index);
-            let written = self.base.program_slot(
-                slot,
-                Target { after: read, ..Target::at(page) },
-                lpn,
-                cause,
-                part.at,
-            )?;
+            let to = Target { after: read, ..Target::at(self.pool.page(current, index)) };
+            let written = self.base.program_slot(slot, to, lpn, Issue::new(part.at, cause))?;
             if !self.pool.is_live(current, index) {
                 self.pool.set_live(current, index);
                 self.base.stats.live_pages += 1;
@@ -310,7 +301,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         while let Some(index) = next {
             if !(part.first..=part.last).contains(&index) {
                 let page = self.pool.page(current, index);
-                let read = self.base.read_slot(self.waiting.len(), page, Cause::Merge, part.at)?;
+                let read =
+                    self.base.read_slot(self.waiting.len(), page, Issue::new(part.at, Cause::Merge))?;
                 self.waiting.push(Waiting { index, cause: Cause::Merge, read });
                 reads = self.base.device.join(reads, read);
             }

@@ -5,7 +5,7 @@ use super::{Collection, Move, PageLog};
 use crate::parts::base::{Target, WORN};
 use crate::parts::layer::Strategy as _;
 use crate::parts::order::Order;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
 
 impl<D: FlashDevice> PageLog<D> {
     /// Before the first page of a request for which there is no room as a whole.
@@ -13,8 +13,7 @@ impl<D: FlashDevice> PageLog<D> {
     pub(super) fn make_room_for_request(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
         match (self.base.order, self.collection) {
             (Order::EraseFirst, _) => self.make_room(needed, at),
-            // Blocks are collected when there is no page at all, so that they have had the longest time to
-            // lose pages.
+            // Blocks are collected once no page is free, so that they had the longest time to lose pages.
             (Order::CopyFirst, Collection::Blocks) => Ok(Token::NONE),
             (Order::CopyFirst, Collection::Everything) => self.collect_everything(at),
         }
@@ -179,10 +178,10 @@ impl<D: FlashDevice> PageLog<D> {
         self.space.turn_rotor(group);
     }
 
-    /// Programs what waits in memory where there is room. Gives when that and `done` complete, and the lane of
-    /// the first spare that was taken for it.
+    /// Programs what waits in memory; completes with `done`. Gives the lane of the first spare that it took.
     fn rewrite(&mut self, mut done: Token, at: SimTime) -> Result<(Token, Option<u32>), FtlError> {
         let mut gated = None;
+        let issue = Issue::new(at, Cause::Gc);
         for index in 0..self.moves.len() {
             let Move { slot, lpn, read } = self.moves[index];
             loop {
@@ -196,7 +195,7 @@ impl<D: FlashDevice> PageLog<D> {
                     continue;
                 };
                 let to = Target { page, stream: self.space.group(target).mark, after: read };
-                match self.base.program_slot(slot, to, lpn, Cause::Gc, at) {
+                match self.base.program_slot(slot, to, lpn, issue) {
                     Ok(moved) => {
                         self.map(lpn, page, target);
                         done = self.base.device.join(done, moved);
@@ -213,8 +212,7 @@ impl<D: FlashDevice> PageLog<D> {
         Ok((done, gated))
     }
 
-    /// Reads the live pages of a group into memory, unit first. As a loss of power finds the originals of
-    /// copies, one that cannot be read is copied as a mark; erase-first that is an error.
+    /// Reads the live pages of a group into memory, unit first.
     fn read_live(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
         self.moves.clear();
         let mut reads = Token::NONE;
@@ -222,12 +220,14 @@ impl<D: FlashDevice> PageLog<D> {
             return Ok(reads);
         }
         let (geometry, width) = (self.base.geometry, self.space.width.divisor());
+        let issue = Issue::new(at, Cause::Gc);
         for index in 0..geometry.pages_per_block {
-            for block in (0..width).filter_map(|slot| self.space.block_at(group, slot)) {
+            for slot in 0..width {
+                let Some(block) = self.space.block_at(group, slot) else { continue };
                 let page = geometry.page(block, index);
                 let Some(lpn) = self.table.logical(page) else { continue };
                 let slot = self.moves.len();
-                let read = self.base.read_slot_in_order(slot, page, Cause::Gc, at)?;
+                let read = self.base.read_to_move(slot, page, issue)?;
                 let read = self.base.both(read, self.before_copies);
                 reads = self.base.device.join(reads, read);
                 self.moves.push(Move { slot, lpn, read });
@@ -253,7 +253,7 @@ impl<D: FlashDevice> PageLog<D> {
             if self.base.device.write_pointer(block) == 0 {
                 continue;
             }
-            match self.base.erase(block, Cause::Gc, at, after)? {
+            match self.base.erase(block, Issue::new(at, Cause::Gc).after(after))? {
                 Some(erased) => done = self.base.device.join(done, erased),
                 None if self.copies_first() => is_whole = false,
                 None => self.keep(block),

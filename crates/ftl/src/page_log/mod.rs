@@ -78,6 +78,7 @@ impl<D: FlashDevice> PageLog<D> {
         self.base.stats.map_update_bytes += PageTable::MODEL_ENTRY_BYTES;
     }
 
+    #[inline]
     fn copies_first(&self) -> bool {
         self.base.order == Order::CopyFirst
     }

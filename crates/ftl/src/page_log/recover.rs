@@ -13,8 +13,7 @@ use crate::parts::order::{self, Order};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token, UnitId};
 
-/// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid
-/// page.
+/// Groups held back: one to copy into, and one so that some victim has an invalid page.
 const LEAST_RESERVE: u32 = 2;
 
 impl<D: FlashDevice> PageLog<D> {
@@ -74,8 +73,7 @@ fn whole_space<D: FlashDevice>(base: &Base<D>, collection: Collection) -> Space 
     space
 }
 
-/// Finds what the flash holds, forms groups from what is good, and makes sure that there is an erased one. The
-/// token covers the erases of the start.
+/// Finds what the flash holds and forms groups, one of them erased. The token covers the erases.
 fn take_over<D: FlashDevice>(
     base: &mut Base<D>,
     info: &'static Info,

@@ -173,8 +173,10 @@ impl Space {
     /// The page that the next allocation gets, if there is any room, and its group.
     #[inline(always)]
     pub(super) fn next_page(&self) -> Option<(Ppn, u32)> {
-        let lane = self.open.first_from(self.rotor)?;
-        let group = self.lanes[lane as usize].queue[0];
+        let group = match &self.lanes[..] {
+            [lane] => *lane.queue.front()?,
+            lanes => lanes[self.open.first_from(self.rotor)? as usize].queue[0],
+        };
         Some((self.page(group, self.group(group).next)?, group))
     }
 
@@ -187,8 +189,10 @@ impl Space {
     /// The next turn is that of the lane after this group's.
     #[inline]
     pub(super) fn turn_rotor(&mut self, group: u32) {
-        let lane = self.lane_of(group) + 1;
-        self.rotor = if lane as usize == self.lanes.len() { 0 } else { lane };
+        if self.lanes.len() > 1 {
+            let lane = self.lane_of(group) + 1;
+            self.rotor = if lane as usize == self.lanes.len() { 0 } else { lane };
+        }
     }
 
     /// The page that [`Self::next_page`] gave was programmed and is live.
@@ -361,8 +365,7 @@ impl Space {
         Some(self.lane_of(group))
     }
 
-    /// Keeps an erased group that could be filled back as a spare, if `keep` pages stay free; from the end of
-    /// the fullest queue.
+    /// Makes the last group of the fullest queue a spare, if it is erased and `keep` pages stay free.
     pub(super) fn hold_back(&mut self, keep: u64) -> bool {
         let size = self.size();
         if self.free_pages < keep + u64::from(size) {

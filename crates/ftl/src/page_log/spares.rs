@@ -14,10 +14,10 @@
 //! original of a copy thrown away with it: a block whose pages were copied to elsewhere is not among those
 //! that go.
 
-use crate::parts::base::{Base, LOST};
+use crate::parts::base::{Base, LOST, first_oob};
 use crate::parts::page_table::PageTable;
 use nandscape_core::journal::prefer;
-use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Issue, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is found on the flash.
@@ -41,8 +41,7 @@ impl Set {
         self.wanted.saturating_sub(erased.count())
     }
 
-    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never
-    /// needed, an erase that was cut short.
+    /// Written blocks without newest pages: copied victims, needless copies, erases that were cut short.
     fn dead<D: FlashDevice>(&self, base: &Base<D>, live: &[u32]) -> Vec<BlockId> {
         let is_dead = |block: &BlockId| {
             live[block.index()] == 0 && base.device.write_pointer(*block) > 0 && !base.device.is_bad(*block)
@@ -86,7 +85,7 @@ pub(super) fn restore<D: FlashDevice>(
             if set.missing(base) == 0 {
                 break;
             }
-            if let Some(erased) = base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)? {
+            if let Some(erased) = base.erase(block, Issue::new(SimTime::ZERO, Cause::Gc))? {
                 done = base.device.join(done, erased);
             }
         }
@@ -104,8 +103,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Holds to the originals, and only then erases: however many of the erases are done, every block left of
-    /// them can still be thrown away.
+    /// Prefers the originals before it erases, so that after a cut the remaining blocks can still go.
     fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> Result<Token, FtlError> {
         for (lpn, page) in self.instead {
             prefer(&mut base.device, lpn, page)?;
@@ -114,7 +112,7 @@ impl Plan {
         found.live = self.live;
         let mut done = Token::NONE;
         for block in self.blocks {
-            if let Some(erased) = base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)? {
+            if let Some(erased) = base.erase(block, Issue::new(SimTime::ZERO, Cause::Gc))? {
                 done = base.device.join(done, erased);
             }
         }
@@ -131,8 +129,7 @@ struct Copies {
 }
 
 impl Copies {
-    /// Reads the OOB of every page that is not newest: as much as the device holds, but only where the power
-    /// went in the middle of a collection.
+    /// Reads the OOB of every page that is not newest; only after a cut in the middle of a collection.
     fn read<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> Result<Self, FtlError> {
         let geometry = base.geometry;
         let mut older: BTreeMap<Ppn, (u64, Ppn)> = BTreeMap::new();
@@ -214,13 +211,9 @@ impl Copies {
     }
 }
 
-/// The mark of a block: that of its first page that can be read, since copies come first in a block that was
-/// taken for them.
+/// The mark of a block: that of its first readable page, since copies come first in a spare.
 fn first_mark<D: FlashDevice>(base: &mut Base<D>, block: BlockId) -> u16 {
-    let pages = (0..base.device.write_pointer(block)).map(|index| base.geometry.page(block, index));
-    let oobs: Vec<Ppn> = pages.collect();
-    let first = oobs.into_iter().find_map(|page| base.oob(page).ok().flatten());
-    first.map_or(0, |oob| oob.stream & !LOST)
+    first_oob(&mut base.device, block).ok().flatten().map_or(0, |oob| oob.stream & !LOST)
 }
 
 #[cfg(test)]
@@ -230,7 +223,7 @@ mod tests {
     use super::*;
     use crate::parts::layer::Layer;
     use crate::{Journal, JournalOptions};
-    use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Issue, Mapping, Oob, Params};
+    use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Mapping, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
 
     /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to

@@ -73,7 +73,7 @@ impl<S: Strategy> Ftl for Layer<S> {
         let pages = base.whole_pages(extent);
         if base.device.journal().is_some() {
             let mapped: Vec<Lpn> = pages.clone().filter(|lpn| self.0.find(*lpn).is_some()).collect();
-            let dropped = self.0.base_mut().drop_runs(mapped.into_iter(), at);
+            let dropped = self.0.base_mut().drop_runs(&mapped, at);
             self.0.base_mut().note(dropped)?;
         }
         pages.for_each(|lpn| self.0.unmap(lpn));

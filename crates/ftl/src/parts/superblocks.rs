@@ -15,8 +15,8 @@ use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn, SimTime,
-    SuperblockLayout, Token,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
+    SimTime, SuperblockLayout, Token,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -313,24 +313,25 @@ impl Superblocks {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let mut done = Token::NONE;
-        if self.layout.blocks(victim).any(|block| base.device.is_bad(block)) {
-            self.dead.remove(victim);
-            return Ok(done);
-        }
-        if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim) {
+        let mut is_lost = self.layout.blocks(victim).any(|block| base.device.is_bad(block));
+        if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim && !is_lost) {
             let (_, block) = self.failed.remove(place);
             base.give_up(block);
-            self.dead.remove(victim);
-            return Ok(done);
+            is_lost = true;
         }
         for block in self.layout.blocks(victim) {
-            let Some(erased) = base.erase(block, Cause::Gc, at, Token::NONE)? else {
-                self.dead.remove(victim);
-                return Ok(done);
-            };
-            done = base.device.join(done, erased);
+            if is_lost {
+                break;
+            }
+            match base.erase(block, Issue::new(at, Cause::Gc))? {
+                Some(erased) => done = base.device.join(done, erased),
+                None => is_lost = true,
+            }
         }
         self.dead.remove(victim);
+        if is_lost {
+            return Ok(done);
+        }
         self.turn_rotor(self.group_of(victim));
         self.add_empty(victim);
         base.stats.gc_runs += 1;
@@ -356,8 +357,7 @@ impl Superblocks {
         Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
     }
 
-    /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was
-    /// written elsewhere.
+    /// Gives up a target in which a program failed. It may hold newest data until that is written elsewhere.
     pub(crate) fn abandon(&mut self, superblock: u32) {
         self.clear(superblock);
         self.abandoned.push(superblock);
@@ -400,8 +400,7 @@ impl Superblocks {
         self.note_if_dead(superblock);
     }
 
-    /// Panics unless the mapped superblocks, each named once, are those with live pages; gives how many pages
-    /// they hold.
+    /// Panics unless the mapped superblocks are those with live pages, once each; gives their pages.
     pub(crate) fn check_mapped<'a>(&self, mapped: impl Iterator<Item = &'a u32>) -> u64 {
         let mut holders = vec![false; self.layout.superblocks() as usize];
         for superblock in mapped.filter(|superblock| **superblock != NONE) {
