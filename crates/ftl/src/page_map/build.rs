@@ -3,7 +3,7 @@
 use super::config::{Config, Watermarks};
 use super::domain::Domain;
 use super::logs;
-use super::shape::DomainShape;
+use super::marks::DomainShape;
 use super::split::Split;
 use crate::placement::Placement;
 use crate::victim::VictimSetup;

@@ -228,8 +228,7 @@ impl Config {
         })
     }
 
-    /// The error for a device whose blocks do not suffice: names the streams where the device would do
-    /// without them.
+    /// The error for a device with too few blocks; names the streams if they are what is too much.
     pub fn too_small(
         &self,
         params: &Params,

@@ -6,10 +6,9 @@ mod choose;
 use super::config::Frontiers;
 use super::erases::Erases;
 use super::logs::{HOST, Log, LogKind, LogShape};
-use super::marks::Marks;
+use super::marks::{DomainShape, Marks};
 use super::pieces::Pieces;
 use super::pool::Pool;
-use super::shape::DomainShape;
 use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimPolicy};
 use crate::wear::WearPolicy;
@@ -80,8 +79,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a
-    /// good block.
+    /// Erased good blocks are free, the others wait to be taken over; `is_erased` is `None` for a bad one.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the domain")]
     pub fn new(
         shape: &DomainShape,
@@ -156,8 +154,7 @@ impl Domain {
         self.blocks / self.lanes.len() as u32
     }
 
-    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other
-    /// room.
+    /// Free blocks that host writes leave to collection: none if logs lend each other room.
     fn kept_blocks(&self) -> u32 {
         self.pieces.is_some().into()
     }
@@ -173,8 +170,7 @@ impl Domain {
         self.set_marks();
     }
 
-    /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose
-    /// pieces divide the room.
+    /// Room for host writes above the floor; `None` with streams, whose pieces divide the room.
     pub fn quiet_room(&self) -> Option<QuietRoom> {
         let floor = self.marks.floor_pages(self.pieces.is_some());
         self.pieces.is_none().then(|| QuietRoom {
@@ -183,8 +179,7 @@ impl Domain {
         })
     }
 
-    /// Takes over a block that was being written by a log when the device was last used, `next` being its
-    /// next page.
+    /// Takes over a block that a log was writing when the device was last used, up to page `next`.
     pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) {
         infos[block as usize].state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
@@ -283,8 +278,7 @@ impl Domain {
         self.set_marks();
     }
 
-    /// Takes the slot at the cursor of a log, whose block is full, away from it if the log has more than its
-    /// share; whether it did.
+    /// Takes the full slot at the cursor from a log that has more than its share; whether it did.
     fn give_up_slot(&mut self, log: usize) -> bool {
         if self.pieces.is_none() || self.logs[log].width() <= self.slots_of(log) {
             return false;
@@ -303,8 +297,7 @@ impl Domain {
         usize::from(if is_wear { wear } else { gc })
     }
 
-    /// Pages that the host, or collection, can program in a log: in free blocks, and in the open blocks of
-    /// its family.
+    /// Pages that the host or collection can program in a log: free blocks, open blocks of its family.
     pub fn room(&self, log: usize, is_host: bool) -> u64 {
         if self.pieces.is_none() {
             return self.counts.free_pages;
@@ -334,9 +327,8 @@ impl Domain {
         (slot.next < slot.end).then_some((Ppn(slot.next), slot.block))
     }
 
-    /// Makes room at the cursor of a log: opens a block if need be, and falls back to another log of the
-    /// family when there is no free block. Gives the log that has room; `None` if nothing can be
-    /// programmed.
+    /// Makes room at the cursor of a log: opens a block if need be, or, without a free block, falls back to
+    /// another log of the family. Gives the log with room, if there is one.
     #[inline(never)]
     pub fn find_frontier(&mut self, log: usize, is_host: bool, infos: &mut [BlockInfo]) -> Option<usize> {
         let kept_blocks = if is_host { self.kept_blocks() } else { 0 };
@@ -377,8 +369,7 @@ impl Domain {
         false
     }
 
-    /// Takes a free block from the lane where this log has the fewest open blocks, the first from the rotor
-    /// on.
+    /// Opens a free block of the lane where the log has fewest open blocks, from the rotor on.
     fn open(&mut self, log: usize, infos: &mut [BlockInfo]) -> Frontier {
         let lanes = self.lanes.len();
         let lane = (0..lanes)
@@ -555,8 +546,7 @@ impl Domain {
 
     /// Blocks that collection keeps free or open in the mean, so that they are never victims.
     pub fn reserve_blocks(&self) -> u64 {
-        // The half block by which the marks are less rounds up again. A victim in hand is no candidate
-        // either.
+        // The marks' missing half block rounds up again. A victim in hand is no candidate either.
         u64::from(self.marks.shape.steps)
             + (self.marks.low_pages + self.marks.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }

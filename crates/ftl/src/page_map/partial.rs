@@ -54,8 +54,7 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(done)
     }
 
-    /// Writes a part of a page, for which the domain has room. Reads the page first where a sector that is
-    /// not wholly overwritten holds data.
+    /// Writes a part of a page, for which there is room, after a read if a sector keeps some of its data.
     #[inline(never)]
     pub(super) fn write_partial(
         &mut self,

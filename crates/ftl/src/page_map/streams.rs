@@ -1,7 +1,7 @@
 //! Streams: which log a hint names, and the pieces logs are given.
 
 use super::PageMap;
-use nandscape_core::{FlashDevice, Hint, LogStatus};
+use nandscape_core::{FlashDevice, FtlError, Hint, LogStatus, Logs, SimTime};
 
 impl<D: FlashDevice> PageMap<D> {
     /// The log that a hint names; log 0 for hints above all logs. Without streams hints mean nothing.
@@ -24,10 +24,16 @@ impl<D: FlashDevice> PageMap<D> {
             domain.activate(log);
         }
     }
+}
 
-    /// Sums over the domains; a piece of a striped log has a part in each, so pieces are those of the
-    /// fullest.
-    pub(super) fn status_of(&self, log: usize) -> LogStatus {
+impl<D: FlashDevice> Logs for PageMap<D> {
+    fn logs(&self) -> u16 {
+        self.host_bytes.len() as u16
+    }
+
+    /// Sums over the domains; a piece of a striped log has a part in each, so the fullest gives the count.
+    fn log_status(&self, log: u16) -> LogStatus {
+        let log = usize::from(log);
         let Some(written) = self.host_bytes.get(log) else { return LogStatus::default() };
         let host_bytes = written - self.host_bytes_before[log];
         let block_bytes = u64::from(self.pages_per_block) * u64::from(self.page_bytes);
@@ -42,13 +48,14 @@ impl<D: FlashDevice> PageMap<D> {
         status
     }
 
-    /// Closes the present piece of a log everywhere. Gives the bytes left in it.
-    pub(super) fn renew(&mut self, log: usize) -> u64 {
-        if log >= self.host_bytes.len() {
-            return 0;
+    /// Closes the present piece of a log everywhere.
+    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
+        if log >= self.logs() {
+            return Ok(0);
         }
+        let log = usize::from(log);
         let infos = &mut self.blocks.infos;
         let pages: u64 = self.domains.iter_mut().map(|domain| domain.renew(log, infos, self.seq)).sum();
-        pages * u64::from(self.page_bytes)
+        Ok(pages * u64::from(self.page_bytes))
     }
 }
