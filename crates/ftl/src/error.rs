@@ -22,5 +22,12 @@ pub enum FtlBuildError {
     },
 }
 
+impl FtlBuildError {
+    /// A layer could not take over what the flash holds.
+    pub(crate) fn start_failed(ftl: &'static str, error: &impl std::fmt::Display) -> Self {
+        Self::Device { ftl, reason: format!("its start from flash failed: {error}") }
+    }
+}
+
 /// What a build function gives.
 pub type BuildResult = Result<Box<dyn Ftl + Send>, FtlBuildError>;

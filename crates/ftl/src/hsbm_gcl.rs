@@ -12,13 +12,14 @@
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::{LOG, adopt, next_of_log};
 use crate::parts::base::{Base, RMW, UNMAPPED_READ};
+use crate::parts::layer::{Layer, Strategy};
 use crate::parts::logs::{Log, LogTable};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::journal::newest;
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
-    Logs, Lpn, Mapping, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
+    SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -56,15 +57,14 @@ pub static INFO: Info = Info {
     ],
 };
 
-/// Bytes of a page's entry in a log's map, and of a log-table entry without its map, in the thesis's cost
-/// model.
+/// Cost model of the thesis: bytes of a page's entry in a log's map, of a log-table entry without its map.
 const MODEL_PAGE_BYTES: u64 = 2;
 const MODEL_LOG_BYTES: u64 = 16;
 
 const FULL: &str = "no superblock for log or merge";
 
 /// The strategy over a device.
-pub struct HsbmGcl<D> {
+struct HsbmGcl<D> {
     base: Base<D>,
     pool: Superblocks,
     /// Logical superblock to data superblock.
@@ -77,13 +77,12 @@ pub struct HsbmGcl<D> {
 
 /// Builds the strategy for the registry.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
-    Ok(Box::new(HsbmGcl::new(device, params)?))
+    Ok(Box::new(Layer(HsbmGcl::new(device, params)?)))
 }
 
 impl<D: FlashDevice> HsbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
-    /// knows.
-    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+    /// The strategy over a device with any program order: erased, or with data that its journal knows.
+    fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 1)?;
         let slots = params.int32("logs");
         let mut pool = Superblocks::new(&mut base, &INFO, params, slots)?;
@@ -113,10 +112,6 @@ impl<D: FlashDevice> HsbmGcl<D> {
         })
     }
 
-    const fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.pool.pages, lpn.0 % self.pool.pages)
-    }
-
     /// Superblock and page in it that hold the newest version of a page.
     #[inline]
     fn place(&self, logical: u32, index: u32) -> Option<(u32, u32)> {
@@ -140,12 +135,6 @@ impl<D: FlashDevice> HsbmGcl<D> {
         }
     }
 
-    fn find(&self, lpn: Lpn) -> Option<Ppn> {
-        let (logical, index) = self.split(lpn);
-        let place = self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page));
-        place.or_else(|| self.pool.stranded(lpn))
-    }
-
     /// Writes a page; tries elsewhere what fails to be programmed, where copies come first.
     fn write_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
         loop {
@@ -153,7 +142,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
                 Err(FtlError::Flash(FlashError::ProgramFailed { page }))
                     if self.base.order == Order::CopyFirst =>
                 {
-                    let (logical, _) = self.split(span.lpn);
+                    let (logical, _) = self.pool.split(span.lpn);
                     match self.logs.find(logical) {
                         Some(slot) if self.pool.layout.locate(page).0 == self.logs.get(slot).superblock => {
                             self.end_log(slot, page);
@@ -173,7 +162,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     }
 
     fn try_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
-        let (logical, index) = self.split(span.lpn);
+        let (logical, index) = self.pool.split(span.lpn);
         let (slot, prepared) = self.log_with_room(logical, at)?;
         let Log { superblock, next, .. } = self.logs.get(slot);
         let old = self.find(span.lpn);
@@ -223,7 +212,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         let (superblock, collected) = self.pool.allocate(&mut self.base, at)?;
         match superblock {
             Some(superblock) => Ok((superblock, collected)),
-            None => Err(self.pool.no_room(&mut self.base, FULL, 1)),
+            None => Err(self.base.no_room(FULL, 1, self.pool.free_pages())),
         }
     }
 
@@ -236,11 +225,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         } else {
             let (target, collected) = self.allocate(at)?;
             let copied = self.copy_merged(slot, target, at);
-            match &copied {
-                Ok(_) => {}
-                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
-                Err(_) => self.pool.drop_all(target),
-            }
+            self.pool.keep_or_drop(target, &copied);
             let copied = copied?;
             self.pool.drop_all(log.superblock);
             self.base.stats.merges_full += 1;
@@ -275,15 +260,42 @@ impl<D: FlashDevice> HsbmGcl<D> {
             let Some((superblock, page)) = self.place(logical, index) else { continue };
             let lpn = Lpn(logical * self.pool.pages + index);
             let (from, to) = (self.pool.page(superblock, page), self.pool.target(target, index, 0));
-            let copied = self.base.copy(from, to, lpn, Cause::Merge, at)?;
+            let copied = self.base.copy(from, to, lpn, Issue::new(at, Cause::Merge))?;
             self.pool.set_live(target, index);
             done = self.base.device.join(done, copied);
         }
         Ok(done)
     }
+}
 
-    fn trim_page(&mut self, lpn: Lpn) {
-        let (logical, index) = self.split(lpn);
+impl<D: FlashDevice> Strategy for HsbmGcl<D> {
+    type Device = D;
+
+    fn base(&self) -> &Base<D> {
+        &self.base
+    }
+
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
+    }
+
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.pool.split(lpn);
+        let place = self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page));
+        place.or_else(|| self.pool.stranded(lpn))
+    }
+
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+        let mut done = Token::NONE;
+        for span in self.base.spans(extent) {
+            let written = self.write_page(&span, data, at)?;
+            done = self.base.device.join(done, written);
+        }
+        Ok(done)
+    }
+
+    fn unmap(&mut self, lpn: Lpn) {
+        let (logical, index) = self.pool.split(lpn);
         let mut was_live = false;
         if let Some(slot) = self.logs.find(logical)
             && let Some(page) = self.logs.forget(slot, index)
@@ -305,110 +317,8 @@ impl<D: FlashDevice> HsbmGcl<D> {
         }
         self.base.stats.live_pages -= u64::from(was_live);
     }
-}
 
-impl<D: FlashDevice> Ftl for HsbmGcl<D> {
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        let mut done = Token::NONE;
-        for span in self.base.spans(extent) {
-            let read = self.base.read_span(self.find(span.lpn), &span, data.as_deref_mut(), at)?;
-            done = self.base.device.join(done, read);
-        }
-        Ok(done)
-    }
-
-    /// Writes page by page: a request that meets a full device has written the pages before the one that
-    /// failed.
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mut done = Token::NONE;
-        for span in self.base.spans(extent) {
-            let written = self.write_page(&span, data, at);
-            let written = self.base.note(written)?;
-            done = self.base.device.join(done, written);
-        }
-        Ok(done)
-    }
-
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mapped: Vec<Lpn> =
-            self.base.whole_pages(extent).filter(|lpn| self.find(*lpn).is_some()).collect();
-        let dropped = self.base.drop_runs(mapped.into_iter(), at);
-        self.base.note(dropped)?;
-        for lpn in self.base.whole_pages(extent) {
-            self.trim_page(lpn);
-        }
-        Ok(Token::NONE)
-    }
-
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mut done = Token::NONE;
-        for end in self.base.ragged_ends(extent) {
-            if self.find(self.base.lpn_of(end)).is_some() {
-                let written = self.write(end, None, Hint::default(), at)?;
-                done = self.base.device.join(done, written);
-            }
-        }
-        self.trim(extent, at)?;
-        Ok(done)
-    }
-
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(Barrier::Durable, at);
-        self.base.note(flushed.map_err(FtlError::from))
-    }
-
-    fn read_only(&self) -> Option<&'static str> {
-        self.base.read_only
-    }
-
-    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
-        Ok(())
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
-    }
-}
-
-impl<D: FlashDevice> Mapping for HsbmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
-    fn page_bytes(&self) -> u32 {
-        self.device().geometry().page_bytes
-    }
-
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
-    }
-
-    fn stats(&self) -> FtlStats {
-        self.base.stats
-    }
-
-    fn reset_stats(&mut self) {
-        self.base.reset_stats();
-    }
-
-    fn cost(&self) -> Cost {
+    fn costs(&self) -> Cost {
         let log_bytes = MODEL_LOG_BYTES + MODEL_PAGE_BYTES * u64::from(self.pool.pages);
         // The logs and one merge target never run out of live pages all at once.
         let reserve = (u64::from(self.slots) + 1) * u64::from(self.pool.layout.blocks_per_superblock())
@@ -420,23 +330,11 @@ impl<D: FlashDevice> Mapping for HsbmGcl<D> {
         }
     }
 
-    fn check_invariants(&self) {
+    fn check(&self) {
         self.pool.check(&self.base);
         self.logs.check();
-        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
         let logs: Vec<u32> = self.logs.open_slots().map(|slot| self.logs.get(slot).superblock).collect();
-        for superblock in self.map.iter().filter(|superblock| **superblock != NONE).chain(&logs) {
-            let holder = &mut holders[*superblock as usize];
-            assert!(!std::mem::replace(holder, true), "superblock {superblock} used twice");
-            assert!(
-                self.pool.live_pages(*superblock) > 0,
-                "superblock {superblock} is used without live pages"
-            );
-        }
-        for (superblock, is_used) in holders.iter().enumerate() {
-            let count = self.pool.live_pages(superblock as u32);
-            assert!(*is_used || count == 0, "superblock {superblock} is not used and has {count} live pages");
-        }
+        self.pool.check_mapped(self.map.iter().chain(&logs));
         for slot in self.logs.open_slots() {
             let superblock = self.logs.get(slot).superblock;
             let pages = (0..self.pool.pages).filter_map(|index| self.logs.page(slot, index));
@@ -454,7 +352,3 @@ impl<D: FlashDevice> Mapping for HsbmGcl<D> {
         assert_eq!(pages.count() as u64, self.base.stats.live_pages, "live pages");
     }
 }
-
-impl<D: FlashDevice> Logs for HsbmGcl<D> {}
-
-impl<D: FlashDevice> Deferral for HsbmGcl<D> {}

@@ -4,6 +4,7 @@
 pub(crate) mod adopt;
 pub(crate) mod base;
 pub(crate) mod candidates;
+pub(crate) mod layer;
 pub(crate) mod logs;
 pub(crate) mod order;
 pub(crate) mod page_table;

@@ -13,11 +13,12 @@
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::adopt;
 use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
+use crate::parts::layer::{Layer, Strategy};
 use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError, FtlStats, Hint, Info,
-    Issue, Logs, Lpn, Mapping, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
+    SimTime, Token, addr::PageSpan,
 };
 
 /// What the registry says.
@@ -62,7 +63,7 @@ struct Part<'a> {
 }
 
 /// The strategy over a device.
-pub struct SbmGcl<D> {
+struct SbmGcl<D> {
     base: Base<D>,
     pool: Superblocks,
     /// Logical to physical superblock.
@@ -73,13 +74,12 @@ pub struct SbmGcl<D> {
 
 /// Builds the strategy for the registry.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {
-    Ok(Box::new(SbmGcl::new(device, params)?))
+    Ok(Box::new(Layer(SbmGcl::new(device, params)?)))
 }
 
 impl<D: FlashDevice> SbmGcl<D> {
-    /// The strategy over a device that allows any program order: wholly erased, or with data that its journal
-    /// knows.
-    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+    /// The strategy over a device with any program order: erased, or with data that its journal knows.
+    fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
         let collects_first = params.text("full") == "gc-first";
         if base.order == Order::CopyFirst && !collects_first {
@@ -96,19 +96,6 @@ impl<D: FlashDevice> SbmGcl<D> {
             pool,
             base,
         })
-    }
-
-    const fn split(&self, lpn: Lpn) -> (u32, u32) {
-        (lpn.0 / self.pool.pages, lpn.0 % self.pool.pages)
-    }
-
-    fn find(&self, lpn: Lpn) -> Option<Ppn> {
-        let (logical, index) = self.split(lpn);
-        let superblock = self.map[logical as usize];
-        if superblock == NONE {
-            return self.pool.stranded(lpn);
-        }
-        self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
     }
 
     fn remap(&mut self, logical: u32, superblock: u32) {
@@ -182,22 +169,18 @@ impl<D: FlashDevice> SbmGcl<D> {
 
     fn no_room(&mut self, part: &Part<'_>) -> FtlError {
         let needed = u64::from(part.last - part.first + 1);
-        self.pool.no_room(&mut self.base, FULL, needed)
+        self.base.no_room(FULL, needed, self.pool.free_pages())
     }
 
-    /// A new superblock that could not be filled holds nothing that is mapped.
+    /// As [`Superblocks::keep_or_drop`], with the count of live pages.
     fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
         if written.is_err() {
             self.base.stats.live_pages -= u64::from(self.pool.live_pages(target));
-            match written {
-                Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.pool.abandon(target),
-                _ => self.pool.drop_all(target),
-            }
         }
+        self.pool.keep_or_drop(target, written);
     }
 
-    /// Programs the request's pages at their own offsets in `target`; `current` (or `NONE`) holds their old
-    /// versions.
+    /// Programs the request's pages at their own offsets in `target`; their old versions are in `current`.
     fn write_pages(
         &mut self,
         target: u32,
@@ -252,7 +235,7 @@ impl<D: FlashDevice> SbmGcl<D> {
             if !self.pool.is_live(target, index) {
                 let lpn = Lpn(part.logical * self.pool.pages + index);
                 let (from, to) = (self.pool.page(current, index), self.pool.target(target, index, 0));
-                let copied = self.base.copy(from, to, lpn, Cause::Merge, part.at)?;
+                let copied = self.base.copy(from, to, lpn, Issue::new(part.at, Cause::Merge))?;
                 self.pool.set_live(target, index);
                 self.base.stats.live_pages += 1;
                 done = self.base.device.join(done, copied);
@@ -262,8 +245,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         Ok(done)
     }
 
-    /// Reads what must survive, erases the superblock, and writes it back with the request's pages. The map
-    /// does not change.
+    /// Reads what must survive, erases the superblock, and writes it back with the request's pages.
     fn rewrite_in_place(
         &mut self,
         current: u32,
@@ -291,14 +273,8 @@ impl<D: FlashDevice> SbmGcl<D> {
                 continue;
             }
             let lpn = Lpn(part.logical * self.pool.pages + index);
-            let page = self.pool.page(current, index);
-            let written = self.base.program_slot(
-                slot,
-                Target { after: read, ..Target::at(page) },
-                lpn,
-                cause,
-                part.at,
-            )?;
+            let to = Target { after: read, ..Target::at(self.pool.page(current, index)) };
+            let written = self.base.program_slot(slot, to, lpn, Issue::new(part.at, cause))?;
             if !self.pool.is_live(current, index) {
                 self.pool.set_live(current, index);
                 self.base.stats.live_pages += 1;
@@ -325,7 +301,8 @@ impl<D: FlashDevice> SbmGcl<D> {
         while let Some(index) = next {
             if !(part.first..=part.last).contains(&index) {
                 let page = self.pool.page(current, index);
-                let read = self.base.read_slot(self.waiting.len(), page, Cause::Merge, part.at)?;
+                let read =
+                    self.base.read_slot(self.waiting.len(), page, Issue::new(part.at, Cause::Merge))?;
                 self.waiting.push(Waiting { index, cause: Cause::Merge, read });
                 reads = self.base.device.join(reads, read);
             }
@@ -347,125 +324,58 @@ impl<D: FlashDevice> SbmGcl<D> {
     }
 }
 
-impl<D: FlashDevice> Ftl for SbmGcl<D> {
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        let mut done = Token::NONE;
-        for span in self.base.spans(extent) {
-            let read = self.base.read_span(self.find(span.lpn), &span, data.as_deref_mut(), at)?;
-            done = self.base.device.join(done, read);
-        }
-        Ok(done)
+impl<D: FlashDevice> Strategy for SbmGcl<D> {
+    type Device = D;
+
+    fn base(&self) -> &Base<D> {
+        &self.base
     }
 
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let page_bytes = self.base.geometry.page_bytes;
+    fn base_mut(&mut self) -> &mut Base<D> {
+        &mut self.base
+    }
+
+    fn find(&self, lpn: Lpn) -> Option<Ppn> {
+        let (logical, index) = self.pool.split(lpn);
+        let superblock = self.map[logical as usize];
+        if superblock == NONE {
+            return self.pool.stranded(lpn);
+        }
+        self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
+    }
+
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
         let mut spans = self.base.spans(extent);
-        let mut left = extent.page_count(page_bytes) as u32;
-        let mut lpn = (extent.offset / u64::from(page_bytes)) as u32;
+        let mut left = extent.page_count(self.base.geometry.page_bytes) as u32;
+        let mut lpn = self.base.lpn_of(extent);
         let mut done = Token::NONE;
         while left > 0 {
-            let (logical, first) = self.split(Lpn(lpn));
+            let (logical, first) = self.pool.split(lpn);
             let count = left.min(self.pool.pages - first);
             let part = Part { logical, first, last: first + count - 1, data, at };
-            let written = self.write_part(&part, &spans.clone().take(count as usize));
-            let written = self.base.note(written)?;
+            let written = self.write_part(&part, &spans.clone().take(count as usize))?;
             spans.nth(count as usize - 1);
             done = self.base.device.join(done, written);
-            lpn += count;
+            lpn.0 += count;
             left -= count;
         }
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mapped: Vec<Lpn> =
-            self.base.whole_pages(extent).filter(|lpn| self.find(*lpn).is_some()).collect();
-        let dropped = self.base.drop_runs(mapped.into_iter(), at);
-        self.base.note(dropped)?;
-        for lpn in self.base.whole_pages(extent) {
-            let (logical, index) = self.split(lpn);
-            let superblock = self.map[logical as usize];
-            if superblock == NONE || !self.pool.is_live(superblock, index) {
-                continue;
-            }
-            self.pool.set_dead(superblock, index);
-            self.base.stats.live_pages -= 1;
-            if self.pool.live_pages(superblock) == 0 {
-                self.map[logical as usize] = NONE;
-            }
+    fn unmap(&mut self, lpn: Lpn) {
+        let (logical, index) = self.pool.split(lpn);
+        let superblock = self.map[logical as usize];
+        if superblock == NONE || !self.pool.is_live(superblock, index) {
+            return;
         }
-        Ok(Token::NONE)
-    }
-
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        self.base.check(extent)?;
-        self.base.check_writable()?;
-        let mut done = Token::NONE;
-        for end in self.base.ragged_ends(extent) {
-            if self.find(self.base.lpn_of(end)).is_some() {
-                let written = self.write(end, None, Hint::default(), at)?;
-                done = self.base.device.join(done, written);
-            }
+        self.pool.set_dead(superblock, index);
+        self.base.stats.live_pages -= 1;
+        if self.pool.live_pages(superblock) == 0 {
+            self.map[logical as usize] = NONE;
         }
-        self.trim(extent, at)?;
-        Ok(done)
     }
 
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        let flushed = self.base.device.barrier(Barrier::Durable, at);
-        self.base.note(flushed.map_err(FtlError::from))
-    }
-
-    fn read_only(&self) -> Option<&'static str> {
-        self.base.read_only
-    }
-
-    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
-        Ok(())
-    }
-
-    fn device(&self) -> &dyn FlashDevice {
-        &self.base.device
-    }
-
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
-        &mut self.base.device
-    }
-}
-
-impl<D: FlashDevice> Mapping for SbmGcl<D> {
-    fn logical_pages(&self) -> u64 {
-        self.base.logical_pages
-    }
-
-    fn page_bytes(&self) -> u32 {
-        self.device().geometry().page_bytes
-    }
-
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        if u64::from(lpn.0) < self.base.logical_pages { self.find(lpn) } else { None }
-    }
-
-    fn stats(&self) -> FtlStats {
-        self.base.stats
-    }
-
-    fn reset_stats(&mut self) {
-        self.base.reset_stats();
-    }
-
-    fn cost(&self) -> Cost {
+    fn costs(&self) -> Cost {
         Cost {
             map_table_bytes: self.map.len() as u64 * MODEL_ENTRY_BYTES,
             dram_bytes: 4 * self.map.len() as u64 + self.pool.dram_bytes(),
@@ -473,37 +383,9 @@ impl<D: FlashDevice> Mapping for SbmGcl<D> {
         }
     }
 
-    fn check_invariants(&self) {
+    fn check(&self) {
         self.pool.check(&self.base);
-        let mut holders = vec![false; self.pool.layout.superblocks() as usize];
-        let mut live = 0;
-        for (logical, superblock) in
-            self.map.iter().enumerate().filter(|(_, superblock)| **superblock != NONE)
-        {
-            let holder = &mut holders[*superblock as usize];
-            assert!(!std::mem::replace(holder, true), "superblock {superblock} mapped twice");
-            assert!(
-                self.pool.live_pages(*superblock) > 0,
-                "logical superblock {logical} is mapped without live pages"
-            );
-            live += u64::from(self.pool.live_pages(*superblock));
-        }
-        live += self.pool.stranded.len() as u64;
+        let live = self.pool.check_mapped(self.map.iter()) + self.pool.stranded.len() as u64;
         assert_eq!(live, self.base.stats.live_pages, "live pages");
-        for (superblock, is_mapped) in holders.iter().enumerate() {
-            let count = self.pool.live_pages(superblock as u32);
-            assert!(
-                *is_mapped || count == 0,
-                "superblock {superblock} is not mapped and has {count} live pages"
-            );
-            assert!(
-                !is_mapped || !self.pool.is_candidate(superblock as u32),
-                "superblock {superblock} mapped and dead"
-            );
-        }
     }
 }
-
-impl<D: FlashDevice> Logs for SbmGcl<D> {}
-
-impl<D: FlashDevice> Deferral for SbmGcl<D> {}

@@ -1,6 +1,6 @@
 //! Checkpoints, written page by page among the programs of the layer, or without pause.
 
-use super::draft::{Draft, Region, Stage};
+use super::draft::{Draft, Region};
 use super::error::Sabotage;
 use super::format::Kind;
 use super::held;
@@ -44,8 +44,7 @@ impl<D: FlashDevice> Journal<D> {
         Ok(())
     }
 
-    /// Begins a checkpoint. Everything so far will be in its map, so records that are not written yet need
-    /// not be.
+    /// Begins a checkpoint. Its map holds everything so far, so unwritten records can be dropped.
     fn begin(&mut self) {
         // Drops from now on are told from those before.
         self.seq += SEQ_STEP;
@@ -84,7 +83,7 @@ impl<D: FlashDevice> Journal<D> {
             region: Region { generation, ..Region::default() },
             header,
             table,
-            stage: Stage::Header(0),
+            next: (Kind::Header, 0),
             slices: 0,
             start_seq: self.seq,
             repeats: Vec::new(),
@@ -106,57 +105,49 @@ impl<D: FlashDevice> Journal<D> {
         Ok(())
     }
 
-    /// Writes the next page of the checkpoint under way; at the end all that completes it. Gives whether it
-    /// is complete.
+    /// Writes the next page of the checkpoint under way, or completes it; whether it is complete.
     fn step(&mut self, at: SimTime) -> Result<bool, FlashError> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(true) };
         let payload = meta.layout.payload;
-        let chunk = |bytes: &[u8], part: u32, out: &mut Vec<u8>| {
-            let first = part as usize * payload;
-            let end = bytes.len().min(first + payload);
-            out.clear();
-            out.extend_from_slice(&bytes[first..end]);
-            end < bytes.len()
-        };
-        let what = match draft.stage {
-            Stage::Header(part) => {
-                let has_more = chunk(&draft.header, part, &mut meta.payload);
-                draft.stage = if has_more { Stage::Header(part + 1) } else { Stage::Table(0) };
-                (Kind::Header, part)
+        let (kind, mut part) = draft.next;
+        let first = part as usize * payload;
+        meta.payload.clear();
+        let (has_more, following) = match kind {
+            Kind::Header | Kind::Table => {
+                let is_header = kind == Kind::Header;
+                let bytes = if is_header { &draft.header } else { draft.table.as_bytes() };
+                let end = bytes.len().min(first + payload);
+                meta.payload.extend_from_slice(&bytes[first..end]);
+                (end < bytes.len(), if is_header { Kind::Table } else { Kind::Held })
             }
-            Stage::Table(part) => {
-                let has_more = chunk(draft.table.as_bytes(), part, &mut meta.payload);
-                draft.stage = if has_more { Stage::Table(part + 1) } else { Stage::Held(0) };
-                (Kind::Table, part)
-            }
-            Stage::Held(part) => {
+            Kind::Held => {
                 held::write(&self.newest, part, draft.start_seq, payload, &mut meta.payload);
-                let is_last = (part + 1) * held::pages_of(payload) >= self.device.geometry().pages();
-                draft.stage = if is_last { Stage::Map(0) } else { Stage::Held(part + 1) };
-                (Kind::Held, part)
+                let pages = self.device.geometry().pages();
+                ((part + 1) * held::pages_of(payload) < pages, Kind::Map)
             }
-            Stage::Map(from) => {
+            _ => {
                 let size = meta.layout.slice;
                 let slices = self.newest.end().div_ceil(size);
                 let used =
                     |slice: &u32| self.newest.slice(slice * size, size).iter().any(|entry| *entry != 0);
-                let Some(slice) = (from..slices).find(used) else {
+                let Some(slice) = (part..slices).find(used) else {
                     self.complete(at)?;
                     return Ok(true);
                 };
-                draft.stage = Stage::Map(slice + 1);
+                part = slice;
                 draft.slices += 1;
-                meta.payload.clear();
                 let entries = self.newest.slice(slice * size, size);
                 meta.payload.extend(entries.iter().flat_map(|entry| entry.to_le_bytes()));
-                (Kind::Map, slice)
+                (true, Kind::Map)
             }
         };
-        if matches!(what.0, Kind::Header | Kind::Held) {
-            meta.put_twice(&mut self.device, Place::Draft, what, self.seq, Token::NONE, at)?;
+        draft.next = if has_more { (kind, part + 1) } else { (following, 0) };
+        let what = (kind, part);
+        if matches!(kind, Kind::Header | Kind::Held) {
+            self.put_twice(Place::Draft, what, Token::NONE, at)?;
         } else {
-            meta.put(&mut self.device, Place::Draft, what, self.seq, Token::NONE, at)?;
+            self.put(Place::Draft, what, Token::NONE, at)?;
         }
         Ok(false)
     }
@@ -171,7 +162,7 @@ impl<D: FlashDevice> Journal<D> {
         }
         records.append(&mut meta.records);
         meta.records = records;
-        while self.meta.has_records() {
+        while !self.meta.records.is_empty() {
             self.write_record_page(Place::Draft, at)?;
         }
         let mut after = Token::NONE;
@@ -186,9 +177,10 @@ impl<D: FlashDevice> Journal<D> {
         for count in [draft.slices, draft.region.parts] {
             meta.payload.extend_from_slice(&count.to_le_bytes());
         }
-        meta.put_twice(&mut self.device, Place::Draft, (Kind::End, 0), self.seq, after, at)?;
+        self.put_twice(Place::Draft, (Kind::End, 0), after, at)?;
         // Where even the journal's own pages are buffered, a chain of answers is no chain of programs.
         let durable = self.device.barrier(Barrier::Durable, at)?;
+        let meta = &mut self.meta;
         meta.chain = self.device.join(meta.chain, durable);
         meta.records_done = meta.chain;
         if let Some(draft) = meta.draft.take() {

@@ -137,7 +137,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     }
 
     fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
-        if self.options.sabotage != Sabotage::FlushWithoutJournal && self.meta.has_records() {
+        if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {
             self.refuse_if_stopped()?;
             self.write_records(at).inspect_err(|error| self.stop(*error))?;
         }
@@ -163,7 +163,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         // not be durable, and a bad block cannot be read.
         self.flags[block.index()] |= RETIRED;
         self.is_touched = true;
-        self.meta.note(Record::Retire { block: block.0 });
+        self.meta.records.push(Record::Retire { block: block.0 });
     }
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
@@ -183,7 +183,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         self.programmed = Token::NONE;
         self.born = Token::NONE;
         self.erased = Token::NONE;
-        self.meta.forget_time();
+        self.meta.chain = Token::NONE;
+        self.meta.records_done = Token::NONE;
     }
 }
 
@@ -193,7 +194,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
         self.is_touched = true;
         self.meta.note_drop(first, end, &mut self.seq);
-        if self.meta.fills_page() {
+        if self.meta.records.len() >= self.meta.layout.records() {
             self.write_records(at).inspect_err(|error| self.stop(*error))?;
         }
         Ok(())
@@ -219,7 +220,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         }
         self.newest.set(lpn, page);
         self.is_touched = true;
-        self.meta.note(Record::Place { page: page.0 });
+        self.meta.records.push(Record::Place { page: page.0 });
         Ok(())
     }
 
@@ -239,7 +240,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         self.refuse_if_stopped()?;
         if self.is_touched {
             // One under way tells of the time when it began.
-            self.meta.abandon_draft();
+            self.meta.draft = None;
             // Nothing is under way at a shutdown.
             self.doubtful.clear();
             self.checkpoint_now(at).inspect_err(|error| self.stop(*error))?;
@@ -253,8 +254,7 @@ impl<D: FlashDevice> Clocked for Journal<D> {
     nandscape_core::delegate_clock!(self, self.device);
 }
 
-/// A page that the map names, and whose OOB is damaged or gone, is for a layer one like any other that cannot
-/// be read.
+/// To a layer, a mapped page whose OOB is damaged or gone is a page that cannot be read.
 #[cold]
 const fn unreadable(error: FlashError) -> FlashError {
     match error {

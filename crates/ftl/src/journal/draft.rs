@@ -1,5 +1,6 @@
 //! Where a checkpoint is, and one that is being written.
 
+use super::format::Kind;
 use super::records::Record;
 use super::shape::Table;
 
@@ -23,24 +24,12 @@ pub(super) struct Draft {
     /// The first sequence number after it began.
     pub start_seq: u64,
     pub table: Table,
-    pub stage: Stage,
+    /// Kind and part of its next page: of the map, the first slice from here that is not empty.
+    pub next: (Kind, u32),
     /// Pages of the map so far.
     pub slices: u32,
     /// Records since it began that are already in the region before.
     pub repeats: Vec<Record>,
     /// Programs between two of its pages.
     pub stride: u64,
-}
-
-/// The next page of a checkpoint.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Stage {
-    /// A part of the header.
-    Header(u32),
-    /// A part of the table.
-    Table(u32),
-    /// A part of what tells which logical pages hold something.
-    Held(u32),
-    /// The first slice from here that is not empty.
-    Map(u32),
 }

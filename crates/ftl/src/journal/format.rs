@@ -44,8 +44,7 @@ pub(super) struct PageHead {
     pub generation: u64,
     /// Its number among the pages of this generation, from 0.
     pub index: u32,
-    /// Which part of its kind: of the header, of the table, of the map. Pages of records count from 1 in
-    /// each generation.
+    /// Its number among the pages of its kind; pages of records count from 1 in each generation.
     pub part: u32,
     /// The sequence number that comes next when the page is written.
     pub seq: u64,

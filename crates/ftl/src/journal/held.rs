@@ -46,17 +46,9 @@ pub(super) fn drops(payload: &[u8], part: u32, room: usize, pages: u32, out: &mu
         let bit = (lpn - first) as usize;
         payload[HEAD + bit / 8] >> (bit % 8) & 1 == 1
     };
-    let mut run: Option<u32> = None;
-    for lpn in first..=end {
-        match (run, lpn < end && !is_held(lpn)) {
-            (None, true) => run = Some(lpn),
-            (Some(start), false) => {
-                out.push(Record::Drop { first: start, count: lpn - start, seq });
-                run = None;
-            }
-            _ => {}
-        }
-    }
+    let dropped: Vec<u32> = (first..end).filter(|lpn| !is_held(*lpn)).collect();
+    let runs = dropped.chunk_by(|a, b| a + 1 == *b);
+    out.extend(runs.map(|run| Record::Drop { first: run[0], count: run.len() as u32, seq }));
 }
 
 #[cfg(test)]

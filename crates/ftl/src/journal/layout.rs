@@ -67,8 +67,7 @@ impl Layout {
     }
 }
 
-/// Blocks in the order in which the journal takes them: the last of each unit, the last but one of each, and
-/// so on.
+/// Blocks in the order in which the journal takes them: the last of each unit, then the last but one ...
 pub(super) fn order(geometry: &Geometry) -> impl Iterator<Item = BlockId> + use<> {
     let geometry = *geometry;
     let rows = (0..geometry.blocks_per_unit()).rev();

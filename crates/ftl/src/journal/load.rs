@@ -31,15 +31,7 @@ struct MetaPage {
 
 /// What a start goes on from.
 pub(super) struct Loaded {
-    /// Generation of the checkpoint that the map is of; 0 for none.
-    pub checkpoint: u64,
-    /// The first sequence number after that began.
-    pub start_seq: u64,
-    pub table: Table,
-    pub newest: Newest,
-    pub map_entries: u64,
-    /// Pages of the map that the device does not have.
-    pub missing: BTreeMap<Ppn, Lpn>,
+    pub checkpoint: Checkpoint,
     /// In the order in which they are to be applied.
     pub records: Vec<Record>,
     /// How many of them are records of drops that the journal wrote.
@@ -59,14 +51,25 @@ pub(super) struct Loaded {
     pub is_thin: bool,
 }
 
-/// A checkpoint.
-struct Base {
-    generation: u64,
-    start_seq: u64,
-    table: Table,
-    newest: Newest,
-    map_entries: u64,
-    missing: BTreeMap<Ppn, Lpn>,
+/// A checkpoint as it was read.
+pub(super) struct Checkpoint {
+    /// 0 for none.
+    pub generation: u64,
+    /// The first sequence number after it began.
+    pub start_seq: u64,
+    pub table: Table,
+    pub newest: Newest,
+    pub map_entries: u64,
+    /// Pages of the map that the device does not have.
+    pub missing: BTreeMap<Ppn, Lpn>,
+}
+
+impl Checkpoint {
+    /// One with an empty map.
+    fn new(generation: u64, start_seq: u64, table: Table, geometry: &Geometry) -> Self {
+        let newest = Newest::new(geometry);
+        Self { generation, start_seq, table, newest, map_entries: 0, missing: BTreeMap::new() }
+    }
 }
 
 /// The pages of records of one generation, by number.
@@ -95,8 +98,7 @@ impl Parts {
     }
 }
 
-/// What the last page of a checkpoint counts: pages of the map, and pages of records before it. `None` in
-/// checkpoints of the first kind.
+/// Pages of the map, and of records before the last page; `None` in checkpoints of the first kind.
 type Counts = Option<(u32, u32)>;
 
 fn damaged(generation: u64, parts: &Parts, found: &'static str) -> JournalError {
@@ -152,8 +154,8 @@ impl<D: FlashDevice> Opening<D> {
         let (counts, ends) = self.counts(&mut pages, newest)?;
         let own = self.records_of(&mut pages, newest, counts)?;
         let mut records = Vec::new();
-        let (base, source, damage) = match self.base(&mut pages, newest, counts) {
-            Ok(base) => (base, RecoverySource::Checkpoint, None),
+        let (checkpoint, source, damage) = match self.checkpoint(&mut pages, newest, counts) {
+            Ok(checkpoint) => (checkpoint, RecoverySource::Checkpoint, None),
             Err(error @ JournalError::Damaged { .. }) => {
                 let held = self.held_of(&mut pages, newest)?;
                 let older = complete.iter().rev().skip(1).copied();
@@ -175,12 +177,7 @@ impl<D: FlashDevice> Opening<D> {
         let drops = own.list.iter().filter(|record| matches!(record, Record::Drop { .. }));
         Ok(Some(Loaded {
             drop_records: drops.count() as u64,
-            checkpoint: base.generation,
-            start_seq: base.start_seq,
-            table: base.table,
-            newest: base.newest,
-            map_entries: base.map_entries,
-            missing: base.missing,
+            checkpoint,
             records,
             region: pages.region(newest, own.parts, pool, &self.geometry),
             used,
@@ -300,18 +297,14 @@ impl<D: FlashDevice> Opening<D> {
         pages: &mut Pages,
         generations: impl Iterator<Item = u64>,
         records: &mut Vec<Record>,
-    ) -> Result<Option<Base>, JournalError> {
+    ) -> Result<Option<Checkpoint>, JournalError> {
         for generation in generations {
             let (counts, _) = self.counts(pages, generation)?;
-            let own = match self.records_of(pages, generation, counts) {
-                Ok(own) => own,
-                Err(JournalError::Damaged { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            match self.base(pages, generation, counts) {
-                Ok(base) => {
+            let own = self.records_of(pages, generation, counts);
+            match own.and_then(|own| Ok((own, self.checkpoint(pages, generation, counts)?))) {
+                Ok((own, checkpoint)) => {
                     records.extend(own.list);
-                    return Ok(Some(base));
+                    return Ok(Some(checkpoint));
                 }
                 Err(JournalError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
@@ -330,23 +323,21 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// As if there were a checkpoint of the new device.
-    fn nothing(&self) -> Base {
+    fn nothing(&self) -> Checkpoint {
         let mut table = Table::new(&self.geometry, self.layout.has_bits);
         for _ in 0..self.geometry.blocks() {
             table.push(0, 0, false, |_| false);
         }
-        Base {
-            generation: 0,
-            start_seq: 0,
-            table,
-            newest: Newest::new(&self.geometry),
-            map_entries: 0,
-            missing: BTreeMap::new(),
-        }
+        Checkpoint::new(0, 0, table, &self.geometry)
     }
 
     /// Header, table and map of a generation.
-    fn base(&mut self, pages: &mut Pages, generation: u64, counts: Counts) -> Result<Base, JournalError> {
+    fn checkpoint(
+        &mut self,
+        pages: &mut Pages,
+        generation: u64,
+        counts: Counts,
+    ) -> Result<Checkpoint, JournalError> {
         let heads = self.parts(pages, generation, Kind::Header)?;
         let header = heads.joined().and_then(|bytes| Header::from_bytes(&bytes));
         let header = header.ok_or_else(|| damaged(generation, &heads, "a header that is cut short"))?;
@@ -363,39 +354,32 @@ impl<D: FlashDevice> Opening<D> {
         if !is_whole {
             return Err(damaged(generation, &maps, "fewer pages of the map than there were"));
         }
-        let mut base = Base {
-            generation,
-            start_seq: header.start_seq,
-            table,
-            newest: Newest::new(&self.geometry),
-            map_entries: 0,
-            missing: BTreeMap::new(),
-        };
+        let mut found = Checkpoint::new(generation, header.start_seq, table, &self.geometry);
         for (slice, payload) in &maps.payloads {
-            self.add_slice(&mut base, *slice, payload)
+            self.add_slice(&mut found, *slice, payload)
                 .ok_or_else(|| damaged(generation, &maps, "a map entry outside the device"))?;
         }
-        Ok(base)
+        Ok(found)
     }
 
     /// Takes over the entries whose page was there when the checkpoint began and has not been erased since.
     /// All others are found where the blocks are scanned.
-    fn add_slice(&self, base: &mut Base, slice: u32, payload: &[u8]) -> Option<()> {
+    fn add_slice(&self, found: &mut Checkpoint, slice: u32, payload: &[u8]) -> Option<()> {
         let per_page = (u64::from(self.geometry.page_bytes) - HEADER_BYTES as u64) / 4;
         for (lpn, bytes) in (u64::from(slice) * per_page..).zip(payload.chunks_exact(4)) {
             let Some(page) = page_of(u32_at(bytes, 0)) else { continue };
             if lpn >= u64::from(self.geometry.pages()) || page.0 >= self.geometry.pages() {
                 return None;
             }
-            base.map_entries += 1;
+            found.map_entries += 1;
             let block = self.geometry.block_of(page);
-            let record = base.table.get(block);
+            let record = found.table.get(block);
             if record.erase_count == self.device.erase_count(block)
                 && record.is_programmed(self.geometry.page_in_block(page))
             {
-                base.newest.set(Lpn(lpn as u32), page);
+                found.newest.set(Lpn(lpn as u32), page);
                 if !self.device.is_programmed(page) {
-                    base.missing.insert(page, Lpn(lpn as u32));
+                    found.missing.insert(page, Lpn(lpn as u32));
                 }
             }
         }

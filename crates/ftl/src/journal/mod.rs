@@ -113,7 +113,7 @@ impl<D: FlashDevice> Journal<D> {
 
     /// Blocks that the journal keeps for itself.
     pub fn reserved_blocks(&self) -> u32 {
-        self.meta.pool_len() as u32
+        self.meta.pool.len() as u32
     }
 
     fn is_reserved(&self, block: BlockId) -> bool {

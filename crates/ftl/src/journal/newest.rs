@@ -5,8 +5,7 @@ use nandscape_core::{Divider, Geometry, Lpn, Ppn};
 
 #[derive(Debug)]
 pub(super) struct Newest {
-    /// See [`entry_of`]. Zeroes at the beginning, so that the operating system gives memory only for what is
-    /// used.
+    /// See [`entry_of`]. Zeroed at first, so that the operating system gives memory only for what is used.
     entries: Vec<u32>,
     in_block: Vec<u32>,
     pages_per_block: Divider,

@@ -83,13 +83,11 @@ impl<D: FlashDevice> Opening<D> {
                 first_with_data.get_or_insert(block);
             }
         }
-        // A loss of power while the first checkpoint was written leaves pages in the journal's blocks and
-        // nowhere else.
+        // A cut during the first checkpoint leaves pages in the journal's blocks and nowhere else.
         first_with_data.map_or(Ok(None), |block| Err(JournalError::NoCheckpoint { block: block.0 }))
     }
 
-    /// The reserved blocks that a header in this block tells. A block that begins with a readable page of
-    /// something else has none.
+    /// The reserved blocks that a header in this block names; `None` if it begins with another readable page.
     fn pool_in(&mut self, block: BlockId) -> Result<Option<Vec<BlockId>>, JournalError> {
         let mut bytes = Vec::new();
         let mut expected: Option<PageHead> = None;

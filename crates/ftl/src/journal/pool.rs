@@ -1,10 +1,10 @@
 //! The journal's own blocks: which are free, where its next page goes, and what waits to be written.
 
-use super::SEQ_STEP;
 use super::draft::{Draft, Region};
 use super::format::{Kind, PageHead, encode};
 use super::layout::Layout;
 use super::records::Record;
+use super::{Journal, SEQ_STEP};
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, SimTime, Token};
 
 const NO_BLOCK: FlashError =
@@ -63,16 +63,11 @@ impl Meta {
         }
     }
 
-    /// Goes on in the region of a checkpoint that was found; `used` is the highest generation that the flash
-    /// has pages of.
+    /// Goes on in the region of the checkpoint that was found; `used` is the highest generation on flash.
     pub fn resume(&mut self, current: Region, used: u64) {
         self.rotor = current.blocks.last().map_or(0, |block| block + 1);
         self.current = current;
         self.next_generation = used + 1;
-    }
-
-    pub const fn pool_len(&self) -> usize {
-        self.pool.len()
     }
 
     /// Whether a block is one of the pool that failed.
@@ -87,26 +82,9 @@ impl Meta {
         }
     }
 
-    pub const fn interval(&self) -> u64 {
-        self.interval
-    }
-
-    pub const fn has_records(&self) -> bool {
-        !self.records.is_empty()
-    }
-
-    /// Whether the records not yet written fill a page.
-    pub const fn fills_page(&self) -> bool {
-        self.records.len() >= self.layout.records()
-    }
-
-    pub fn note(&mut self, record: Record) {
-        self.records.push(record);
-    }
-
-    /// Logical pages from `first` to before `end` were dropped. Takes a sequence number, unless nothing took
-    /// one since the last drop.
+    /// Notes that pages `first..end` were dropped. Shares a sequence number with a drop just before it.
     pub fn note_drop(&mut self, first: u32, end: u32, next_seq: &mut u64) {
+        let mut own_seq = *next_seq;
         if let Some(Record::Drop { first: last_first, count, seq }) = self.records.last_mut()
             && *seq + SEQ_STEP == *next_seq
         {
@@ -116,22 +94,10 @@ impl Meta {
                 (*last_first, *count) = (low, high - low);
                 return;
             }
-            let seq = *seq;
-            self.records.push(Record::Drop { first, count: end - first, seq });
-            return;
+            own_seq = *seq;
         }
-        self.records.push(Record::Drop { first, count: end - first, seq: *next_seq });
-        *next_seq += SEQ_STEP;
-    }
-
-    /// Gives up the checkpoint under way.
-    pub fn abandon_draft(&mut self) {
-        self.draft = None;
-    }
-
-    pub fn forget_time(&mut self) {
-        self.chain = Token::NONE;
-        self.records_done = Token::NONE;
+        self.records.push(Record::Drop { first, count: end - first, seq: own_seq });
+        *next_seq = own_seq + SEQ_STEP;
     }
 
     /// Blocks of a region, as long as so many are good.
@@ -140,109 +106,107 @@ impl Meta {
         (self.layout.region_blocks as usize).min(alive / 2)
     }
 
+    pub fn region(&mut self, place: Place) -> &mut Region {
+        match (&mut self.draft, place) {
+            (Some(draft), Place::Draft) => &mut draft.region,
+            _ => &mut self.current,
+        }
+    }
+}
+
+impl<D: FlashDevice> Journal<D> {
     /// Pages that the current region can still take.
-    pub fn room<D: FlashDevice>(&self, device: &D) -> u64 {
-        let pages_per_block = device.geometry().pages_per_block;
-        let last = self.current.blocks.last().filter(|block| !self.dead[**block]);
-        let rest = last.map_or(0, |block| pages_per_block - device.write_pointer(self.pool[*block]));
-        let more = self.region_blocks().saturating_sub(self.current.blocks.len());
+    pub(super) fn room(&self) -> u64 {
+        let meta = &self.meta;
+        let pages_per_block = self.device.geometry().pages_per_block;
+        let last = meta.current.blocks.last().filter(|block| !meta.dead[**block]);
+        let rest = last.map_or(0, |block| pages_per_block - self.device.write_pointer(meta.pool[*block]));
+        let more = meta.region_blocks().saturating_sub(meta.current.blocks.len());
         more as u64 * u64::from(pages_per_block) + u64::from(rest)
     }
 
     /// A block of the pool that holds nothing needed, erased.
-    fn take_block<D: FlashDevice>(&mut self, device: &mut D, at: SimTime) -> Result<usize, FlashError> {
-        for offset in 0..self.pool.len() {
-            let index = (self.rotor + offset) % self.pool.len();
-            let is_used = self.current.blocks.contains(&index)
-                || self.draft.as_ref().is_some_and(|draft| draft.region.blocks.contains(&index));
-            if is_used || self.dead[index] {
+    fn take_block(&mut self, at: SimTime) -> Result<usize, FlashError> {
+        let Self { meta, device, .. } = self;
+        for offset in 0..meta.pool.len() {
+            let index = (meta.rotor + offset) % meta.pool.len();
+            let is_used = meta.current.blocks.contains(&index)
+                || meta.draft.as_ref().is_some_and(|draft| draft.region.blocks.contains(&index));
+            if is_used || meta.dead[index] {
                 continue;
             }
-            let block = self.pool[index];
+            let block = meta.pool[index];
             if device.is_bad(block) {
-                self.dead[index] = true;
+                meta.dead[index] = true;
                 continue;
             }
             if device.write_pointer(block) > 0 {
-                match device.erase(block, Issue::new(at, Cause::Meta).after(self.chain)) {
-                    Ok(erased) => self.chain = device.join(self.chain, erased),
+                match device.erase(block, Issue::new(at, Cause::Meta).after(meta.chain)) {
+                    Ok(erased) => meta.chain = device.join(meta.chain, erased),
                     Err(FlashError::EraseFailed { .. } | FlashError::WornOut { .. }) => {
-                        self.dead[index] = true;
+                        meta.dead[index] = true;
                         continue;
                     }
                     Err(error) => return Err(error),
                 }
             }
-            self.rotor = index + 1;
+            meta.rotor = index + 1;
             return Ok(index);
         }
         Err(NO_BLOCK)
     }
 
-    /// Programs the payload that waits twice, so that no single page holds anything that no other tells. As
-    /// [`Self::put`].
-    pub fn put_twice<D: FlashDevice>(
+    /// As [`Self::put`], twice, so that no single page holds anything that no other tells.
+    pub(super) fn put_twice(
         &mut self,
-        device: &mut D,
         place: Place,
         what: (Kind, u32),
-        seq: u64,
         after: Token,
         at: SimTime,
     ) -> Result<(), FlashError> {
-        self.put(device, place, what, seq, after, at)?;
-        self.put(device, place, what, seq, Token::NONE, at)
+        self.put(place, what, after, at)?;
+        self.put(place, what, Token::NONE, at)
     }
 
-    /// Programs the next page of a region with the payload that waits, after everything before it and after
-    /// `after`.
-    pub fn put<D: FlashDevice>(
+    /// Programs the payload that waits as the next page of a region, after its last page and `after`.
+    pub(super) fn put(
         &mut self,
-        device: &mut D,
         place: Place,
         (kind, part): (Kind, u32),
-        seq: u64,
         after: Token,
         at: SimTime,
     ) -> Result<(), FlashError> {
-        let geometry = *device.geometry();
-        self.chain = device.join(self.chain, after);
+        let geometry = *self.device.geometry();
+        self.meta.chain = self.device.join(self.meta.chain, after);
         loop {
-            let region = self.region(place);
-            let (generation, index) = (region.generation, region.index);
-            let last = region.blocks.last().copied().filter(|block| !self.dead[*block]);
-            let last = last
-                .map(|block| (block, device.write_pointer(self.pool[block])))
-                .filter(|(_, next)| *next < geometry.pages_per_block);
-            let (block, next) = if let Some(place) = last {
+            let region = self.meta.region(place);
+            let (generation, index, last) = (region.generation, region.index, region.blocks.last().copied());
+            let last = last.filter(|block| !self.meta.dead[*block]);
+            let next = last.map(|block| (block, self.device.write_pointer(self.meta.pool[block])));
+            let (block, next) = if let Some(place) = next.filter(|(_, next)| *next < geometry.pages_per_block)
+            {
                 place
             } else {
-                let block = self.take_block(device, at)?;
-                self.region(place).blocks.push(block);
+                let block = self.take_block(at)?;
+                self.meta.region(place).blocks.push(block);
                 (block, 0)
             };
-            let head = PageHead { kind, generation, index, part, seq };
-            encode(&head, &self.payload, &mut self.page);
-            let page = geometry.page(self.pool[block], next);
-            let issue = Issue::new(at, Cause::Meta).after(self.chain);
-            match device.program(page, head.oob(), geometry.page_bytes, Some(&self.page), issue) {
+            let meta = &mut self.meta;
+            let head = PageHead { kind, generation, index, part, seq: self.seq };
+            encode(&head, &meta.payload, &mut meta.page);
+            let page = geometry.page(meta.pool[block], next);
+            let issue = Issue::new(at, Cause::Meta).after(meta.chain);
+            match self.device.program(page, head.oob(), geometry.page_bytes, Some(&meta.page), issue) {
                 Ok(done) => {
-                    self.chain = done;
-                    self.region(place).index += 1;
+                    meta.chain = done;
+                    meta.region(place).index += 1;
                     return Ok(());
                 }
                 Err(FlashError::ProgramFailed { .. } | FlashError::BadBlock { .. }) => {
-                    self.dead[block] = true;
+                    meta.dead[block] = true;
                 }
                 Err(error) => return Err(error),
             }
-        }
-    }
-
-    pub fn region(&mut self, place: Place) -> &mut Region {
-        match (&mut self.draft, place) {
-            (Some(draft), Place::Draft) => &mut draft.region,
-            _ => &mut self.current,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{JournalError, Sabotage};
 use super::format::Kind;
-use super::load::Loaded;
+use super::load::{Checkpoint, Loaded};
 use super::pool::Place;
 use super::records::Record;
 use super::scan::Scan;
@@ -13,14 +13,15 @@ use nandscape_core::{BlockId, FlashDevice, FlashError, SimTime, Token};
 impl<D: FlashDevice> Journal<D> {
     /// Takes over what was loaded, and what was written since.
     pub(super) fn take_over(&mut self, loaded: Loaded) -> Result<(), JournalError> {
-        let Loaded { table, region, used, records, seq, start_seq, single, is_thin, missing, .. } = loaded;
-        self.report.checkpoint = loaded.checkpoint;
-        self.report.map_entries = loaded.map_entries;
+        let Loaded { checkpoint, region, used, records, seq, single, is_thin, .. } = loaded;
+        let Checkpoint { generation, start_seq, table, missing, .. } = checkpoint;
+        self.report.checkpoint = generation;
+        self.report.map_entries = checkpoint.map_entries;
         self.report.drop_records = loaded.drop_records;
         self.report.source = loaded.source;
         self.report.damage = loaded.damage;
         self.meta.resume(region, used);
-        self.newest = loaded.newest;
+        self.newest = checkpoint.newest;
         for block in (0..self.device.geometry().blocks()).map(BlockId) {
             if !table.get(block).is_retired {
                 continue;
@@ -45,7 +46,6 @@ impl<D: FlashDevice> Journal<D> {
             }
             scan.add_record(record);
         }
-        let generation = self.report.checkpoint;
         let unknown = |error| match error {
             FlashError::Damaged { page } => JournalError::Unknown { generation, page: page.0 },
             error => error.into(),
@@ -61,7 +61,7 @@ impl<D: FlashDevice> Journal<D> {
         self.report.was_clean = is_newest && self.report.scanned_blocks == 0 && records.is_empty();
         self.is_touched = !self.report.was_clean;
         // The interval counts from the checkpoint, however often power is lost.
-        self.due = self.meta.interval().saturating_sub(self.report.scanned_pages).max(1);
+        self.due = self.meta.interval.saturating_sub(self.report.scanned_pages).max(1);
         for block in (0..self.device.geometry().blocks()).map(BlockId) {
             if self.flags[block.index()] & RETIRED != 0 && !self.device.is_bad(block) {
                 self.device.mark_bad(block);
@@ -86,14 +86,14 @@ impl<D: FlashDevice> Journal<D> {
 
     /// Writes down again what no second page tells any more.
     fn mend(&mut self, is_whole: bool, single: Vec<(u32, Vec<u8>)>) -> Result<(), FlashError> {
-        if !is_whole || (self.meta.room(&self.device) as usize) < single.len() {
+        if !is_whole || (self.room() as usize) < single.len() {
             return self.checkpoint_now(SimTime::ZERO);
         }
         for (part, payload) in single {
             let what = (Kind::Records, part);
             self.meta.payload.clear();
             self.meta.payload.extend_from_slice(&payload);
-            self.meta.put(&mut self.device, Place::Current, what, self.seq, Token::NONE, SimTime::ZERO)?;
+            self.put(Place::Current, what, Token::NONE, SimTime::ZERO)?;
         }
         self.meta.records_done = self.meta.chain;
         Ok(())

@@ -37,8 +37,7 @@ fn read_known<D: FlashDevice>(
     }
 }
 
-/// A version of a logical page. Ordered by age; of equal copies the one that was read last counts as the
-/// newest.
+/// A version of a logical page, ordered by age; of equal copies the one that was read last is newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     lpn: Lpn,
@@ -46,7 +45,7 @@ struct Version {
     page: Ppn,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Scan {
     /// Host writes since the checkpoint began have at least this number.
     start_seq: u64,
@@ -59,14 +58,7 @@ pub(super) struct Scan {
 
 impl Scan {
     pub fn new(start_seq: u64, sabotage: Sabotage) -> Self {
-        Self {
-            start_seq,
-            sabotage,
-            versions: Vec::new(),
-            places: Vec::new(),
-            drops: Dropped::default(),
-            last_seq: 0,
-        }
+        Self { start_seq, sabotage, ..Self::default() }
     }
 
     /// Records must come in the order in which they were written.
@@ -101,8 +93,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Reads the OOB of every page that was programmed since, in every block that is neither bad nor the
-    /// journal's.
+    /// Reads the OOB of every page programmed since, in blocks that are neither bad nor the journal's.
     pub fn read_blocks<D: FlashDevice>(
         &mut self,
         device: &mut D,
@@ -150,8 +141,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Puts the newest version of each page into the map, and takes out what was dropped. Gives the highest
-    /// sequence number seen.
+    /// Maps the newest version of each page and unmaps what was dropped; gives the highest number seen.
     pub fn apply<D: FlashDevice>(mut self, device: &mut D, newest: &mut Newest) -> Result<u64, FlashError> {
         // Drops are younger than everything the checkpoint's map tells.
         for (first, end, _) in self.drops.ranges() {
@@ -174,8 +164,7 @@ impl Scan {
     }
 }
 
-/// Whether the checkpoint's map knows a newer version than this copy, which was programmed after the
-/// checkpoint began but of older data.
+/// Whether the checkpoint's map knows newer data than this copy, programmed after it began.
 fn is_older<D: FlashDevice>(device: &mut D, copy: &Version, newest: &Newest) -> Result<bool, FlashError> {
     let Some(known) = newest.get(copy.lpn) else { return Ok(false) };
     let oob = match read_known(device, known, None) {

@@ -11,8 +11,7 @@ pub(super) struct Header {
     pub page_bytes: u32,
     /// The table has a bit for each page of a block.
     pub has_bits: bool,
-    /// Every page programmed before the checkpoint began has a smaller sequence number, every host write
-    /// after it at least this.
+    /// The first sequence number of a host write after the checkpoint began.
     pub start_seq: u64,
     /// Blocks that the journal keeps for itself.
     pub pool: Vec<BlockId>,

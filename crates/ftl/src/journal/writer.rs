@@ -10,8 +10,8 @@ use nandscape_core::{Barrier, FlashDevice, FlashError, SimTime, Token};
 impl<D: FlashDevice> Journal<D> {
     /// Writes down the records that wait, if there are any.
     pub(super) fn write_records(&mut self, at: SimTime) -> Result<(), FlashError> {
-        while self.meta.has_records() {
-            if self.meta.room(&self.device) < 2 {
+        while !self.meta.records.is_empty() {
+            if self.room() < 2 {
                 return self.checkpoint_now(at);
             }
             self.write_record_page(Place::Current, at)?;
@@ -35,10 +35,11 @@ impl<D: FlashDevice> Journal<D> {
         }
         let what = (Kind::Records, meta.region(place).parts + 1);
         if self.options.sabotage == Sabotage::RecordsOnce {
-            meta.put(&mut self.device, place, what, self.seq, after, at)?;
+            self.put(place, what, after, at)?;
         } else {
-            meta.put_twice(&mut self.device, place, what, self.seq, after, at)?;
+            self.put_twice(place, what, after, at)?;
         }
+        let meta = &mut self.meta;
         meta.region(place).parts += 1;
         let repeats = meta.draft.as_mut().filter(|_| place == Place::Current);
         let written = meta.records.drain(..count);
@@ -49,8 +50,8 @@ impl<D: FlashDevice> Journal<D> {
         }
         meta.records_done = meta.chain;
         if place == Place::Current
-            && meta.draft.is_none()
-            && meta.room(&self.device) < u64::from(meta.layout.record_pages / 2)
+            && self.meta.draft.is_none()
+            && self.room() < u64::from(self.meta.layout.record_pages / 2)
         {
             // Soon full: the next checkpoint begins with the next program, in steps.
             self.due = self.programs;

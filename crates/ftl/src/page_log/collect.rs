@@ -1,23 +1,26 @@
 //! Collection: who is the victim, and how a group is emptied and erased or given up.
 
 use super::space::State;
-use super::{Collection, FULL, PageLog};
+use super::{Collection, Move, PageLog};
 use crate::parts::base::{Target, WORN};
-use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Ppn, SimTime, Token};
+use crate::parts::layer::Strategy as _;
+use crate::parts::order::Order;
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
 
 impl<D: FlashDevice> PageLog<D> {
-    /// What a request asks for before its first page is written.
+    /// Before the first page of a request for which there is no room as a whole.
+    #[inline(never)]
     pub(super) fn make_room_for_request(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
-        match self.collection {
-            // Blocks are collected when there is no page at all, so that they have had the longest time to
-            // lose pages.
-            Collection::Blocks => Ok(Token::NONE),
-            Collection::Everything if needed <= self.space.free_pages => Ok(Token::NONE),
-            Collection::Everything => self.collect_everything(at),
+        match (self.base.order, self.collection) {
+            (Order::EraseFirst, _) => self.make_room(needed, at),
+            // Blocks are collected once no page is free, so that they had the longest time to lose pages.
+            (Order::CopyFirst, Collection::Blocks) => Ok(Token::NONE),
+            (Order::CopyFirst, Collection::Everything) => self.collect_everything(at),
         }
     }
 
     /// Collects until `needed` pages are free.
+    #[inline(never)]
     pub(super) fn make_room(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
         let mut done = match self.collection {
             Collection::Blocks => self.collect_blocks(needed, at)?,
@@ -33,19 +36,24 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     fn no_room(&mut self, needed: u64) -> FtlError {
-        let error = self.base.full(FULL, needed, self.space.free_pages);
-        match error {
-            FtlError::DeviceFull { reason: WORN, .. } => self.base.turn_read_only(WORN),
-            error => error,
-        }
+        let reason = match (self.base.order, self.collection) {
+            (Order::EraseFirst, Collection::Everything) => "nothing is left after a whole-device collection",
+            _ => "no block with an invalid page",
+        };
+        self.base.no_room(reason, needed, self.space.free_pages)
+    }
+
+    /// Whether a victim's live pages have somewhere to go.
+    fn has_target(&self, live: u32) -> bool {
+        !self.copies_first() || !self.space.spares.is_empty() || u64::from(live) <= self.space.free_pages
     }
 
     fn collect_blocks(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
         let mut done = Token::NONE;
         while self.space.free_pages < needed {
-            let victim = self.space.full.first_from(self.space.rotor);
+            let victim = self.space.emptiest();
             let Some((group, live)) = victim.filter(|(_, live)| *live < self.space.size()) else { break };
-            if self.space.spares.is_empty() && u64::from(live) > self.space.free_pages {
+            if !self.has_target(live) {
                 break;
             }
             let collected = self.collect(group, at)?;
@@ -54,33 +62,44 @@ impl<D: FlashDevice> PageLog<D> {
         Ok(done)
     }
 
-    /// Every group that holds a written page, the first filled first. What was being filled is abandoned.
+    /// Every group that holds a written page; what was being filled is abandoned. Copy-first the first filled
+    /// goes first; erase-first the lowest row does, so that the log begins anew at the first row.
     fn collect_everything(&mut self, at: SimTime) -> Result<Token, FtlError> {
-        while let Some((_, group)) = self.space.next_page().filter(|(_, group)| self.is_begun(*group)) {
-            self.space.close(group, false);
-        }
-        let full = (0..self.space.groups()).filter(|group| self.space.state(*group) == State::Full);
-        let mut victims: Vec<u32> = full.collect();
-        victims.sort_unstable_by_key(|group| self.space.filled_at(*group));
-        let mut done = Token::NONE;
-        if victims.iter().all(|group| self.space.live(*group) == self.space.size()) {
-            return Ok(done);
+        self.abandon();
+        let groups = 0..self.space.groups.len() as u32;
+        let mut victims: Vec<u32> =
+            groups.filter(|group| self.space.group(*group).state == State::Full).collect();
+        if self.copies_first() {
+            victims.sort_unstable_by_key(|group| self.space.group(*group).filled_at);
+            if victims.iter().all(|group| self.space.group(*group).live == self.space.size()) {
+                return Ok(Token::NONE);
+            }
         }
         self.base.stats.gc_runs += 1;
+        let mut done = Token::NONE;
         for group in victims {
-            let live = u64::from(self.space.live(group));
-            if self.space.spares.is_empty() && live > self.space.free_pages {
+            if !self.has_target(self.space.group(group).live) {
                 // Some group was lost on the way: one further on may have fewer live pages.
                 continue;
             }
-            let collected = self.collect(group, at)?;
-            done = self.base.device.join(done, collected);
+            let collected = self.collect(group, at);
+            if collected.is_err() && !self.copies_first() {
+                // Rows further on still hold data, so nothing may be written before a complete collection.
+                self.abandon();
+            }
+            done = self.base.device.join(done, collected?);
         }
         Ok(done)
     }
 
-    fn is_begun(&self, group: u32) -> bool {
-        self.space.room(group) < self.space.size()
+    /// Gives up the room of the group that is being filled; erase-first also that of the others.
+    fn abandon(&mut self) {
+        let is_begun = |this: &Self, group| this.space.group(group).room < this.space.size();
+        while let Some((_, group)) = self.space.next_page()
+            && (!self.copies_first() || is_begun(self, group))
+        {
+            self.space.close(group, false);
+        }
     }
 
     /// After a group was lost: makes another spare of what is free or can be emptied into what is free.
@@ -90,7 +109,7 @@ impl<D: FlashDevice> PageLog<D> {
             if self.space.hold_back(keep) {
                 continue;
             }
-            let victim = self.space.full.first_from(self.space.rotor);
+            let victim = self.space.emptiest();
             let fits = victim.filter(|(_, live)| u64::from(*live) + keep <= self.space.free_pages);
             let Some((group, live)) = fits.filter(|(_, live)| *live < self.space.size()) else { break };
             debug_assert!(live < self.space.size());
@@ -104,7 +123,7 @@ impl<D: FlashDevice> PageLog<D> {
     fn evacuate(&mut self, keep: u64, at: SimTime) -> Result<(), FtlError> {
         let mut tried = 0;
         while let Some(group) = self.space.failed.get(tried).copied() {
-            if u64::from(self.space.live(group)) + keep > self.space.free_pages {
+            if u64::from(self.space.group(group).live) + keep > self.space.free_pages {
                 tried += 1;
                 continue;
             }
@@ -125,18 +144,46 @@ impl<D: FlashDevice> PageLog<D> {
         self.base.count_failure();
     }
 
-    /// Copies what a group holds to where there is room, and erases it; a failed one is given up instead.
-    pub(super) fn collect(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
-        let has_failed = self.space.state(group) == State::Failed;
-        if has_failed || self.space.filled_at(group) >= self.safe_before {
+    /// Empties a group and erases it, in the order of the layer; a failed one is given up instead.
+    fn collect(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
+        let has_failed = self.space.group(group).state == State::Failed;
+        if self.copies_first() && (has_failed || self.space.group(group).filled_at >= self.safe_before) {
             // A copy that outlived its original could not be thrown away.
-            self.make_safe(at)?;
+            self.make_durable(at)?;
         }
         let reads = self.read_live(group, at)?;
+        if self.copies_first() {
+            let (moved, gated) = self.rewrite(reads, at)?;
+            self.emptied(group);
+            let erased = self.erase(group, has_failed, at, moved)?;
+            if let Some(lane) = gated {
+                let gate = self.space.lanes[lane as usize].gate;
+                self.space.lanes[lane as usize].gate = self.base.device.join(gate, erased);
+            }
+            return Ok(self.base.device.join(moved, erased));
+        }
+        let erased = self.erase(group, has_failed, at, reads)?;
+        let done = self.base.device.join(reads, erased);
+        if self.space.group(group).state == State::Gone {
+            return Ok(done);
+        }
+        self.emptied(group);
+        let (moved, _) = self.rewrite(done, at)?;
+        Ok(moved)
+    }
+
+    /// A group was emptied as far as it can be.
+    fn emptied(&mut self, group: u32) {
+        self.base.stats.gc_runs += u64::from(self.collection == Collection::Blocks);
+        self.space.turn_rotor(group);
+    }
+
+    /// Programs what waits in memory; completes with `done`. Gives the lane of the first spare that it took.
+    fn rewrite(&mut self, mut done: Token, at: SimTime) -> Result<(Token, Option<u32>), FtlError> {
         let mut gated = None;
-        let mut done = reads;
-        for slot in 0..self.moves.len() {
-            let (lpn, read) = self.moves[slot];
+        let issue = Issue::new(at, Cause::Gc);
+        for index in 0..self.moves.len() {
+            let Move { slot, lpn, read } = self.moves[index];
             loop {
                 let Some((page, target)) = self.space.next_page() else {
                     let lane = self.space.take_spare(&self.base);
@@ -147,14 +194,14 @@ impl<D: FlashDevice> PageLog<D> {
                     }
                     continue;
                 };
-                let to = Target { page, stream: self.space.mark(target), after: read };
-                match self.base.program_slot(slot, to, lpn, Cause::Gc, at) {
+                let to = Target { page, stream: self.space.group(target).mark, after: read };
+                match self.base.program_slot(slot, to, lpn, issue) {
                     Ok(moved) => {
                         self.map(lpn, page, target);
                         done = self.base.device.join(done, moved);
                         break;
                     }
-                    Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => {
+                    Err(FtlError::Flash(FlashError::ProgramFailed { .. })) if self.copies_first() => {
                         self.close_failed(target, page);
                     }
                     Err(error) => return Err(error),
@@ -162,40 +209,41 @@ impl<D: FlashDevice> PageLog<D> {
             }
             self.base.stats.gc_moved_pages += 1;
         }
-        self.base.stats.gc_runs += u64::from(self.collection == Collection::Blocks);
-        let lane = self.space.lane_of(group);
-        self.space.rotor = if lane as usize + 1 == self.space.lanes.len() { 0 } else { lane + 1 };
-        let erased = self.erase(group, has_failed, at, done)?;
-        if let Some(lane) = gated {
-            let gate = self.space.lanes[lane as usize].gate;
-            self.space.lanes[lane as usize].gate = self.base.device.join(gate, erased);
-        }
-        Ok(self.base.device.join(done, erased))
+        Ok((done, gated))
     }
 
     /// Reads the live pages of a group into memory, unit first.
     fn read_live(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
         self.moves.clear();
         let mut reads = Token::NONE;
-        for place in 0..self.space.size() {
-            let page = self.space.page(group, place);
-            let Some(lpn) = self.table.logical(page) else { continue };
-            let read = self.base.read_slot_or_mark(self.moves.len(), page, Cause::Gc, at)?;
-            let read = self.base.both(read, self.before_copies);
-            reads = self.base.device.join(reads, read);
-            self.moves.push((lpn, read));
+        if self.space.group(group).live == 0 {
+            return Ok(reads);
+        }
+        let (geometry, width) = (self.base.geometry, self.space.width.divisor());
+        let issue = Issue::new(at, Cause::Gc);
+        for index in 0..geometry.pages_per_block {
+            for slot in 0..width {
+                let Some(block) = self.space.block_at(group, slot) else { continue };
+                let page = geometry.page(block, index);
+                let Some(lpn) = self.table.logical(page) else { continue };
+                let slot = self.moves.len();
+                let read = self.base.read_to_move(slot, page, issue)?;
+                let read = self.base.both(read, self.before_copies);
+                reads = self.base.device.join(reads, read);
+                self.moves.push(Move { slot, lpn, read });
+            }
         }
         Ok(reads)
     }
 
-    /// Erases a group without live pages, not before `after`, and gives it back to be filled. If a block of
-    /// it cannot be erased, or has failed, the group is dissolved.
+    /// Erases a group, not before `after`, and gives it back to be filled. If a block of it cannot be erased,
+    /// or has failed, the group is dissolved; erase-first the block alone leaves it, with its live pages, and
+    /// the others are unmapped until they are rewritten.
     fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
-        debug_assert_eq!(self.space.live(group), 0);
-        let blocks: Vec<_> = self.space.blocks(group).collect();
         let mut done = Token::NONE;
         let mut is_whole = true;
-        for block in blocks {
+        for slot in 0..self.space.width.divisor() {
+            let Some(block) = self.space.block_at(group, slot) else { continue };
             if has_failed && self.failed_blocks.contains(&block) {
                 self.failed_blocks.retain(|failed| *failed != block);
                 self.base.give_up(block);
@@ -205,14 +253,19 @@ impl<D: FlashDevice> PageLog<D> {
             if self.base.device.write_pointer(block) == 0 {
                 continue;
             }
-            match self.base.erase(block, Cause::Gc, at, after)? {
+            match self.base.erase(block, Issue::new(at, Cause::Gc).after(after))? {
                 Some(erased) => done = self.base.device.join(done, erased),
-                None => is_whole = false,
+                None if self.copies_first() => is_whole = false,
+                None => self.keep(block),
             }
         }
         // Not before: if the device takes no erase any more, the group stays what it was.
-        if self.space.full.contains(group) {
-            self.space.full.remove(group);
+        self.space.take_candidate(group);
+        if !self.copies_first() {
+            self.release_moves(group);
+        }
+        if self.space.group(group).state == State::Gone {
+            return Ok(done);
         }
         if is_whole {
             self.space.give(&self.base, group);
@@ -223,5 +276,22 @@ impl<D: FlashDevice> PageLog<D> {
             self.space.give(&self.base, group);
         }
         Ok(done)
+    }
+
+    /// A block cannot be erased any more: it keeps its live pages and is never written again.
+    fn keep(&mut self, block: BlockId) {
+        self.space.remove(block);
+        let (geometry, table) = (&self.base.geometry, &self.table);
+        let is_here = |lpn| table.physical(lpn).is_some_and(|page| geometry.block_of(page) == block);
+        self.moves.retain(|kept| !is_here(kept.lpn));
+    }
+
+    /// What waits is only in memory now: the erased pages may be the very ones that get other data back.
+    fn release_moves(&mut self, group: u32) {
+        for waiting in &self.moves {
+            self.table.release(waiting.lpn);
+        }
+        self.base.stats.live_pages -= self.moves.len() as u64;
+        self.space.groups[group as usize].live = 0;
     }
 }

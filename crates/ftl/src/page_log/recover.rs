@@ -1,42 +1,86 @@
-//! Taking a device over: erased, or as a loss of power left it.
+//! Taking a device over: erased, or, where copies come first, as a loss of power left it.
 //!
 //! The journal tells where the newest data of each page is. What is left to do: groups from blocks, the
 //! written ones that have room going on where they stopped, and an erased group to copy into
 //! ([`super::spares`]).
 
-use super::space::Space;
-use super::spares::{self, Set};
+use super::space::{Space, State};
+use super::spares::{self, Found, Set};
 use super::{Collection, PageLog};
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
-use crate::parts::order;
+use crate::parts::order::{self, Order};
 use crate::parts::page_table::PageTable;
-use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token};
+use nandscape_core::{BlockId, FlashDevice, FlashError, FtlError, Geometry, Info, Params, Token, UnitId};
 
-/// Groups that must be held back: one to copy into, and one that makes sure that a victim has an invalid
-/// page.
+/// Groups held back: one to copy into, and one so that some victim has an invalid page.
 const LEAST_RESERVE: u32 = 2;
 
-/// What is found on the flash.
-pub(super) struct Found {
-    pub(super) table: PageTable,
-    live_pages: u64,
-    /// Newest pages of each block.
-    pub(super) live: Vec<u32>,
+impl<D: FlashDevice> PageLog<D> {
+    /// Takes a device over, erased or with data that its journal knows.
+    pub(crate) fn new(
+        device: D,
+        info: &'static Info,
+        params: &Params,
+        collection: Collection,
+    ) -> Result<Self, FtlBuildError> {
+        let geometry = device.geometry();
+        let slots = match collection {
+            Collection::Blocks => geometry.pages_per_block,
+            Collection::Everything => geometry.pages_per_block * geometry.units(),
+        };
+        let mut base = Base::new(device, info, params, slots as usize)?;
+        let (found, space, erased) = match base.order {
+            Order::EraseFirst => (find(&base, info)?, whole_space(&base, collection), Token::NONE),
+            Order::CopyFirst => take_over(&mut base, info, params, collection)?,
+        };
+        base.stats.live_pages = found.live_pages;
+        Ok(Self {
+            table: found.table,
+            space,
+            collection,
+            moves: Vec::with_capacity(slots as usize),
+            failed_blocks: Vec::new(),
+            before_copies: erased,
+            // What is there may be there for as long as this machine runs.
+            safe_before: 0,
+            was_taken_over: found.live_pages > 0,
+            base,
+        })
+    }
 }
 
-pub(super) fn open<D: FlashDevice>(
-    device: D,
+/// The space of an erased device without spares: every block at its own place, where bad ones leave holes.
+fn whole_space<D: FlashDevice>(base: &Base<D>, collection: Collection) -> Space {
+    let geometry = base.geometry;
+    let (lanes, width) = match collection {
+        Collection::Blocks => (geometry.units(), 1),
+        Collection::Everything => (1, geometry.units()),
+    };
+    let mut space = Space::new(geometry, lanes, geometry.blocks_per_unit(), width);
+    for group in 0..space.groups.len() as u32 {
+        let units = (0..width).map(|slot| UnitId(space.lane_of(group) * width + slot));
+        let blocks: Vec<BlockId> =
+            units.map(|unit| geometry.block(unit, group % geometry.blocks_per_unit())).collect();
+        space.form(group, blocks.iter().copied(), 0);
+        for block in blocks.into_iter().filter(|block| base.device.is_bad(*block)) {
+            space.remove(block);
+        }
+        if space.group(group).state != State::Gone {
+            space.place(base, group);
+        }
+    }
+    space
+}
+
+/// Finds what the flash holds and forms groups, one of them erased. The token covers the erases.
+fn take_over<D: FlashDevice>(
+    base: &mut Base<D>,
     info: &'static Info,
     params: &Params,
     collection: Collection,
-) -> Result<PageLog<D>, FtlBuildError> {
-    let geometry = *device.geometry();
-    let slots = match collection {
-        Collection::Blocks => geometry.pages_per_block,
-        Collection::Everything => geometry.pages_per_block * geometry.units(),
-    };
-    let mut base = Base::new(device, info, params, slots as usize)?;
+) -> Result<(Found, Space, Token), FtlBuildError> {
+    let geometry = base.geometry;
     let nominal = blocks_by_unit(&geometry, |block| base.is_nominal(block));
     let (what, width, total) = match collection {
         Collection::Blocks => ("blocks", 1, nominal.iter().map(|blocks| blocks.len() as u32).sum()),
@@ -49,7 +93,7 @@ pub(super) fn open<D: FlashDevice>(
     let reserve = order::reserve(params, LEAST_RESERVE, total, what)?;
     base.logical_pages = u64::from(total - reserve) * u64::from(width) * u64::from(geometry.pages_per_block);
     base.count_grown_bad();
-    let mut found = find(&base, info)?;
+    let mut found = find(base, info)?;
     let good = blocks_by_unit(&geometry, |block| !base.device.is_bad(block));
     let (sets, mut space) = match collection {
         Collection::Blocks => {
@@ -64,40 +108,24 @@ pub(super) fn open<D: FlashDevice>(
             (sets.collect(), Space::new(geometry, 1, geometry.blocks_per_unit(), width))
         }
     };
-    let erased = match spares::restore(&mut base, &mut found, &sets) {
+    let erased = match spares::restore(base, &mut found, &sets) {
         // Nothing can be written any more; what is there can be read.
         Err(FtlError::Flash(FlashError::ReadOnly { reason })) => {
             base.read_only = Some(reason);
             Token::NONE
         }
-        restored => restored.map_err(|error| refused(info, &error))?,
+        restored => restored.map_err(|error| FtlBuildError::start_failed(info.name, &error))?,
     };
     space.wanted_spares = if reserve > LEAST_RESERVE { 2 } else { 1 };
     match collection {
-        Collection::Blocks => form_blocks(&base, &found, &mut space),
-        Collection::Everything => form_rows(&base, &found, &mut space, &nominal),
+        Collection::Blocks => form_blocks(base, &found, &mut space),
+        Collection::Everything => form_rows(base, &found, &mut space, &nominal),
     }
     while space.spares.len() < space.wanted_spares && space.hold_back(0) {}
     for lane in &mut space.lanes {
         lane.gate = erased;
     }
-    base.stats.live_pages = found.live_pages;
-    Ok(PageLog {
-        table: found.table,
-        space,
-        collection,
-        moves: Vec::with_capacity(slots as usize),
-        failed_blocks: Vec::new(),
-        before_copies: erased,
-        // What is there may be there for as long as this machine runs.
-        safe_before: 0,
-        was_taken_over: found.live_pages > 0,
-        base,
-    })
-}
-
-fn refused(info: &'static Info, error: &FtlError) -> FtlBuildError {
-    FtlBuildError::Device { ftl: info.name, reason: format!("its start from flash failed: {error}") }
+    Ok((found, space, erased))
 }
 
 /// The blocks of each unit that satisfy a condition.
@@ -106,7 +134,7 @@ fn blocks_by_unit(geometry: &Geometry, is_meant: impl Fn(BlockId) -> bool) -> Ve
         let all = (0..geometry.blocks_per_unit()).map(move |block| geometry.block(unit, block));
         all.filter(|block| is_meant(*block)).collect()
     };
-    (0..geometry.units()).map(|unit| unit_of(nandscape_core::UnitId(unit))).collect()
+    (0..geometry.units()).map(|unit| unit_of(UnitId(unit))).collect()
 }
 
 /// The newest data of each logical page, from the journal.

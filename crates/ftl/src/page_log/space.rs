@@ -1,16 +1,15 @@
-//! The space of a copy-first page map: groups of blocks that are filled page by page, lanes of groups that
-//! take turns, and groups that are kept erased.
+//! The space of a page map: groups of blocks that are filled page by page, lanes of groups that take turns,
+//! and groups that are kept erased.
 //!
 //! A group is one block (`PM_GCL`) or a row of one block of every unit (`PM_GCC`); a lane is the groups of
 //! one unit, or all of them. Pages of a group are given out unit first, then page. Invariants: a group with
 //! room is in its lane's queue or a spare; `free_pages` counts the unwritten pages of the queues; the first
 //! group of a queue has room at `next`.
 
-use super::spares::mark;
-use crate::parts::base::Base;
+use crate::parts::base::{Base, LOST};
 use crate::parts::candidates::Candidates;
 use crate::parts::ring_set::RingSet;
-use nandscape_core::{BlockId, FlashDevice, Geometry, Ppn, Token};
+use nandscape_core::{BlockId, Divider, FlashDevice, Geometry, Ppn, Token};
 use std::collections::VecDeque;
 
 /// No group.
@@ -38,37 +37,55 @@ pub(super) struct Lane {
     pub(super) gate: Token,
 }
 
+/// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
+/// erased make it differ from those of other times, all but surely; if not, more is thrown away than need be,
+/// but nothing that is needed. Never 0, which host data has.
+pub(super) const fn mark(first: u32, erase_count: u32) -> u16 {
+    let mixed = first.wrapping_mul(0x9E37_79B1) ^ erase_count.wrapping_mul(0x85EB_CA77);
+    ((mixed ^ mixed >> 15) % (LOST as u32 - 1)) as u16 + 1
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) state: State,
+    /// The place of the next page.
+    pub(super) next: u32,
+    /// Unwritten pages, of groups in a queue.
+    pub(super) room: u32,
+    pub(super) live: u32,
+    /// When it became full: its place in the order of all groups.
+    pub(super) filled_at: u64,
+    /// [`nandscape_core::Oob::stream`] of copies to it: see [`super::spares`].
+    pub(super) mark: u16,
+}
+
 /// Groups, lanes and spares.
 pub(super) struct Space {
     geometry: Geometry,
-    /// Blocks of a group.
-    pub(super) width: u32,
-    per_lane: u32,
-    /// Blocks of the groups, one group after the other; `NONE` throughout where there is none.
+    pages_per_block: Divider,
+    /// Blocks of a group, and pages.
+    pub(super) width: Divider,
+    size: u32,
+    per_lane: Divider,
+    /// Blocks of the groups, one group after the other; `NONE` where there is none.
     blocks: Vec<u32>,
     /// Group of each block.
     group_of: Vec<u32>,
-    state: Vec<State>,
-    next: Vec<u32>,
-    /// Unwritten pages, of groups in a queue.
-    room: Vec<u32>,
-    live: Vec<u32>,
-    /// [`nandscape_core::Oob::stream`] of copies to each group: see [`super::spares`].
-    mark: Vec<u16>,
+    pub(super) groups: Vec<Group>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes with a group in the queue.
-    open: RingSet,
+    pub(super) open: RingSet,
     /// Erased groups that only a collection may take.
     pub(super) spares: VecDeque<u32>,
     /// How many of them there should be.
     pub(super) wanted_spares: usize,
-    /// Full groups by live pages.
-    pub(super) full: Candidates,
+    /// Full groups by live pages, where they are chosen by these one at a time.
+    full: Option<Candidates>,
     /// Failed groups that still hold live pages.
     pub(super) failed: Vec<u32>,
-    /// The order in which groups became full.
-    filled_at: Vec<u64>,
-    filled: u64,
+    /// How many groups became full so far.
+    pub(super) filled: u64,
     pub(super) rotor: u32,
     pub(super) free_pages: u64,
     /// Good blocks of each unit that belong to no group.
@@ -76,29 +93,27 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// No groups yet, with room for `per_lane` in each of `lanes`.
+    /// No groups yet and no spares, with room for `per_lane` in each of `lanes`.
     pub(super) fn new(geometry: Geometry, lanes: u32, per_lane: u32, width: u32) -> Self {
-        let groups = (lanes * per_lane) as usize;
+        let gone = Group { state: State::Gone, next: 0, room: 0, live: 0, filled_at: 0, mark: 0 };
+        let groups = vec![gone; (lanes * per_lane) as usize];
         Self {
             geometry,
-            width,
-            per_lane,
-            blocks: vec![NONE; groups * width as usize],
+            pages_per_block: Divider::new(geometry.pages_per_block),
+            width: Divider::new(width),
+            size: width * geometry.pages_per_block,
+            per_lane: Divider::new(per_lane),
+            blocks: vec![NONE; groups.len() * width as usize],
             group_of: vec![NONE; geometry.blocks() as usize],
-            state: vec![State::Gone; groups],
-            next: vec![0; groups],
-            room: vec![0; groups],
-            live: vec![0; groups],
-            mark: vec![0; groups],
+            groups,
             lanes: (0..lanes)
                 .map(|_| Lane { queue: VecDeque::with_capacity(per_lane as usize), gate: Token::NONE })
                 .collect(),
             open: RingSet::new(lanes),
             spares: VecDeque::new(),
-            wanted_spares: 1,
-            full: Candidates::new(lanes, per_lane),
+            wanted_spares: 0,
+            full: (width == 1).then(|| Candidates::new(lanes, per_lane)),
             failed: Vec::new(),
-            filled_at: vec![0; groups],
             filled: 0,
             rotor: 0,
             free_pages: 0,
@@ -106,69 +121,63 @@ impl Space {
         }
     }
 
-    pub(super) fn groups(&self) -> u32 {
-        self.state.len() as u32
-    }
-
     /// Pages of a group.
     pub(super) const fn size(&self) -> u32 {
-        self.width * self.geometry.pages_per_block
+        self.size
     }
 
+    #[inline]
     pub(super) const fn lane_of(&self, group: u32) -> u32 {
-        group / self.per_lane
+        self.per_lane.quotient(group)
     }
 
-    pub(super) fn state(&self, group: u32) -> State {
-        self.state[group as usize]
+    #[inline]
+    pub(super) fn group(&self, group: u32) -> &Group {
+        &self.groups[group as usize]
     }
 
-    pub(super) fn live(&self, group: u32) -> u32 {
-        self.live[group as usize]
+    #[inline]
+    fn group_mut(&mut self, group: u32) -> &mut Group {
+        &mut self.groups[group as usize]
     }
 
-    pub(super) fn filled_at(&self, group: u32) -> u64 {
-        self.filled_at[group as usize]
-    }
-
-    /// How many groups became full so far.
-    pub(super) const fn filled(&self) -> u64 {
-        self.filled
+    fn slots(&self, group: u32) -> std::ops::Range<usize> {
+        let width = self.width.divisor() as usize;
+        group as usize * width..(group as usize + 1) * width
     }
 
     pub(super) fn blocks(&self, group: u32) -> impl Iterator<Item = BlockId> + use<'_> {
-        let first = (group * self.width) as usize;
-        self.blocks[first..first + self.width as usize].iter().map(|block| BlockId(*block))
+        let blocks = self.blocks[self.slots(group)].iter();
+        blocks.filter(|block| **block != NONE).map(|block| BlockId(*block))
+    }
+
+    /// The block at a slot of a group, if there is one.
+    #[inline(always)]
+    pub(super) fn block_at(&self, group: u32, slot: u32) -> Option<BlockId> {
+        let block = self.blocks[(group * self.width.divisor() + slot) as usize];
+        (block != NONE).then_some(BlockId(block))
     }
 
     #[inline]
-    pub(super) fn group_of(&self, block: BlockId) -> u32 {
-        self.group_of[block.index()]
+    pub(super) fn group_of(&self, page: Ppn) -> u32 {
+        self.group_of[self.pages_per_block.quotient(page.0) as usize]
     }
 
-    /// The page at a place of a group: unit first, then page.
-    #[inline]
-    pub(super) fn page(&self, group: u32, place: u32) -> Ppn {
-        let block = self.blocks[(group * self.width + place % self.width) as usize];
-        self.geometry.page(BlockId(block), place / self.width)
-    }
-
-    /// Unwritten pages of a group in a queue.
-    pub(super) fn room(&self, group: u32) -> u32 {
-        self.room[group as usize]
+    /// The page at a place of a group, unit first, then page; `None` in a hole of a row.
+    #[inline(always)]
+    pub(super) fn page(&self, group: u32, place: u32) -> Option<Ppn> {
+        let (index, slot) = self.width.split(place);
+        self.block_at(group, slot).map(|block| self.geometry.page(block, index))
     }
 
     /// The page that the next allocation gets, if there is any room, and its group.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_page(&self) -> Option<(Ppn, u32)> {
-        let lane = self.open.first_from(self.rotor)?;
-        let group = self.lanes[lane as usize].queue[0];
-        Some((self.page(group, self.next[group as usize]), group))
-    }
-
-    /// [`nandscape_core::Oob::stream`] of copies to a group.
-    pub(super) fn mark(&self, group: u32) -> u16 {
-        self.mark[group as usize]
+        let group = match &self.lanes[..] {
+            [lane] => *lane.queue.front()?,
+            lanes => lanes[self.open.first_from(self.rotor)? as usize].queue[0],
+        };
+        Some((self.page(group, self.group(group).next)?, group))
     }
 
     /// When host data may go to a group.
@@ -177,52 +186,91 @@ impl Space {
         self.lanes[self.lane_of(group) as usize].gate
     }
 
-    /// The page that [`Self::next_page`] gave was programmed and is live.
+    /// The next turn is that of the lane after this group's.
     #[inline]
+    pub(super) fn turn_rotor(&mut self, group: u32) {
+        if self.lanes.len() > 1 {
+            let lane = self.lane_of(group) + 1;
+            self.rotor = if lane as usize == self.lanes.len() { 0 } else { lane };
+        }
+    }
+
+    /// The page that [`Self::next_page`] gave was programmed and is live.
+    #[inline(always)]
     pub(super) fn took<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
         self.free_pages -= 1;
-        self.room[group as usize] -= 1;
-        self.live[group as usize] += 1;
-        let lane = self.lane_of(group);
-        self.rotor = if lane as usize + 1 == self.lanes.len() { 0 } else { lane + 1 };
-        self.next[group as usize] += 1;
-        if self.room[group as usize] == 0 {
-            self.leave_queue(group);
-            self.seal(group);
+        self.turn_rotor(group);
+        let this = self.group_mut(group);
+        this.room -= 1;
+        this.live += 1;
+        this.next += 1;
+        if this.room == 0 {
+            self.close(group, false);
         } else {
             self.skip_written(base, group);
         }
     }
 
-    /// Moves `next` past what was written before the last start.
+    /// Moves `next` past holes, and what was written before the last start.
+    #[inline(always)]
     fn skip_written<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
-        let mut next = self.next[group as usize];
-        while next < self.size() {
-            let page = self.page(group, next);
-            let block = self.geometry.block_of(page);
-            if base.device.write_pointer(block) <= next / self.width {
-                break;
-            }
-            next += 1;
+        let Group { next, room, .. } = *self.group(group);
+        if room < self.size() - next {
+            self.skip(base, group);
         }
-        self.next[group as usize] = next;
+    }
+
+    #[cold]
+    fn skip<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
+        let next = self.group(group).next;
+        let is_unwritten = |place: &u32| {
+            let (index, slot) = self.width.split(*place);
+            self.block_at(group, slot).is_some_and(|block| base.device.write_pointer(block) <= index)
+        };
+        let next = (next..self.size()).find(is_unwritten).unwrap_or_else(|| self.size());
+        self.group_mut(group).next = next;
     }
 
     /// A group that is filled becomes a candidate.
-    pub(super) fn seal(&mut self, group: u32) {
-        self.state[group as usize] = State::Full;
-        self.filled_at[group as usize] = self.filled;
+    fn seal(&mut self, group: u32) {
+        let filled_at = self.filled;
+        let this = self.group_mut(group);
+        (this.state, this.filled_at) = (State::Full, filled_at);
+        let live = this.live;
         self.filled += 1;
-        self.full.insert(group, self.live(group), self.filled_at(group));
+        if let Some(full) = &mut self.full {
+            full.insert(group, live, filled_at);
+        }
+    }
+
+    /// The full group with the fewest live pages, the first from the rotor on, and their number.
+    pub(super) fn emptiest(&self) -> Option<(u32, u32)> {
+        if let Some(full) = &self.full {
+            return full.first_from(self.rotor);
+        }
+        let full = (0..).zip(&self.groups).filter(|(_, this)| this.state == State::Full);
+        let least = full.min_by_key(|(_, this)| (this.live, this.filled_at));
+        least.map(|(group, this)| (group, this.live))
+    }
+
+    /// A group is no candidate any more.
+    pub(super) fn take_candidate(&mut self, group: u32) {
+        if let Some(full) = self.full.as_mut().filter(|full| full.contains(group)) {
+            full.remove(group);
+        }
+    }
+
+    /// Whether a group is a candidate.
+    pub(super) fn is_candidate(&self, group: u32) -> bool {
+        let is_full = self.group(group).state == State::Full;
+        self.full.as_ref().map_or(is_full, |full| full.contains(group))
     }
 
     fn leave_queue(&mut self, group: u32) {
         let lane = self.lane_of(group);
         let queue = &mut self.lanes[lane as usize].queue;
-        match queue.iter().position(|queued| *queued == group) {
-            Some(0) => drop(queue.pop_front()),
-            Some(place) => drop(queue.remove(place)),
-            None => {}
+        if let Some(place) = queue.iter().position(|queued| *queued == group) {
+            queue.remove(place);
         }
         if queue.is_empty() {
             self.open.remove(lane);
@@ -230,25 +278,27 @@ impl Space {
     }
 
     /// A page of a group has lost its data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lose(&mut self, page: Ppn) {
-        let group = self.group_of(self.geometry.block_of(page)) as usize;
-        if group == NONE as usize {
-            // In a block that belongs to no group, since others of its unit's row have failed.
+        let group = self.group_of(page);
+        if group == NONE {
+            // In a block that belongs to no group, since it or others of its unit's row have failed.
             return;
         }
-        self.live[group] -= 1;
-        if self.full.contains(group as u32) {
-            self.full.lower(group as u32, self.live[group]);
+        let this = self.group_mut(group);
+        this.live -= 1;
+        let live = this.live;
+        if let Some(full) = self.full.as_mut().filter(|full| full.contains(group)) {
+            full.lower(group, live);
         }
     }
 
     /// The rest of a group with room is given up: it becomes a candidate, or failed.
     pub(super) fn close(&mut self, group: u32, failed: bool) {
-        self.free_pages -= u64::from(std::mem::take(&mut self.room[group as usize]));
+        self.free_pages -= u64::from(std::mem::take(&mut self.group_mut(group).room));
         self.leave_queue(group);
         if failed {
-            self.state[group as usize] = State::Failed;
+            self.group_mut(group).state = State::Failed;
             self.failed.push(group);
         } else {
             self.seal(group);
@@ -258,21 +308,32 @@ impl Space {
     /// Puts blocks together to a group, which holds this many live pages; its place in a queue or among the
     /// candidates follows with [`Self::place`].
     pub(super) fn form(&mut self, group: u32, blocks: impl Iterator<Item = BlockId>, live: u32) {
-        for (slot, block) in blocks.enumerate() {
-            self.blocks[group as usize * self.width as usize + slot] = block.0;
+        for (slot, block) in self.slots(group).zip(blocks) {
+            self.blocks[slot] = block.0;
             self.group_of[block.index()] = group;
         }
-        self.state[group as usize] = State::Room;
-        self.next[group as usize] = 0;
-        self.live[group as usize] = live;
+        let this = self.group_mut(group);
+        (this.state, this.next, this.live) = (State::Room, 0, live);
+    }
+
+    /// Takes a block out of its group, which keeps a hole in its place; without blocks it is gone.
+    pub(super) fn remove(&mut self, block: BlockId) {
+        let group = std::mem::replace(&mut self.group_of[block.index()], NONE);
+        let slots = self.slots(group);
+        let slot = self.blocks[slots.clone()].iter_mut().find(|own| **own == block.0);
+        *slot.expect("a block of the group") = NONE;
+        if self.blocks[slots].iter().all(|block| *block == NONE) {
+            self.group_mut(group).state = State::Gone;
+        }
     }
 
     /// Takes a group that was formed, with its live pages counted, into its lane or among the candidates.
     pub(super) fn place<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
+        let unwritten =
+            self.blocks(group).map(|block| self.geometry.pages_per_block - base.device.write_pointer(block));
+        let room = unwritten.sum();
+        self.group_mut(group).room = room;
         self.skip_written(base, group);
-        let written: u32 = self.blocks(group).map(|block| base.device.write_pointer(block)).sum();
-        let room = self.size() - written;
-        self.room[group as usize] = room;
         if room == 0 {
             self.seal(group);
         } else {
@@ -285,10 +346,9 @@ impl Space {
 
     /// An erased group becomes a spare if one is wanted, else it can be filled.
     pub(super) fn give<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
-        self.state[group as usize] = State::Room;
-        self.next[group as usize] = 0;
-        self.mark[group as usize] = 0;
-        debug_assert_eq!(self.live(group), 0);
+        let this = self.group_mut(group);
+        (this.state, this.next, this.mark) = (State::Room, 0, 0);
+        debug_assert_eq!(this.live, 0);
         if self.spares.len() < self.wanted_spares {
             self.spares.push_back(group);
         } else {
@@ -299,14 +359,13 @@ impl Space {
     /// Lets a spare be filled; gives its lane.
     pub(super) fn take_spare<D: FlashDevice>(&mut self, base: &Base<D>) -> Option<u32> {
         let group = self.spares.pop_front()?;
-        let first = self.blocks[(group * self.width) as usize];
-        self.mark[group as usize] = mark(first, base.device.erase_count(BlockId(first)));
+        let first = self.block_at(group, 0)?;
+        self.group_mut(group).mark = mark(first.0, base.device.erase_count(first));
         self.place(base, group);
         Some(self.lane_of(group))
     }
 
-    /// Keeps an erased group that could be filled back as a spare, if `keep` pages stay free; from the end of
-    /// the fullest queue.
+    /// Makes the last group of the fullest queue a spare, if it is erased and `keep` pages stay free.
     pub(super) fn hold_back(&mut self, keep: u64) -> bool {
         let size = self.size();
         if self.free_pages < keep + u64::from(size) {
@@ -314,7 +373,7 @@ impl Space {
         }
         let by_length = (0..self.lanes.len()).filter(|lane| {
             let last = self.lanes[*lane].queue.back();
-            last.is_some_and(|group| self.room(*group) == size)
+            last.is_some_and(|group| self.group(*group).room == size)
         });
         // Of equals the last, so that the first units are filled first.
         let Some(lane) = by_length.max_by_key(|lane| self.lanes[*lane].queue.len()) else { return false };
@@ -330,12 +389,10 @@ impl Space {
 
     /// The group has no blocks any more. Its good ones wait among the surplus.
     pub(super) fn dissolve<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
-        self.state[group as usize] = State::Gone;
         self.failed.retain(|failed| *failed != group);
-        let first = (group * self.width) as usize;
-        for slot in first..first + self.width as usize {
-            let block = BlockId(std::mem::replace(&mut self.blocks[slot], NONE));
-            self.group_of[block.index()] = NONE;
+        for slot in self.slots(group) {
+            let block = BlockId(self.blocks[slot]);
+            self.remove(block);
             if !base.device.is_bad(block) {
                 self.surplus[self.geometry.unit_of(block).index()].push_back(block.0);
             }
@@ -344,30 +401,19 @@ impl Space {
 
     /// A group of surplus blocks, one of every unit that a group spans, erased; `None` if some unit has none.
     pub(super) fn form_from_surplus(&mut self) -> Option<u32> {
-        let group = self.state.iter().position(|state| *state == State::Gone)? as u32;
-        if self.width == 1 {
-            // A block can only take the place it always had.
-            return None;
-        }
-        let units = self.surplus.iter().filter(|unit| !unit.is_empty()).count();
-        if (units as u32) < self.width {
+        let group = self.groups.iter().position(|group| group.state == State::Gone)? as u32;
+        let width = self.width.divisor() as usize;
+        // A block alone can only take the place it always had.
+        if width == 1 || self.surplus.iter().filter(|unit| !unit.is_empty()).count() < width {
             return None;
         }
         let blocks: Vec<u32> = self.surplus.iter_mut().filter_map(VecDeque::pop_front).collect();
-        self.form(group, blocks.into_iter().take(self.width as usize).map(BlockId), 0);
+        self.form(group, blocks.into_iter().take(width).map(BlockId), 0);
         Some(group)
-    }
-
-    pub(super) fn has_open(&self, lane: u32) -> bool {
-        self.open.contains(lane)
-    }
-
-    pub(super) fn next_place(&self, group: u32) -> u32 {
-        self.next[group as usize]
     }
 
     /// Bytes of lists and counts.
     pub(super) fn dram_bytes(&self) -> u64 {
-        4 * (self.blocks.len() + self.group_of.len() + 3 * self.state.len()) as u64
+        4 * (self.blocks.len() + self.group_of.len() + 3 * self.groups.len()) as u64
     }
 }

@@ -14,18 +14,18 @@
 //! original of a copy thrown away with it: a block whose pages were copied to elsewhere is not among those
 //! that go.
 
-use super::recover::Found;
-use crate::parts::base::{Base, LOST};
+use crate::parts::base::{Base, LOST, first_oob};
+use crate::parts::page_table::PageTable;
 use nandscape_core::journal::prefer;
-use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Issue, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The mark of a group of blocks that is taken to be copied into. Its first block and how often that was
-/// erased make it differ from those of other times, all but surely; if not, more is thrown away than need be,
-/// but nothing that is needed. Never 0, which host data has.
-pub(super) const fn mark(first: u32, erase_count: u32) -> u16 {
-    let mixed = first.wrapping_mul(0x9E37_79B1) ^ erase_count.wrapping_mul(0x85EB_CA77);
-    ((mixed ^ mixed >> 15) % (LOST as u32 - 1)) as u16 + 1
+/// What is found on the flash.
+pub(super) struct Found {
+    pub(super) table: PageTable,
+    pub(super) live_pages: u64,
+    /// Newest pages of each block.
+    pub(super) live: Vec<u32>,
 }
 
 /// Blocks of which some should be erased.
@@ -41,8 +41,7 @@ impl Set {
         self.wanted.saturating_sub(erased.count())
     }
 
-    /// Written blocks without newest pages: a victim whose copies are complete, copies that were never
-    /// needed, an erase that was cut short.
+    /// Written blocks without newest pages: copied victims, needless copies, erases that were cut short.
     fn dead<D: FlashDevice>(&self, base: &Base<D>, live: &[u32]) -> Vec<BlockId> {
         let is_dead = |block: &BlockId| {
             live[block.index()] == 0 && base.device.write_pointer(*block) > 0 && !base.device.is_bad(*block)
@@ -86,7 +85,7 @@ pub(super) fn restore<D: FlashDevice>(
             if set.missing(base) == 0 {
                 break;
             }
-            if let Some(erased) = base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)? {
+            if let Some(erased) = base.erase(block, Issue::new(SimTime::ZERO, Cause::Gc))? {
                 done = base.device.join(done, erased);
             }
         }
@@ -104,8 +103,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Holds to the originals, and only then erases: however many of the erases are done, every block left of
-    /// them can still be thrown away.
+    /// Prefers the originals before it erases, so that after a cut the remaining blocks can still go.
     fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> Result<Token, FtlError> {
         for (lpn, page) in self.instead {
             prefer(&mut base.device, lpn, page)?;
@@ -114,7 +112,7 @@ impl Plan {
         found.live = self.live;
         let mut done = Token::NONE;
         for block in self.blocks {
-            if let Some(erased) = base.erase(block, Cause::Gc, SimTime::ZERO, Token::NONE)? {
+            if let Some(erased) = base.erase(block, Issue::new(SimTime::ZERO, Cause::Gc))? {
                 done = base.device.join(done, erased);
             }
         }
@@ -131,8 +129,7 @@ struct Copies {
 }
 
 impl Copies {
-    /// Reads the OOB of every page that is not newest: as much as the device holds, but only where the power
-    /// went in the middle of a collection.
+    /// Reads the OOB of every page that is not newest; only after a cut in the middle of a collection.
     fn read<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> Result<Self, FtlError> {
         let geometry = base.geometry;
         let mut older: BTreeMap<Ppn, (u64, Ppn)> = BTreeMap::new();
@@ -214,21 +211,19 @@ impl Copies {
     }
 }
 
-/// The mark of a block: that of its first page that can be read, since copies come first in a block that was
-/// taken for them.
+/// The mark of a block: that of its first readable page, since copies come first in a spare.
 fn first_mark<D: FlashDevice>(base: &mut Base<D>, block: BlockId) -> u16 {
-    let pages = (0..base.device.write_pointer(block)).map(|index| base.geometry.page(block, index));
-    let oobs: Vec<Ppn> = pages.collect();
-    let first = oobs.into_iter().find_map(|page| base.oob(page).ok().flatten());
-    first.map_or(0, |oob| oob.stream & !LOST)
+    first_oob(&mut base.device, block).ok().flatten().map_or(0, |oob| oob.stream & !LOST)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::space::mark;
     use super::super::{Collection, PageLog};
     use super::*;
+    use crate::parts::layer::Layer;
     use crate::{Journal, JournalOptions};
-    use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Issue, Mapping, Oob, Params};
+    use nandscape_core::{BlockState, Capabilities, Extent, Ftl as _, Geometry, Mapping, Oob, Params};
     use nandscape_media::{Nand, NandOptions, Scheduler as _, Serial, Timed, Timing};
 
     /// The journal keeps blocks 9 to 12 and 23 to 25: a row of each of blocks 0 to 8, and block 22 belongs to
@@ -295,12 +290,12 @@ mod tests {
         lpn
     }
 
-    fn start(flash: &Flash) -> PageLog<Flash> {
+    fn start(flash: &Flash) -> Layer<PageLog<Flash>> {
         let info = &crate::pm_gcc::INFO;
         let typed = [("reserve".to_owned(), RESERVE.to_string())].into();
         let params = Params::check(info, "ftl.", &typed).unwrap();
         let nand = flash.inner().medium().clone();
-        PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap()
+        Layer(PageLog::new(self::flash(nand), info, &params, Collection::Everything).unwrap())
     }
 
     /// Unit 0 can erase only block 0, which is dead. Unit 1 can throw away block 13 or block 14, but the
@@ -318,8 +313,8 @@ mod tests {
         let lpn = fill(&mut flash, 5);
         let mut log = start(&flash);
         log.check_invariants();
-        assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
-        let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
+        assert_eq!(log.0.space.spares.len(), 1, "an erased row to copy into");
+        let is_erased = |block| log.0.base.device.write_pointer(BlockId(block)) == 0;
         assert!(is_erased(0) && is_erased(14) && !is_erased(13));
         for lpn in 0..lpn {
             let mut data = [0; 512];
@@ -340,8 +335,8 @@ mod tests {
         fill(&mut flash, 4);
         let log = start(&flash);
         log.check_invariants();
-        assert_eq!(log.space.spares.len(), 1, "an erased row to copy into");
-        let is_erased = |block| log.base.device.write_pointer(BlockId(block)) == 0;
+        assert_eq!(log.0.space.spares.len(), 1, "an erased row to copy into");
+        let is_erased = |block| log.0.base.device.write_pointer(BlockId(block)) == 0;
         assert!(is_erased(1) && is_erased(14));
     }
 

@@ -3,10 +3,10 @@
 
 use super::PageMap;
 use crate::error::FtlBuildError;
-use crate::parts::base::LOST;
+use crate::parts::base::{LOST, first_oob};
 use crate::victim::BlockState;
 use nandscape_core::journal::newest;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Params, Ppn, SimTime};
+use nandscape_core::{BlockId, FlashDevice, Lpn, Params, Ppn};
 
 /// A block that holds pages: the sequence number of its first readable page and the log that wrote it.
 struct Used {
@@ -90,29 +90,14 @@ impl<D: FlashDevice> PageMap<D> {
             if is_bad || self.device.write_pointer(BlockId(block)) == 0 {
                 continue;
             }
-            let (seq, log) = self.first_oob(block)?.unwrap_or((0, 0));
+            let oob = first_oob(&mut self.device, BlockId(block))
+                .map_err(|error| FtlBuildError::start_failed(super::INFO.name, &error))?;
+            let (seq, log) = oob.map_or((0, 0), |oob| (oob.seq, usize::from(oob.stream & !LOST)));
             let logs = &self.domains[0].logs;
             // A log that is no more, or has no blocks of its own any more.
             let log = if logs.get(log).is_some_and(|log| log.shape.slots > 0) { log } else { 0 };
             used.push(Used { seq, block, log });
         }
         Ok(used)
-    }
-
-    /// Sequence number and log of the first page of a block that can be read.
-    fn first_oob(&mut self, block: u32) -> Result<Option<(u64, usize)>, FtlBuildError> {
-        let issue = Issue::new(SimTime::ZERO, Cause::Meta);
-        for index in 0..self.device.write_pointer(BlockId(block)) {
-            let page = self.device.geometry().page(BlockId(block), index);
-            match self.device.read(page, 0, None, issue) {
-                Ok(read) => return Ok(Some((read.oob.seq, usize::from(read.oob.stream & !LOST)))),
-                Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => {}
-                Err(error) => {
-                    let reason = format!("its start from flash failed: {error}");
-                    return Err(FtlBuildError::Device { ftl: super::INFO.name, reason });
-                }
-            }
-        }
-        Ok(None)
     }
 }

@@ -2,9 +2,9 @@
 
 use super::config::{Config, Watermarks};
 use super::domain::Domain;
-use super::shape::DomainShape;
+use super::logs;
+use super::marks::DomainShape;
 use super::split::Split;
-use super::{logs, streams};
 use crate::placement::Placement;
 use crate::victim::VictimSetup;
 use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
@@ -49,7 +49,7 @@ pub(super) fn domains<D: FlashDevice>(
     let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
     let logs = logs::plan(config, migrates);
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
-    let blocks_per_piece = streams::blocks_per_piece(params, config, &geometry, count)?;
+    let blocks_per_piece = config.blocks_per_piece(params, &geometry, count)?;
     let data_blocks = logical.div_ceil(u64::from(pages_per_block));
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good = |block: u32| !device.is_bad(BlockId(block));

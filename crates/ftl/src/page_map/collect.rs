@@ -10,8 +10,7 @@ use nandscape_core::{
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 
 impl<D: FlashDevice> PageMap<D> {
-    /// Before a host write into a domain that is short of free pages: a step of collection while there is
-    /// room, else as much as it takes.
+    /// Before a host write into a domain short of free pages: a step of collection, or all it takes.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -58,19 +57,30 @@ impl<D: FlashDevice> PageMap<D> {
     /// Moves up to `most` pages of the victim in hand; erases it when none is left.
     fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> Result<(), FtlError> {
         let Some((victim, before)) = self.domains[domain].victim_in_hand.take() else { return Ok(()) };
-        let moved = match self.empty(domain, victim, most, Cause::Gc, at) {
-            Ok(moved) => self.device.join(before, moved),
-            Err(error) => {
-                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
-                return Err(error);
-            }
-        };
+        let issue = Issue::new(at, Cause::Gc);
+        let moved = self.empty_or_seal(domain, victim, most, issue)?;
+        let moved = self.device.join(before, moved);
         if self.blocks.infos[victim as usize].valid > 0 {
             self.domains[domain].victim_in_hand = Some((victim, moved));
             return Ok(());
         }
-        self.erase(domain, victim, moved, Cause::Gc, at)?;
+        self.erase(domain, victim, issue.after(moved))?;
         Ok(())
+    }
+
+    /// As [`Self::empty`]. After an error the pages left are still mapped here: a candidate again.
+    fn empty_or_seal(
+        &mut self,
+        domain: usize,
+        victim: u32,
+        most: u32,
+        issue: Issue,
+    ) -> Result<Token, FtlError> {
+        let moved = self.empty(domain, victim, most, issue);
+        if moved.is_err() {
+            self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+        }
+        moved
     }
 
     /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when
@@ -87,7 +97,7 @@ impl<D: FlashDevice> PageMap<D> {
         self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
         while self.domains[domain].counts.free_pages < self.domains[domain].marks.high_pages {
             let Some(victim) = self.choose(domain, &mut without_gain) else { break };
-            self.collect(domain, victim, Cause::Gc, at)?;
+            self.collect(domain, victim, Issue::new(at, Cause::Gc))?;
             self.level_wear(domain, at)?;
             if self.trouble.attention && self.lacks_blocks() {
                 // Going on would spend the last free pages on victims whose erases may fail as well.
@@ -120,7 +130,7 @@ impl<D: FlashDevice> PageMap<D> {
         self.finish_in_hand(domain, at)?;
         while self.domains[domain].room(log, true) == 0 {
             if let Some(victim) = self.domains[domain].emptiest_that_fits(&self.blocks.infos) {
-                self.collect(domain, victim, Cause::Gc, at)?;
+                self.collect(domain, victim, Issue::new(at, Cause::Gc))?;
             } else if !self.domains[domain].close_leftover(&mut self.blocks.infos, self.seq) {
                 return Err(self.full("no block can be collected for the stream", 1));
             }
@@ -134,8 +144,7 @@ impl<D: FlashDevice> PageMap<D> {
         if this.counts.invalid_sealed == 0 {
             return None;
         }
-        // Fifo and random may draw full blocks, which is their nature. Long after every block has had its
-        // turn they are overruled.
+        // Fifo and random may draw full blocks; they are overruled long after every block had its turn.
         let victim = if *without_gain > 4 * u64::from(this.counts.sealed) + 64 {
             this.emptiest(&self.blocks.infos)
         } else {
@@ -167,7 +176,7 @@ impl<D: FlashDevice> PageMap<D> {
                 let mut without_gain = 0;
                 let victim = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0);
                 let Some(victim) = victim else { break };
-                let erased = self.collect(domain, victim, Cause::Gc, now)?;
+                let erased = self.collect(domain, victim, Issue::new(now, Cause::Gc))?;
                 match self.device.completion(erased) {
                     Some(end) => now = end,
                     None => break,
@@ -178,33 +187,15 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Empties a sealed block and erases it. Gives the completion of the erase.
-    fn collect(&mut self, domain: usize, victim: u32, cause: Cause, at: SimTime) -> Result<Token, FtlError> {
+    fn collect(&mut self, domain: usize, victim: u32, issue: Issue) -> Result<Token, FtlError> {
         self.domains[domain].unseal(victim, &mut self.blocks.infos);
-        let moved = match self.empty(domain, victim, u32::MAX, cause, at) {
-            Ok(moved) => moved,
-            Err(error) => {
-                // What was moved stays moved; the rest is still mapped here, so the block is a candidate
-                // again.
-                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
-                return Err(error);
-            }
-        };
-        self.erase(domain, victim, moved, cause, at)
+        let moved = self.empty_or_seal(domain, victim, u32::MAX, issue)?;
+        self.erase(domain, victim, issue.after(moved))
     }
 
     /// Erases an emptied block, or gives it up. Gives the completion.
-    fn erase(
-        &mut self,
-        domain: usize,
-        victim: u32,
-        moved: Token,
-        cause: Cause,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        if cause == Cause::Gc {
-            self.stats.gc_runs += 1;
-        }
-        let issue = Issue::new(at, cause).after(moved);
+    fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> Result<Token, FtlError> {
+        self.stats.gc_runs += u64::from(issue.cause == Cause::Gc);
         match self.device.erase(BlockId(victim), issue) {
             Ok(erased) => {
                 let all = self.device.join(self.domains[domain].erases.last(), erased);
@@ -217,24 +208,17 @@ impl<D: FlashDevice> PageMap<D> {
                 FlashError::WornOut { .. } | FlashError::EraseFailed { .. } | FlashError::BadBlock { .. },
             ) => {
                 self.retire(domain, victim);
-                Ok(moved)
+                Ok(issue.after)
             }
             Err(error) => Err(self.refused(error)),
         }
     }
 
     /// Moves up to `most` valid pages of a block. Gives the completion of all the programs.
-    fn empty(
-        &mut self,
-        domain: usize,
-        block: u32,
-        most: u32,
-        cause: Cause,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        let log = self.domains[domain].target(block, cause == Cause::Wear);
+    fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> Result<Token, FtlError> {
+        let log = self.domains[domain].target(block, issue.cause == Cause::Wear);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.move_pages(domain, (block, most), log, &mut buffer, Issue::new(at, cause));
+        let result = self.move_pages(domain, (block, most), log, &mut buffer, issue);
         self.buffer = buffer;
         result
     }
@@ -371,7 +355,7 @@ impl<D: FlashDevice> PageMap<D> {
         let room = u64::from(self.blocks.infos[block as usize].valid) + u64::from(self.pages_per_block);
         let target = this.target(block, true);
         if this.counts.free_pages > room && this.room(target, false) > room {
-            self.collect(domain, block, Cause::Wear, at)?;
+            self.collect(domain, block, Issue::new(at, Cause::Wear))?;
         }
         Ok(())
     }
@@ -400,14 +384,13 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Before a write when something is wrong: empties blocks that failed a program, and refuses the write
-    /// when too few blocks are left.
+    /// Empties blocks that failed a program, and refuses the write when too few blocks are left.
     #[cold]
     pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
         self.refuse_if_stopped()?;
         while let Some((domain, block)) = self.trouble.failed.pop() {
             let moved = if self.has_room_for(domain, block) {
-                self.empty(domain, block, u32::MAX, Cause::Gc, at)
+                self.empty(domain, block, u32::MAX, Issue::new(at, Cause::Gc))
             } else {
                 Err(self.full("a block that failed cannot be emptied", needed))
             };

@@ -1,6 +1,5 @@
 //! The `ftl.*` keys of `page-map`: what can be typed, and what it means for a given device.
 
-use super::streams;
 use crate::placement::{self, Placement, Stripe};
 use crate::victim::{self, VictimEntry};
 use crate::wear::{self, WearEntry};
@@ -146,22 +145,12 @@ pub(super) enum SplitKind {
 pub(super) struct Frontiers(Vec<u32>);
 
 impl Frontiers {
-    /// So many, whatever is in use.
-    fn fixed(count: u32) -> Self {
-        Self(vec![count])
-    }
-
     /// While `logs` host logs are in use.
     pub fn of(&self, logs: usize) -> u32 {
         self.0[logs.clamp(1, self.0.len()) - 1]
     }
 
-    /// While one host log is in use, the most there are.
-    pub fn of_one(&self) -> u32 {
-        self.of(1)
-    }
-
-    /// While all host logs are in use.
+    /// While all host logs are in use, the fewest there are.
     pub fn of_all(&self) -> u32 {
         self.of(usize::MAX)
     }
@@ -209,18 +198,18 @@ impl Config {
             .ok_or_else(|| params.error("allocation_order", "a permutation of the letters c, w, d and p"))?;
         let is_static = params.text("allocation") == "static";
         let shared_frontier = params.text("gc_frontier") == "shared";
-        let persistent = streams::isolation(params, shared_frontier)?;
-        let split = streams::split(params, &persistent)?;
+        let persistent = isolation(params, shared_frontier)?;
+        let split = split(params, &persistent)?;
         let host_logs = persistent.len().max(1) as u64;
         let frontiers = if is_static {
-            Frontiers::fixed(1)
+            Frontiers(vec![1])
         } else if params.get("frontiers").is_some() {
-            Frontiers::fixed(params.int32("frontiers"))
+            Frontiers(vec![params.int32("frontiers")])
         } else {
             let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
             let most = |logs: u64| (spare / 16 / logs).clamp(1, u64::from(geometry.units())) as u32;
-            let piece = streams::granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
-            Frontiers((1..=host_logs).map(|logs| streams::divisor(piece, most(logs))).collect())
+            let piece = granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
+            Frontiers((1..=host_logs).map(|logs| divisor(piece, most(logs))).collect())
         };
         Ok(Self {
             // At most the device's pages, which are 32-bit.
@@ -239,8 +228,7 @@ impl Config {
         })
     }
 
-    /// The error for a device whose blocks do not suffice: names the streams where the device would do
-    /// without them.
+    /// The error for a device with too few blocks; names the streams if they are what is too much.
     pub fn too_small(
         &self,
         params: &Params,
@@ -273,6 +261,104 @@ impl Config {
             ),
         )
     }
+
+    /// Blocks of a piece in each of `domains` domains; 0 without streams.
+    pub fn blocks_per_piece(
+        &self,
+        params: &Params,
+        geometry: &Geometry,
+        domains: u32,
+    ) -> Result<u32, ParamError> {
+        if self.persistent.is_empty() {
+            return Ok(0);
+        }
+        if params.get("stream_granularity").is_none() {
+            return Ok(self.frontiers.of(1));
+        }
+        let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+        let unit = block_bytes * u64::from(domains) * u64::from(self.frontiers.of_all());
+        granularity_blocks(params, geometry)
+            .filter(|blocks| *blocks <= u64::from(geometry.blocks()))
+            .filter(|blocks| (blocks * block_bytes).is_multiple_of(unit))
+            .map(|blocks| (blocks / u64::from(domains)) as u32)
+            .ok_or_else(|| {
+                let expected = format!(
+                    "a multiple of {unit} bytes, which is {} block(s) of {block_bytes} bytes, up to the device's {}",
+                    unit / block_bytes,
+                    geometry.blocks()
+                );
+                params.error("stream_granularity", expected)
+            })
+    }
+}
+
+/// For each host log whether its survivors are kept apart for good; empty without streams.
+fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamError> {
+    let words = params.text("gc_isolation").split(',').map(|word| match word.trim() {
+        "persistently" => Ok(true),
+        "initially" => Ok(false),
+        _ => Err(params.error("gc_isolation", "initially or persistently, once or for each log from 0")),
+    });
+    let words = words.collect::<Result<Vec<bool>, ParamError>>()?;
+    let streams = params.int32("streams") as usize;
+    if streams == 0 {
+        return Ok(Vec::new());
+    }
+    if shared_frontier && words.contains(&false) {
+        let expected =
+            "persistently where gc_frontier is shared, since moved pages then follow their own log";
+        return Err(params.error("gc_isolation", expected));
+    }
+    match words.as_slice() {
+        [all] => Ok(vec![*all; streams + 1]),
+        each if each.len() == streams + 1 => Ok(words),
+        _ => Err(params.error(
+            "gc_isolation",
+            format!("one word for all logs, or {} of them for logs 0 to {streams}", streams + 1),
+        )),
+    }
+}
+
+/// How blocks are divided among streams.
+fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> {
+    let text = params.text("split").trim();
+    if text == "global" {
+        return Ok(SplitKind::Global);
+    }
+    if persistent.is_empty() || persistent.contains(&false) {
+        let expected = "global where there are no streams, or where survivors of several streams share blocks (gc_isolation)";
+        return Err(params.error("split", expected));
+    }
+    if text == "auto" {
+        return Ok(SplitKind::Auto { logs: persistent.len() });
+    }
+    let streams = persistent.len() - 1;
+    let shares: Option<Vec<f64>> = text
+        .split(',')
+        .map(|share| share.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share)))
+        .collect();
+    let shares = shares.filter(|shares| shares.len() == streams && shares.iter().sum::<f64>() <= 1.0 + 1e-9);
+    let Some(mut shares) = shares else {
+        let expected = format!(
+            "global, auto or {streams} number(s) of a sum of at most 1, the share of each stream from 1; the rest is log 0's"
+        );
+        return Err(params.error("split", expected));
+    };
+    shares.insert(0, (1.0 - shares.iter().sum::<f64>()).max(0.0));
+    Ok(SplitKind::Fixed(shares))
+}
+
+/// Blocks of a piece in the whole device, if the key is given and they are whole.
+fn granularity_blocks(params: &Params, geometry: &Geometry) -> Option<u64> {
+    params.get("stream_granularity")?;
+    let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+    let bytes = params.size("stream_granularity");
+    bytes.is_multiple_of(block_bytes).then_some(bytes / block_bytes)
+}
+
+/// The greatest number of open blocks up to `most` that fills pieces of so many blocks evenly.
+fn divisor(piece_blocks: u64, most: u32) -> u32 {
+    (1..=most).rev().find(|open| piece_blocks.is_multiple_of(u64::from(*open))).unwrap_or(1)
 }
 
 /// Watermarks of a domain: erased space beyond the open blocks, in pages.

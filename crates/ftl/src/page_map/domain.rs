@@ -6,10 +6,9 @@ mod choose;
 use super::config::Frontiers;
 use super::erases::Erases;
 use super::logs::{HOST, Log, LogKind, LogShape};
-use super::marks::Marks;
+use super::marks::{DomainShape, Marks};
 use super::pieces::Pieces;
 use super::pool::Pool;
-use super::shape::DomainShape;
 use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimPolicy};
 use crate::wear::WearPolicy;
@@ -80,8 +79,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// A domain whose erased good blocks are free; the others wait to be taken over. `is_erased` tells of a
-    /// good block.
+    /// Erased good blocks are free, the others wait to be taken over; `is_erased` is `None` for a bad one.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the domain")]
     pub fn new(
         shape: &DomainShape,
@@ -128,7 +126,7 @@ impl Domain {
             open_on: vec![0; logs.len() * shape.lanes as usize],
             rotor: 0,
             logs: logs_in_use,
-            share: frontiers.of_one(),
+            share: frontiers.of(1),
             frontiers,
             slots: vec![Frontier::default(); slots],
             pieces: has_streams.then(|| Box::new(Pieces::new(blocks, shape.blocks_per_piece, logs))),
@@ -156,8 +154,7 @@ impl Domain {
         self.blocks / self.lanes.len() as u32
     }
 
-    /// Free blocks that host writes leave to collection. None without streams, where logs lend each other
-    /// room.
+    /// Free blocks that host writes leave to collection: none if logs lend each other room.
     fn kept_blocks(&self) -> u32 {
         self.pieces.is_some().into()
     }
@@ -173,8 +170,7 @@ impl Domain {
         self.set_marks();
     }
 
-    /// Room for host writes above the floor, where every free page is every log's; `None` with streams, whose
-    /// pieces divide the room.
+    /// Room for host writes above the floor; `None` with streams, whose pieces divide the room.
     pub fn quiet_room(&self) -> Option<QuietRoom> {
         let floor = self.marks.floor_pages(self.pieces.is_some());
         self.pieces.is_none().then(|| QuietRoom {
@@ -183,8 +179,7 @@ impl Domain {
         })
     }
 
-    /// Takes over a block that was being written by a log when the device was last used, `next` being its
-    /// next page.
+    /// Takes over a block that a log was writing when the device was last used, up to page `next`.
     pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) {
         infos[block as usize].state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
@@ -199,7 +194,7 @@ impl Domain {
         }
     }
 
-    /// A log goes on in a partly written block.
+    /// A log goes on in a block from its next page.
     fn go_on(&mut self, log: usize, Leftover { block, next, .. }: Leftover) -> Frontier {
         let lane = (block - self.base) / self.blocks_per_lane();
         self.open_on[log * self.lanes.len() + lane as usize] += 1;
@@ -240,34 +235,30 @@ impl Domain {
         if self.logs[log].shape.kind == LogKind::Host {
             self.activate(log);
         } else {
-            let LogShape { gc, wear, .. } = self.logs[log].shape;
-            for log in [log, usize::from(gc), usize::from(wear)] {
-                self.begin_log(log);
-            }
-            self.share_out();
+            self.begin_logs(log);
         }
     }
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.
     pub fn activate(&mut self, log: usize) {
-        let LogShape { gc, wear, .. } = self.logs[log].shape;
         self.logs[log].active = true;
         let is_in_use = |log: &&Log| log.active && log.shape.kind == LogKind::Host;
         self.share = self.frontiers.of(self.logs.iter().filter(is_in_use).count());
-        for log in [log, usize::from(gc), usize::from(wear)] {
-            self.begin_log(log);
-        }
-        self.share_out();
+        self.begin_logs(log);
     }
 
-    /// Gives a log its slots, unless it has them.
-    fn begin_log(&mut self, log: usize) {
-        if self.logs[log].width() == 0 {
-            let first = self.slots.len();
-            let slots = self.slots_of(log);
-            self.slots.resize(first + slots as usize, Frontier::default());
-            self.logs[log].begin(first as u32, slots);
+    /// Gives a log, and those that its survivors go to, their slots, unless they have them.
+    fn begin_logs(&mut self, log: usize) {
+        let LogShape { gc, wear, .. } = self.logs[log].shape;
+        for log in [log, usize::from(gc), usize::from(wear)] {
+            if self.logs[log].width() == 0 {
+                let first = self.slots.len();
+                let slots = self.slots_of(log);
+                self.slots.resize(first + slots as usize, Frontier::default());
+                self.logs[log].begin(first as u32, slots);
+            }
         }
+        self.share_out();
     }
 
     /// Open blocks that a log may have now.
@@ -287,8 +278,7 @@ impl Domain {
         self.set_marks();
     }
 
-    /// Takes the slot at the cursor of a log, whose block is full, away from it if the log has more than its
-    /// share; whether it did.
+    /// Takes the full slot at the cursor from a log that has more than its share; whether it did.
     fn give_up_slot(&mut self, log: usize) -> bool {
         if self.pieces.is_none() || self.logs[log].width() <= self.slots_of(log) {
             return false;
@@ -307,8 +297,7 @@ impl Domain {
         usize::from(if is_wear { wear } else { gc })
     }
 
-    /// Pages that the host, or collection, can program in a log: in free blocks, and in the open blocks of
-    /// its family.
+    /// Pages that the host or collection can program in a log: free blocks, open blocks of its family.
     pub fn room(&self, log: usize, is_host: bool) -> u64 {
         if self.pieces.is_none() {
             return self.counts.free_pages;
@@ -338,9 +327,8 @@ impl Domain {
         (slot.next < slot.end).then_some((Ppn(slot.next), slot.block))
     }
 
-    /// Makes room at the cursor of a log: opens a block if need be, and falls back to another log of the
-    /// family when there is no free block. Gives the log that has room; `None` if nothing can be
-    /// programmed.
+    /// Makes room at the cursor of a log: opens a block if need be, or, without a free block, falls back to
+    /// another log of the family. Gives the log with room, if there is one.
     #[inline(never)]
     pub fn find_frontier(&mut self, log: usize, is_host: bool, infos: &mut [BlockInfo]) -> Option<usize> {
         let kept_blocks = if is_host { self.kept_blocks() } else { 0 };
@@ -381,8 +369,7 @@ impl Domain {
         false
     }
 
-    /// Takes a free block from the lane where this log has the fewest open blocks, the first from the rotor
-    /// on.
+    /// Opens a free block of the lane where the log has fewest open blocks, from the rotor on.
     fn open(&mut self, log: usize, infos: &mut [BlockInfo]) -> Frontier {
         let lanes = self.lanes.len();
         let lane = (0..lanes)
@@ -396,15 +383,12 @@ impl Domain {
         let local = if is_wear { pool.take_most_worn() } else { pool.take() };
         let local = local.expect("the lane is not empty");
         let block = self.base + local;
-        self.open_on[log * lanes + lane] += 1;
         self.counts.free_blocks -= 1;
         infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(local, log);
         }
-        let next = block * self.pages_per_block;
-        let end = next + self.pages_per_block;
-        Frontier { next, end, block, lane: lane as u32, border: end.min(next + self.program_pages) }
+        self.go_on(log, Leftover { block, log, next: 0 })
     }
 
     /// The page at the cursor of a log was programmed. Seals the block when it was the last.
@@ -489,16 +473,19 @@ impl Domain {
                 self.seal(block, infos, now);
             }
         }
-        for Leftover { block, next, .. } in
-            self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>()
-        {
-            let left = u64::from(self.pages_per_block - next);
-            room += left;
-            self.counts.free_pages -= left;
-            self.seal(block, infos, now);
+        for leftover in self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>() {
+            room += self.give_up(&leftover, infos, now);
         }
         self.logs[log].rewind();
         room
+    }
+
+    /// Gives up what is unwritten of a block that waits to be written on; gives the pages.
+    fn give_up(&mut self, leftover: &Leftover, infos: &mut [BlockInfo], now: u64) -> u64 {
+        let pages = u64::from(self.pages_per_block - leftover.next);
+        self.counts.free_pages -= pages;
+        self.seal(leftover.block, infos, now);
+        pages
     }
 
     /// The candidate is about to be emptied.
@@ -546,12 +533,10 @@ impl Domain {
         self.wear.retired(erase_count);
     }
 
-    /// Gives up what is unwritten of a block that waits to be written on; whether there was one.
+    /// As [`Self::give_up`] of one such block; whether there was one.
     pub fn close_leftover(&mut self, infos: &mut [BlockInfo], now: u64) -> bool {
-        let Some(Leftover { block, next, .. }) = self.leftovers.pop() else { return false };
-        self.counts.free_pages -= u64::from(self.pages_per_block - next);
-        self.seal(block, infos, now);
-        true
+        let leftover = self.leftovers.pop();
+        leftover.is_some_and(|leftover| self.give_up(&leftover, infos, now) > 0)
     }
 
     /// Open blocks when every log in use has all of its own.
@@ -561,9 +546,8 @@ impl Domain {
 
     /// Blocks that collection keeps free or open in the mean, so that they are never victims.
     pub fn reserve_blocks(&self) -> u64 {
-        // The half block by which the marks are less rounds up again. A victim in hand is no candidate
-        // either.
-        u64::from(self.marks.steps)
+        // The marks' missing half block rounds up again. A victim in hand is no candidate either.
+        u64::from(self.marks.shape.steps)
             + (self.marks.low_pages + self.marks.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }
 

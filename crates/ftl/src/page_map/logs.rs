@@ -37,8 +37,7 @@ pub(super) struct LogShape {
     pub stream: Option<u16>,
 }
 
-/// Open blocks that are written round robin, a program unit at a time. The blocks of all logs are in one
-/// list.
+/// Open blocks, written round robin by program units; a part of the list of all logs.
 #[derive(Debug)]
 pub(super) struct Log {
     /// The open block that is written next.

@@ -1,13 +1,35 @@
-//! Watermarks of a domain: when collection begins, and when it ends.
+//! What a domain is made with, and its watermarks: when collection begins, and when it ends.
 
 use super::config::Watermarks;
-use super::shape::DomainShape;
+
+/// The size of a domain, and what it has to allow for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DomainShape {
+    /// First device block.
+    pub base: u32,
+    pub lanes: u32,
+    pub blocks_per_lane: u32,
+    pub planes_per_lane: u32,
+    pub pages_per_block: u32,
+    /// Pages that are programmed together ([`nandscape_core::Capabilities::program_pages`]).
+    pub program_pages: u32,
+    /// Blocks of a piece; 0 where there are no streams.
+    pub blocks_per_piece: u32,
+    /// Victims are emptied step by step.
+    pub steps: bool,
+    /// Blocks that the logical pages fill.
+    pub data_blocks: u64,
+    pub marks: Watermarks,
+    /// Blocks by which the marks were raised for what a loss of power costs.
+    pub spare_blocks: u32,
+    /// Erases that may be under way when a block is opened; 0 where that does not matter.
+    pub erases_under_way: u32,
+}
 
 /// The watermarks in pages, for the logs that are in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    /// A host write starts GC while the free pages are below this: `low_pages`, or the floor while collection
-    /// is put off.
+    /// A host write starts GC below this: `low_pages`, or the floor while collection is put off.
     pub trigger_pages: u64,
     /// GC runs while the free pages are below this ...
     pub low_pages: u64,
@@ -18,14 +40,7 @@ pub(super) struct Marks {
     pub needed_blocks: u32,
     /// Collection is put off.
     pub deferred: bool,
-    /// Victims are emptied step by step, from a block before the low watermark on.
-    pub steps: bool,
-    /// Blocks that the logical pages fill.
-    data_blocks: u64,
-    watermarks: Watermarks,
-    /// Blocks by which the marks were raised for what a loss of power costs.
-    spare_blocks: u32,
-    block_pages: u64,
+    pub shape: DomainShape,
 }
 
 impl Marks {
@@ -38,23 +53,20 @@ impl Marks {
             background_pages: 0,
             needed_blocks: 0,
             deferred: false,
-            steps: shape.steps,
-            data_blocks: shape.data_blocks,
-            watermarks: shape.marks,
-            spare_blocks: shape.spare_blocks,
-            block_pages: shape.pages_per_block.into(),
+            shape: *shape,
         }
     }
 
     /// For so many open blocks.
     pub fn set(&mut self, open: u64, has_streams: bool) {
-        let block = self.block_pages;
+        let block = u64::from(self.shape.pages_per_block);
         let pages = |mark: u64| open * block + mark - block / 2;
-        let Watermarks { low, high, background } = self.watermarks;
+        let Watermarks { low, high, background } = self.shape.marks;
         (self.low_pages, self.high_pages, self.background_pages) =
             (pages(low), pages(high), pages(background));
-        self.needed_blocks = (self.data_blocks + open + low.div_ceil(block)) as u32;
-        let head_start = if self.steps { block } else { 0 };
+        self.needed_blocks = (self.shape.data_blocks + open + low.div_ceil(block)) as u32;
+        // Victims are emptied step by step from a block before the low watermark on.
+        let head_start = if self.shape.steps { block } else { 0 };
         self.trigger_pages =
             if self.deferred { self.floor_pages(has_streams) } else { self.low_pages + head_start };
     }
@@ -65,6 +77,6 @@ impl Marks {
         if has_streams {
             return self.low_pages;
         }
-        self.low_pages.min(u64::from(2 + self.spare_blocks) * self.block_pages)
+        self.low_pages.min(u64::from(2 + self.shape.spare_blocks) * u64::from(self.shape.pages_per_block))
     }
 }

@@ -29,7 +29,6 @@ mod marks;
 mod partial;
 mod pieces;
 mod pool;
-mod shape;
 mod split;
 mod streams;
 
@@ -47,7 +46,7 @@ use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError,
-    FtlStats, Hint, Issue, LogStatus, Logs, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -207,8 +206,7 @@ impl<D: FlashDevice> PageMap<D> {
             return self.write_partial(domain, span, log, data, at);
         }
         let issue = Issue::new(at, Cause::Host);
-        // The map entry is likely to be a cache miss. Asked for now, it arrives while the program is
-        // submitted.
+        // Likely a cache miss: asked for now, the entry arrives while the program is submitted.
         let old = self.map.get(span.lpn);
         let (page, done) = match self.append(domain, log, span.lpn, None, self.page_bytes, data, issue) {
             Ok(written) => written,
@@ -243,8 +241,7 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
-    /// Programs the next page of a log, a copy with the sequence number of what it copies and, if that is
-    /// lost, its mark. The caller maps it.
+    /// Programs the next page of a log; a copy keeps the sequence number and mark. The caller maps it.
     #[inline(always)]
     #[expect(
         clippy::too_many_arguments,
@@ -491,20 +488,6 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
 
     fn check_invariants(&self) {
         self.check();
-    }
-}
-
-impl<D: FlashDevice> Logs for PageMap<D> {
-    fn logs(&self) -> u16 {
-        self.host_bytes.len() as u16
-    }
-
-    fn log_status(&self, log: u16) -> LogStatus {
-        self.status_of(usize::from(log))
-    }
-
-    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
-        Ok(self.renew(usize::from(log)))
     }
 }
 

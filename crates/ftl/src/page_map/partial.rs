@@ -1,7 +1,7 @@
 //! Reads, and writes of parts of a page.
 
 use super::PageMap;
-use crate::parts::base::LOST;
+use crate::parts::base::{LOST, ragged_ends};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
     Cause, Extent, FlashDevice, FlashError, FtlError, Hint, Issue, Lpn, PageRead, Ppn, SimTime, Token,
@@ -54,8 +54,7 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(done)
     }
 
-    /// Writes a part of a page, for which the domain has room. Reads the page first where a sector that is
-    /// not wholly overwritten holds data.
+    /// Writes a part of a page, for which there is room, after a read if a sector keeps some of its data.
     #[inline(never)]
     pub(super) fn write_partial(
         &mut self,
@@ -119,20 +118,10 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Writes zeroes over the partly covered ends of an extent where they hold data.
     pub(super) fn zero_ends(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
-        let ends = |this: &Self| {
-            let page_bytes = this.page_bytes;
-            let mut spans = extent.pages(page_bytes);
-            let first = spans.next();
-            // The last page is found by its own extent, not by walking over all of those between.
-            let last_start = extent.end().saturating_sub(1) / u64::from(page_bytes) * u64::from(page_bytes);
-            let last = (last_start > extent.offset)
-                .then(|| Extent::new(last_start, extent.end() - last_start).pages(page_bytes).next())
-                .flatten();
-            [first, last]
-        };
         let mut done = Token::NONE;
-        for span in ends(self).into_iter().flatten() {
-            if !span.is_whole(self.page_bytes) && self.map.get(span.lpn).is_some() {
+        let page_bytes = self.page_bytes;
+        for span in ragged_ends(extent, page_bytes).filter_map(|end| end.pages(page_bytes).next()) {
+            if self.map.get(span.lpn).is_some() {
                 if self.trouble.attention {
                     self.attend(1, at)?;
                 }

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Erased blocks, numbered inside their domain. Memory is reserved once, so taking and putting never
-/// allocates.
+/// Erased blocks, numbered inside their domain. Memory is reserved once: no later allocation.
 #[derive(Debug)]
 pub(super) enum Pool {
     /// In the order in which they were erased.

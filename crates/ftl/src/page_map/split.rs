@@ -76,8 +76,8 @@ impl Split {
         family.victim.removed(block);
     }
 
-    /// A block without valid pages if one is offered, else the choice of the stream that is furthest over its
-    /// share and has something to gain.
+    /// A block without valid pages if offered, else the choice of the stream furthest over its share that
+    /// gains.
     pub fn pick(&mut self, facts: &VictimFacts<'_>) -> Option<u32> {
         let total: u32 = self.families.iter().map(|family| family.sealed).sum();
         let mut best: Option<(f64, u32)> = None;
@@ -149,8 +149,7 @@ impl Split {
 /// b)` live pages a page and give `A = b / (b - m)`.
 struct GreedyLaw {
     pages_per_block: f64,
-    /// `(A' rho^2, rho)` between neighbouring levels, both growing. The first is what a page more saves,
-    /// times live pages over rate.
+    /// `(A' rho^2, rho)` between neighbouring levels, growing; A' rho^2 x rate / live is what a page saves.
     gains: Vec<(f64, f64)>,
 }
 

@@ -11,7 +11,7 @@ use crate::error::FtlBuildError;
 use crate::parts::base::Base;
 use crate::parts::superblocks::{NONE, Superblocks};
 use nandscape_core::journal::prefer;
-use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Info, Lpn, Ppn, SimTime};
+use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Ppn, SimTime};
 
 /// Where a logical superblock lies; `NONE` for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +67,7 @@ pub(crate) fn adopt<D: FlashDevice>(
     let mut adoption = Adoption { pool, base, newest, logs };
     for logical in 0..logical {
         let place = adoption.resolve(logical);
-        places[logical as usize] = place.map_err(|error| FtlBuildError::Device {
-            ftl: info.name,
-            reason: format!("its start from flash failed: {error}"),
-        })?;
+        places[logical as usize] = place.map_err(|error| FtlBuildError::start_failed(info.name, &error))?;
     }
     Ok(places)
 }
@@ -160,8 +157,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
         })
     }
 
-    /// Holds to the other copy of what a superblock holds, for every superblock of which that can be said.
-    /// Whether there was one.
+    /// Holds to the other copies wherever all pages of a superblock have one; whether there was one.
     fn throw_away(&mut self, logical: u32, holders: &[u32]) -> Result<bool, FtlError> {
         let range = self.lpns(logical);
         // For each holder, the page in it that is equal to the newest version of each page.
@@ -260,7 +256,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
             }
             let index = lpn as u32 % self.pool.pages;
             let (from, to) = (self.pool.page(holder, page), self.pool.target(target, index, 0));
-            self.base.copy(from, to, Lpn(lpn as u32), Cause::Merge, SimTime::ZERO)?;
+            self.base.copy(from, to, Lpn(lpn as u32), Issue::new(SimTime::ZERO, Cause::Merge))?;
             self.pool.set_live(target, index);
         }
         Ok(())

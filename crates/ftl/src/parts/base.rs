@@ -2,6 +2,7 @@
 //! moves of live pages, and the numbers of a full device.
 //!
 //! Invariant: payload buffers have a size only if the device stores data; otherwise no byte is touched.
+#![expect(clippy::inline_always, reason = "measured: the path of every page that is moved")]
 
 use crate::error::FtlBuildError;
 use crate::parts::order::Order;
@@ -55,9 +56,7 @@ pub(crate) struct Base<D> {
     rmw: bool,
     stores_data: bool,
     seq: u64,
-    /// One page: partial reads, read-modify-write, copies.
-    page: Box<[u8]>,
-    /// Pages that wait in memory between an erase and their rewriting.
+    /// Pages that wait in memory to be programmed; the first also for what is written or tried one by one.
     slots: Box<[u8]>,
     /// OOB of what was read into the slots.
     slot_oobs: Box<[Oob]>,
@@ -78,6 +77,36 @@ impl Target {
     pub(crate) const fn at(page: Ppn) -> Self {
         Self { page, stream: 0, after: Token::NONE }
     }
+}
+
+/// The parts of a request that cover a page partly, as requests of their own: at most two.
+pub(crate) fn ragged_ends(extent: Extent, page_bytes: u32) -> impl Iterator<Item = Extent> {
+    let page_bytes = u64::from(page_bytes);
+    let first_end = extent.end().min((extent.offset / page_bytes + 1) * page_bytes);
+    let last = extent.end().saturating_sub(1) / page_bytes * page_bytes;
+    let ends = [(extent.offset, first_end), (last.max(first_end), extent.end())];
+    let ends = ends.into_iter().map(|(start, end)| Extent::new(start, end - start));
+    ends.filter(move |end| end.len > 0 && end.len < page_bytes)
+}
+
+/// The OOB of a page alone; `None` where it is erased or cannot be read.
+pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> Result<Option<Oob>, FlashError> {
+    match device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
+        Ok(read) => Ok(Some(read.oob)),
+        Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The OOB of the first page of a block that can be read.
+pub(crate) fn first_oob<D: FlashDevice>(device: &mut D, block: BlockId) -> Result<Option<Oob>, FlashError> {
+    for index in 0..device.write_pointer(block) {
+        let page = device.geometry().page(block, index);
+        if let Some(oob) = read_oob(device, page)? {
+            return Ok(Some(oob));
+        }
+    }
+    Ok(None)
 }
 
 /// The OOB of a slot that nothing was read into.
@@ -113,8 +142,7 @@ impl<D: FlashDevice> Base<D> {
                 return Err(FtlBuildError::Device { ftl: info.name, reason });
             }
         }
-        let bytes = if stores_data { geometry.page_bytes as usize } else { 0 };
-        Ok(Self {
+        let mut base = Self {
             device,
             geometry,
             stats: FtlStats::default(),
@@ -126,15 +154,16 @@ impl<D: FlashDevice> Base<D> {
             rmw,
             stores_data,
             seq: 0,
-            page: vec![0; bytes].into(),
-            slots: vec![0; bytes * slots].into(),
-            slot_oobs: vec![NOTHING; slots].into(),
-        })
+            slots: Box::default(),
+            slot_oobs: Box::default(),
+        };
+        base.set_slots(slots);
+        Ok(base)
     }
 
     /// How many pages must wait in memory, where that is known only after [`Self::new`].
     pub(crate) fn set_slots(&mut self, slots: usize) {
-        self.slots = vec![0; self.page.len() * slots].into();
+        self.slots = vec![0; self.slot_range(slots).start].into();
         self.slot_oobs = vec![NOTHING; slots].into();
     }
 
@@ -157,31 +186,15 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// The logical pages a request covers wholly.
-    pub(crate) fn whole_pages(&self, extent: Extent) -> impl Iterator<Item = Lpn> + use<D> {
+    pub(crate) fn whole_pages(&self, extent: Extent) -> impl Iterator<Item = Lpn> + Clone + use<D> {
         let (first, count) = extent.whole_pages(self.geometry.page_bytes);
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
 
-    /// The parts of a request that cover a page partly, as requests of their own: at most two. Only where
-    /// bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
+    /// As [`ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
     pub(crate) fn ragged_ends(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<D> {
-        let page_bytes = u64::from(self.geometry.page_bytes);
-        let mut ends = [None, None];
-        if self.stores_data && extent.len > 0 {
-            let first = extent.offset / page_bytes;
-            let last = (extent.end() - 1) / page_bytes;
-            for (end, page) in ends.iter_mut().zip([first, last]) {
-                let start = extent.offset.max(page * page_bytes);
-                let stop = extent.end().min((page + 1) * page_bytes);
-                if stop - start < page_bytes {
-                    *end = Some(Extent::new(start, stop - start));
-                }
-            }
-            if first == last {
-                ends[1] = None;
-            }
-        }
-        ends.into_iter().flatten()
+        let stores_data = self.stores_data;
+        ragged_ends(extent, self.geometry.page_bytes).filter(move |_| stores_data)
     }
 
     /// Reads the part of a page that a request covers; zeroes if the page is not mapped.
@@ -215,8 +228,7 @@ impl<D: FlashDevice> Base<D> {
         Ok(read.done)
     }
 
-    /// Programs the page of a request at `target`. A partly covered page is completed from `old`, where it is
-    /// now, at the price of one host read.
+    /// Programs the page of a request at `target`. A partly covered one is completed by a host read of `old`.
     #[inline]
     pub(crate) fn write_span(
         &mut self,
@@ -234,19 +246,9 @@ impl<D: FlashDevice> Base<D> {
             let issue = issue.after(target.after);
             return Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue)?);
         }
-        let after = Self::complete(
-            &mut self.device,
-            old.filter(|_| self.rmw),
-            span,
-            data,
-            &mut self.page,
-            self.geometry.page_bytes,
-            issue,
-        )?;
+        let after = self.fill_slot(0, old, span, data, at)?;
         let after = self.both(after, target.after);
-        let oob = self.host_oob(span.lpn, target.stream);
-        let payload = self.stores_data.then_some(&*self.page);
-        Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue.after(after))?)
+        self.program_slot(0, Target { after, ..target }, span.lpn, issue)
     }
 
     /// Completes when both have; no operation of its own where one has from the beginning.
@@ -265,96 +267,59 @@ impl<D: FlashDevice> Base<D> {
         Oob { lpn, stream, seq: self.seq }
     }
 
-    /// Fills `page` with what it holds at `old` and lays the request's bytes over it.
-    fn complete(
-        device: &mut D,
-        old: Option<Ppn>,
-        span: &PageSpan,
-        data: Option<&[u8]>,
-        page: &mut [u8],
-        page_bytes: u32,
-        issue: Issue,
-    ) -> Result<Token, FtlError> {
-        let stores_data = !page.is_empty();
-        let after = if let Some(old) = old {
-            let read = device.read(old, page_bytes, stores_data.then_some(&mut *page), issue)?;
-            if read.oob.stream & LOST != 0 {
-                return Err(FlashError::Uncorrectable { page: old }.into());
-            }
-            read.done
-        } else {
-            page.fill(0);
-            Token::NONE
-        };
-        if stores_data {
-            let part = &mut page[span.start as usize..][..span.len as usize];
-            match data {
-                Some(data) => part.copy_from_slice(&data[span.at as usize..][..span.len as usize]),
-                None => part.fill(0),
-            }
-        }
-        Ok(after)
-    }
-
+    /// Bytes of a slot; none where the device stores no data.
     fn slot_range(&self, slot: usize) -> std::ops::Range<usize> {
-        let bytes = self.geometry.page_bytes as usize;
+        let bytes = if self.stores_data { self.geometry.page_bytes as usize } else { 0 };
         slot * bytes..(slot + 1) * bytes
     }
 
     /// Reads a live page into a slot in memory.
-    #[inline]
-    pub(crate) fn read_slot(
-        &mut self,
-        slot: usize,
-        page: Ppn,
-        cause: Cause,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    #[inline(always)]
+    pub(crate) fn read_slot(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
         let range = self.slot_range(slot);
         let buffer = if self.stores_data { Some(&mut self.slots[range]) } else { None };
-        let read = self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(at, cause))?;
+        let read = self.device.read(page, self.geometry.page_bytes, buffer, issue)?;
         self.slot_oobs[slot] = read.oob;
         Ok(read.done)
+    }
+
+    /// Reads a live page that is to be moved into a slot. Under copy-first one that cannot be read any more
+    /// becomes a page that says so; else that is an error.
+    #[inline(always)]
+    pub(crate) fn read_to_move(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+        match self.order {
+            Order::CopyFirst => self.read_slot_or_mark(slot, page, issue),
+            Order::EraseFirst => self.read_slot(slot, page, issue),
+        }
     }
 
     /// As [`Self::read_slot`], several times if need be; what cannot be read any more leaves a page that says
     /// so. Its number is that of the data, like that of any copy, or if that cannot be read either the
     /// one of a host write.
-    pub(crate) fn read_slot_or_mark(
-        &mut self,
-        slot: usize,
-        page: Ppn,
-        cause: Cause,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    #[inline(never)]
+    fn read_slot_or_mark(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
         for _ in 0..READS {
-            match self.read_slot(slot, page, cause, at) {
+            match self.read_slot(slot, page, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { .. })) => {}
                 other => return other,
             }
         }
-        let range = if self.stores_data { self.slot_range(slot) } else { 0..0 };
+        let range = self.slot_range(slot);
         self.slots[range].fill(0);
         let known = self.oob(page)?.unwrap_or(NOTHING);
         self.slot_oobs[slot] = Oob { stream: LOST, ..known };
         Ok(Token::NONE)
     }
 
-    /// The OOB of a page alone; `None` where it is erased or cannot be read.
+    /// As [`read_oob`].
     pub(crate) fn oob(&mut self, page: Ppn) -> Result<Option<Oob>, FlashError> {
-        match self.device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
-            Ok(read) => Ok(Some(read.oob)),
-            Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_oob(&mut self.device, page)
     }
 
     /// Whether the data of a page can be read.
     pub(crate) fn is_readable(&mut self, page: Ppn) -> bool {
-        let buffer = self.stores_data.then_some(&mut *self.page);
-        let read =
-            self.device.read(page, self.geometry.page_bytes, buffer, Issue::new(SimTime::ZERO, Cause::Meta));
-        read.is_ok_and(|read| read.oob.stream & LOST == 0)
+        let read = self.read_slot(0, page, Issue::new(SimTime::ZERO, Cause::Meta));
+        read.is_ok() && self.slot_oobs[0].stream & LOST == 0
     }
 
     /// Puts the page of a request into a slot in memory, completed from `old` if it is covered partly.
@@ -366,66 +331,63 @@ impl<D: FlashDevice> Base<D> {
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<Token, FtlError> {
-        let page_bytes = self.geometry.page_bytes;
-        let old = old.filter(|_| self.rmw && !span.is_whole(page_bytes));
-        let range = if self.stores_data { self.slot_range(slot) } else { 0..0 };
-        let page = &mut self.slots[range];
-        Self::complete(&mut self.device, old, span, data, page, page_bytes, Issue::new(at, Cause::Host))
+        let mut after = Token::NONE;
+        if let Some(old) = old.filter(|_| self.rmw && !span.is_whole(self.geometry.page_bytes)) {
+            after = self.read_slot(slot, old, Issue::new(at, Cause::Host))?;
+            if self.slot_oobs[slot].stream & LOST != 0 {
+                return Err(FlashError::Uncorrectable { page: old }.into());
+            }
+        } else {
+            let range = self.slot_range(slot);
+            self.slots[range].fill(0);
+        }
+        self.slot_oobs[slot] = NOTHING;
+        if self.stores_data {
+            let start = self.slot_range(slot).start + span.start as usize;
+            let part = &mut self.slots[start..][..span.len as usize];
+            match data {
+                Some(data) => part.copy_from_slice(&data[span.at as usize..][..span.len as usize]),
+                None => part.fill(0),
+            }
+        }
+        Ok(after)
     }
 
-    /// Copies a live page. Under copy-first one that cannot be read any more becomes a page that says so;
-    /// else that is an error.
-    pub(crate) fn copy(
-        &mut self,
-        from: Ppn,
-        to: Target,
-        lpn: Lpn,
-        cause: Cause,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
-        let read = match self.order {
-            Order::CopyFirst => self.read_slot_or_mark(0, from, cause, at)?,
-            Order::EraseFirst => self.read_slot(0, from, cause, at)?,
-        };
+    /// Copies a live page, read as by [`Self::read_to_move`].
+    pub(crate) fn copy(&mut self, from: Ppn, to: Target, lpn: Lpn, issue: Issue) -> Result<Token, FtlError> {
+        let read = self.read_to_move(0, from, issue)?;
         let after = self.both(read, to.after);
-        self.program_slot(0, Target { after, ..to }, lpn, cause, at)
+        self.program_slot(0, Target { after, ..to }, lpn, issue)
     }
 
-    /// Programs a page from its slot. A copy passes on the number of its data.
-    #[inline]
+    /// Programs a page from its slot once the target may be. A copy passes on the number of its data.
+    #[inline(always)]
     pub(crate) fn program_slot(
         &mut self,
         slot: usize,
         target: Target,
         lpn: Lpn,
-        cause: Cause,
-        at: SimTime,
+        issue: Issue,
     ) -> Result<Token, FtlError> {
         let source = self.slot_oobs[slot];
         let lost = source.stream & LOST;
+        let mut issue = issue.after(target.after);
         // A mark that was just made has no number yet.
-        let is_new = cause == Cause::Host || lost != 0 && source.lpn == Lpn::NONE;
-        let (oob, cause) = if is_new {
-            (self.host_oob(lpn, target.stream | lost), Cause::Host)
+        let is_new = issue.cause == Cause::Host || lost != 0 && source.lpn == Lpn::NONE;
+        let oob = if is_new {
+            issue.cause = Cause::Host;
+            self.host_oob(lpn, target.stream | lost)
         } else {
-            (Oob { lpn, stream: target.stream | lost, seq: source.seq }, cause)
+            Oob { lpn, stream: target.stream | lost, seq: source.seq }
         };
         let range = self.slot_range(slot);
         let payload = if self.stores_data { Some(&self.slots[range]) } else { None };
-        let issue = Issue::new(at, cause).after(target.after);
         Ok(self.device.program(target.page, oob, self.geometry.page_bytes, payload, issue)?)
     }
 
-    /// Erases a block once `after` completes. `Ok(None)`: the block refused for good (worn out or failed) and
-    /// keeps what it held.
-    pub(crate) fn erase(
-        &mut self,
-        block: BlockId,
-        cause: Cause,
-        at: SimTime,
-        after: Token,
-    ) -> Result<Option<Token>, FtlError> {
-        match self.device.erase(block, Issue::new(at, cause).after(after)) {
+    /// Erases a block. `Ok(None)`: it refused for good (worn out or failed) and keeps what it held.
+    pub(crate) fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Option<Token>, FtlError> {
+        match self.device.erase(block, issue) {
             Ok(done) => Ok(Some(done)),
             Err(FlashError::WornOut { .. } | FlashError::EraseFailed { .. }) => {
                 self.refused_erases += 1;
@@ -454,8 +416,7 @@ impl<D: FlashDevice> Base<D> {
         self.refused_erases > 0
     }
 
-    /// Where the journal found the newest data of each logical page. Data past the capacity is an error: the
-    /// layer had another reserve.
+    /// Where the journal found each logical page. Data past the capacity means another reserve: an error.
     pub(crate) fn each_newest(
         &self,
         info: &'static Info,
@@ -501,45 +462,31 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// No room though there should be: from now on nothing is written. The first reason stays.
+    #[cold]
     pub(crate) fn turn_read_only(&mut self, reason: &'static str) -> FtlError {
         let reason = *self.read_only.get_or_insert(reason);
         FtlError::ReadOnly { reason }
     }
 
     /// Remembers a device that has turned read-only.
+    #[inline]
     pub(crate) fn note<T>(&mut self, result: Result<T, FtlError>) -> Result<T, FtlError> {
-        if let Err(FtlError::Flash(FlashError::ReadOnly { reason })) = result {
-            return Err(self.turn_read_only(reason));
-        }
-        result
+        result.map_err(|error| match error {
+            FtlError::Flash(FlashError::ReadOnly { reason }) => self.turn_read_only(reason),
+            error => error,
+        })
     }
 
-    /// Tells the device that pages hold nothing any more: of the pages that `whole` gives, those that were
-    /// mapped, in runs.
-    pub(crate) fn drop_runs(
-        &mut self,
-        dropped: impl Iterator<Item = Lpn>,
-        at: SimTime,
-    ) -> Result<(), FtlError> {
-        let mut run: Option<(Lpn, u32)> = None;
-        for lpn in dropped {
-            run = match run {
-                Some((first, count)) if first.0 + count == lpn.0 => Some((first, count + 1)),
-                Some((first, count)) => {
-                    drop_pages(&mut self.device, first, count, at)?;
-                    Some((lpn, 1))
-                }
-                None => Some((lpn, 1)),
-            };
-        }
-        if let Some((first, count)) = run {
-            drop_pages(&mut self.device, first, count, at)?;
+    /// Tells the device that these pages hold nothing any more, in runs.
+    pub(crate) fn drop_runs(&mut self, dropped: &[Lpn], at: SimTime) -> Result<(), FtlError> {
+        for run in dropped.chunk_by(|a, b| a.0 + 1 == b.0) {
+            drop_pages(&mut self.device, run[0], run.len() as u32, at)?;
         }
         Ok(())
     }
 
     /// The error of a device without room, with its numbers.
-    pub(crate) fn full(&self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
+    fn full(&self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
         // What the strategy looked for is not what is missing once blocks have been lost.
         let reason = if self.refused_erases > 0 { WORN } else { reason };
         FtlError::DeviceFull {
@@ -548,6 +495,16 @@ impl<D: FlashDevice> Base<D> {
             free_pages,
             live_pages: self.stats.live_pages,
             total_pages: self.good_blocks * u64::from(self.geometry.pages_per_block),
+        }
+    }
+
+    /// As [`Self::full`]; where copies come first, a device that has lost blocks is read-only from now on.
+    pub(crate) fn no_room(&mut self, reason: &'static str, needed_pages: u64, free_pages: u64) -> FtlError {
+        match self.full(reason, needed_pages, free_pages) {
+            FtlError::DeviceFull { reason: WORN, .. } if self.order == Order::CopyFirst => {
+                self.turn_read_only(WORN)
+            }
+            error => error,
         }
     }
 
@@ -562,10 +519,5 @@ impl<D: FlashDevice> Base<D> {
             pages_per_block: u64::from(self.geometry.pages_per_block),
             logical_pages: self.logical_pages,
         }
-    }
-
-    /// Starts the counters anew; what is live stays.
-    pub(crate) fn reset_stats(&mut self) {
-        self.stats = FtlStats { live_pages: self.stats.live_pages, ..FtlStats::default() };
     }
 }

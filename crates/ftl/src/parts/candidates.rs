@@ -77,8 +77,7 @@ impl Candidates {
         self.replay(item, false);
     }
 
-    /// Plays the matches above a leaf again. An item that only improved cannot change anything above a match
-    /// that it loses.
+    /// Plays the matches above a leaf again. An item that only improved stops at a match that it loses.
     #[inline]
     fn replay(&mut self, item: u32, improved: bool) {
         let mut node = (self.weights.len() + item as usize) >> 1;

@@ -54,8 +54,7 @@ impl LogTable {
         self.free.is_empty()
     }
 
-    /// The entry that makes room next: the oldest, or the one not written for longest if [`Self::touch`] is
-    /// called on writes.
+    /// The entry to evict next: the oldest, or with [`Self::touch`] on writes the least recently written.
     pub(crate) fn victim(&self) -> Option<u32> {
         self.order.first_from(0).map(|(slot, _)| slot)
     }

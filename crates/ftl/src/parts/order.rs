@@ -48,8 +48,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The order for a device. Erase-first is refused where bytes would be at risk, unless that is wanted by
-    /// name.
+    /// The order for a device. Erase-first is refused where it risks bytes, unless it is asked for by name.
     pub(crate) fn of<D: FlashDevice>(device: &mut D, params: &Params) -> Result<Self, ParamError> {
         let stores_data = device.capabilities().stores_data;
         let order = match params.text("gc_order") {

@@ -7,17 +7,17 @@ use nandscape_core::{Lpn, Ppn};
 ///
 /// Invariant: `physical(l) == Some(p)` exactly when `logical(p) == Some(l)`.
 #[derive(Clone, Debug)]
-pub struct PageTable {
+pub(crate) struct PageTable {
     forward: Vec<Ppn>,
     inverse: Vec<Lpn>,
 }
 
 impl PageTable {
     /// Bytes of one entry in the thesis's cost model ([thesis 3.2.1.1], T = 8).
-    pub const MODEL_ENTRY_BYTES: u64 = 8;
+    pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;
 
     /// Nothing is mapped.
-    pub fn new(logical_pages: u32, physical_pages: u32) -> Self {
+    pub(crate) fn new(logical_pages: u32, physical_pages: u32) -> Self {
         Self {
             forward: vec![Ppn::NONE; logical_pages as usize],
             inverse: vec![Lpn::NONE; physical_pages as usize],
@@ -26,30 +26,35 @@ impl PageTable {
 
     /// Where a logical page is (the thesis's `vpg2ppg`).
     #[inline]
-    pub fn physical(&self, lpn: Lpn) -> Option<Ppn> {
+    pub(crate) fn physical(&self, lpn: Lpn) -> Option<Ppn> {
         let page = self.forward[lpn.index()];
         page.is_some().then_some(page)
     }
 
     /// Whose data a physical page holds, if it is live (`ppg2vpg`).
     #[inline]
-    pub fn logical(&self, page: Ppn) -> Option<Lpn> {
+    pub(crate) fn logical(&self, page: Ppn) -> Option<Lpn> {
         let lpn = self.inverse[page.index()];
         (lpn != Lpn::NONE).then_some(lpn)
-    }
-
-    /// Whether a logical page is mapped (`isalloc`).
-    #[inline]
-    pub fn is_allocated(&self, lpn: Lpn) -> bool {
-        self.forward[lpn.index()].is_some()
     }
 
     /// Maps `lpn` to `page`, which must be free, in both tables; gives the page it was mapped to before, now
     /// invalid. The map half of the thesis's `allocate_page`; which page it is, the strategy chooses.
     #[inline]
-    pub fn allocate_page(&mut self, lpn: Lpn, page: Ppn) -> Option<Ppn> {
+    pub(crate) fn allocate_page(&mut self, lpn: Lpn, page: Ppn) -> Option<Ppn> {
         let holder = std::mem::replace(&mut self.inverse[page.index()], lpn);
         assert!(holder == Lpn::NONE, "page {page:?} given to {lpn:?} still belongs to {holder:?}");
+        self.replace(lpn, page)
+    }
+
+    /// Unmaps `lpn`; gives the page that held it.
+    #[inline]
+    pub(crate) fn release(&mut self, lpn: Lpn) -> Option<Ppn> {
+        self.replace(lpn, Ppn::NONE)
+    }
+
+    #[inline]
+    fn replace(&mut self, lpn: Lpn, page: Ppn) -> Option<Ppn> {
         let old = std::mem::replace(&mut self.forward[lpn.index()], page);
         if !old.is_some() {
             return None;
@@ -58,34 +63,18 @@ impl PageTable {
         Some(old)
     }
 
-    /// Unmaps `lpn`; gives the page that held it.
-    #[inline]
-    pub fn release(&mut self, lpn: Lpn) -> Option<Ppn> {
-        let old = std::mem::replace(&mut self.forward[lpn.index()], Ppn::NONE);
-        if !old.is_some() {
-            return None;
-        }
-        self.inverse[old.index()] = Lpn::NONE;
-        Some(old)
-    }
-
     /// Logical pages, mapped or not.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.forward.len()
     }
 
-    /// Whether there is no logical page at all.
-    pub fn is_empty(&self) -> bool {
-        self.forward.is_empty()
-    }
-
     /// Bytes both tables take.
-    pub fn dram_bytes(&self) -> u64 {
+    pub(crate) fn dram_bytes(&self) -> u64 {
         4 * (self.forward.len() + self.inverse.len()) as u64
     }
 
     /// Panics unless the tables are each other's inverse; gives the number of mapped pages.
-    pub fn check(&self) -> u64 {
+    pub(crate) fn check(&self) -> u64 {
         let mut mapped = 0;
         for (index, page) in self.forward.iter().enumerate() {
             if page.is_some() {
@@ -105,12 +94,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_calls_agree_with_each_other() {
+    fn the_calls_agree_with_each_other() {
         let mut table = PageTable::new(4, 6);
-        assert!(!table.is_allocated(Lpn(2)));
         assert_eq!(table.physical(Lpn(2)), None);
         assert_eq!(table.allocate_page(Lpn(2), Ppn(5)), None);
-        assert!(table.is_allocated(Lpn(2)));
         assert_eq!(table.physical(Lpn(2)), Some(Ppn(5)));
         assert_eq!(table.logical(Ppn(5)), Some(Lpn(2)));
         assert_eq!(table.allocate_page(Lpn(2), Ppn(0)), Some(Ppn(5)), "an overwrite frees the old page");

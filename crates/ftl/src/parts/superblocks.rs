@@ -10,13 +10,13 @@
 //! candidates are the used superblocks that have lost their last live page.
 
 use crate::error::FtlBuildError;
-use crate::parts::base::{Base, Target, WORN};
+use crate::parts::base::{Base, Target};
 use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FtlError, Info, Lpn, Param, ParamKind, Params, Ppn, SimTime,
-    SuperblockLayout, Token,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
+    SimTime, SuperblockLayout, Token,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -184,6 +184,12 @@ impl Superblocks {
         self.empty.iter().map(|queue| queue.len() as u64).sum::<u64>() * u64::from(self.pages)
     }
 
+    /// The logical superblock of a page, and the page's number in it.
+    #[inline]
+    pub(crate) const fn split(&self, lpn: Lpn) -> (u32, u32) {
+        (lpn.0 / self.pages, lpn.0 % self.pages)
+    }
+
     /// The flash page of a superblock's page.
     #[inline]
     pub(crate) fn page(&self, superblock: u32, index: u32) -> Ppn {
@@ -227,18 +233,25 @@ impl Superblocks {
         debug_assert!(self.live_bits.words[word] & bit != 0);
         self.live_bits.words[word] &= !bit;
         self.live[superblock as usize] -= 1;
-        if self.live[superblock as usize] == 0 {
+        self.note_if_dead(superblock);
+    }
+
+    /// A used superblock without live pages is a candidate.
+    fn note_if_dead(&mut self, superblock: u32) {
+        if self.live[superblock as usize] == 0 && !self.dead.contains(superblock) {
             self.dead.insert(superblock, 0, self.position[superblock as usize]);
         }
     }
 
     /// All pages of a used superblock have lost their data.
     pub(crate) fn drop_all(&mut self, superblock: u32) {
+        self.clear(superblock);
+        self.note_if_dead(superblock);
+    }
+
+    fn clear(&mut self, superblock: u32) {
         self.live_bits.row_mut(superblock).fill(0);
         self.live[superblock as usize] = 0;
-        if !self.dead.contains(superblock) {
-            self.dead.insert(superblock, 0, self.position[superblock as usize]);
-        }
     }
 
     /// An erased superblock from the rotor on, without collecting.
@@ -300,24 +313,25 @@ impl Superblocks {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         let mut done = Token::NONE;
-        if self.layout.blocks(victim).any(|block| base.device.is_bad(block)) {
-            self.dead.remove(victim);
-            return Ok(done);
-        }
-        if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim) {
+        let mut is_lost = self.layout.blocks(victim).any(|block| base.device.is_bad(block));
+        if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim && !is_lost) {
             let (_, block) = self.failed.remove(place);
             base.give_up(block);
-            self.dead.remove(victim);
-            return Ok(done);
+            is_lost = true;
         }
         for block in self.layout.blocks(victim) {
-            let Some(erased) = base.erase(block, Cause::Gc, at, Token::NONE)? else {
-                self.dead.remove(victim);
-                return Ok(done);
-            };
-            done = base.device.join(done, erased);
+            if is_lost {
+                break;
+            }
+            match base.erase(block, Issue::new(at, Cause::Gc))? {
+                Some(erased) => done = base.device.join(done, erased),
+                None => is_lost = true,
+            }
         }
         self.dead.remove(victim);
+        if is_lost {
+            return Ok(done);
+        }
         self.turn_rotor(self.group_of(victim));
         self.add_empty(victim);
         base.stats.gc_runs += 1;
@@ -327,22 +341,6 @@ impl Superblocks {
     /// Where a page is that no superblock is mapped for.
     pub(crate) fn stranded(&self, lpn: Lpn) -> Option<Ppn> {
         if self.stranded.is_empty() { None } else { self.stranded.get(&lpn).copied() }
-    }
-
-    /// The error of a device without an erased or collectable superblock; once superblocks have been lost it
-    /// is read-only.
-    pub(crate) fn no_room<D: FlashDevice>(
-        &self,
-        base: &mut Base<D>,
-        reason: &'static str,
-        needed: u64,
-    ) -> FtlError {
-        match base.full(reason, needed, self.free_pages()) {
-            FtlError::DeviceFull { reason: WORN, .. } if base.order == Order::CopyFirst => {
-                base.turn_read_only(WORN)
-            }
-            error => error,
-        }
     }
 
     /// Blocks that a collection never takes because they are kept erased.
@@ -359,12 +357,19 @@ impl Superblocks {
         Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
     }
 
-    /// Gives a target up in which a program failed. What it holds may be the newest there is, until it was
-    /// written elsewhere.
+    /// Gives up a target in which a program failed. It may hold newest data until that is written elsewhere.
     pub(crate) fn abandon(&mut self, superblock: u32) {
-        self.live_bits.row_mut(superblock).fill(0);
-        self.live[superblock as usize] = 0;
+        self.clear(superblock);
         self.abandoned.push(superblock);
+    }
+
+    /// A new superblock that could not be filled holds nothing that is mapped.
+    pub(crate) fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
+        match written {
+            Ok(_) => {}
+            Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.abandon(target),
+            Err(_) => self.drop_all(target),
+        }
     }
 
     /// What was abandoned holds nothing newest any more.
@@ -392,9 +397,22 @@ impl Superblocks {
     pub(crate) fn take_over(&mut self, superblock: u32) {
         self.position[superblock as usize] = self.taken;
         self.taken += 1;
-        if self.live[superblock as usize] == 0 {
-            self.dead.insert(superblock, 0, self.position[superblock as usize]);
+        self.note_if_dead(superblock);
+    }
+
+    /// Panics unless the mapped superblocks are those with live pages, once each; gives their pages.
+    pub(crate) fn check_mapped<'a>(&self, mapped: impl Iterator<Item = &'a u32>) -> u64 {
+        let mut holders = vec![false; self.layout.superblocks() as usize];
+        for superblock in mapped.filter(|superblock| **superblock != NONE) {
+            let holder = &mut holders[*superblock as usize];
+            assert!(!std::mem::replace(holder, true), "superblock {superblock} is mapped twice");
         }
+        for (superblock, is_mapped) in (0..).zip(holders) {
+            let count = self.live_pages(superblock);
+            assert_eq!(is_mapped, count > 0, "superblock {superblock} has {count} live pages");
+            assert!(!is_mapped || !self.dead.contains(superblock), "superblock {superblock} mapped and dead");
+        }
+        self.live.iter().copied().map(u64::from).sum()
     }
 
     /// Panics unless the counts, bits and queues agree with each other and with the device.
@@ -425,11 +443,6 @@ impl Superblocks {
                 assert!(base.device.is_programmed(page), "live page {page:?} is erased");
             }
         }
-    }
-
-    /// Whether a used superblock has no live page.
-    pub(crate) fn is_candidate(&self, superblock: u32) -> bool {
-        self.dead.contains(superblock)
     }
 
     /// Bytes of queues, bits and counts.

@@ -51,8 +51,7 @@ impl Placement {
 /// Static striping: logical page to plane. Planes count `unit * planes_per_die + plane`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stripe {
-    /// `(count, stride)`: `page % count` gives the next digit, which is worth `stride` planes. Fastest
-    /// first.
+    /// `(count, stride)`, fastest first: `page % count` is the next digit, worth `stride` planes.
     digits: [(u32, u32); 3],
     planes: u32,
 }

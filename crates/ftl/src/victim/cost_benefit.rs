@@ -1,7 +1,7 @@
 //! Old and empty first.
 
 use super::lists::BlockLists;
-use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
+use super::{VictimEntry, VictimFacts, VictimPolicy};
 use nandscape_core::Info;
 
 /// Registry entry.
@@ -12,7 +12,13 @@ pub const ENTRY: VictimEntry = VictimEntry {
         source: "Kawaguchi, Nishioka and Motoda, USENIX 1995, section 4.2",
         params: &[],
     },
-    build: |setup| Box::new(CostBenefit::new(setup)),
+    build: |setup| {
+        Box::new(CostBenefit {
+            buckets: BlockLists::new(setup.blocks, setup.pages_per_block + 1),
+            changed: vec![0; setup.blocks as usize],
+            pages_per_block: setup.pages_per_block,
+        })
+    },
 };
 
 /// Exact cost-benefit in O(pages per block): blocks wait in one list for each number of valid pages, in the
@@ -24,16 +30,6 @@ struct CostBenefit {
     /// When each block was sealed or last lost a page.
     changed: Vec<u64>,
     pages_per_block: u32,
-}
-
-impl CostBenefit {
-    fn new(setup: &VictimSetup<'_>) -> Self {
-        Self {
-            buckets: BlockLists::new(setup.blocks, setup.pages_per_block + 1),
-            changed: vec![0; setup.blocks as usize],
-            pages_per_block: setup.pages_per_block,
-        }
-    }
 }
 
 impl VictimPolicy for CostBenefit {
@@ -56,8 +52,7 @@ impl VictimPolicy for CostBenefit {
         if let Some(empty) = self.buckets.first(0) {
             return Some(empty);
         }
-        // Benefit over cost as a fraction: age x (b - v) over 2v. The 2 is common to all; cross-multiplied in
-        // 128 bits it is exact.
+        // Benefit over cost is age x (b - v) over 2v. Without the common 2, and in 128 bits, it is exact.
         let mut best: Option<(u32, u128, u128)> = None;
         for valid in 1..=self.pages_per_block {
             let Some(block) = self.buckets.first(valid) else { continue };

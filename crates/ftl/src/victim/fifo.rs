@@ -1,7 +1,7 @@
 //! Oldest first.
 
 use super::lists::BlockLists;
-use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
+use super::{VictimEntry, VictimFacts, VictimPolicy};
 use nandscape_core::Info;
 
 /// Registry entry.
@@ -12,19 +12,13 @@ pub const ENTRY: VictimEntry = VictimEntry {
         source: "Desnoyers, SYSTOR 2012, section 3 (there called LRU)",
         params: &[],
     },
-    build: |setup| Box::new(Fifo::new(setup)),
+    build: |setup| Box::new(Fifo { queue: BlockLists::new(setup.blocks, 1) }),
 };
 
 /// First sealed, first taken.
 #[derive(Debug)]
 struct Fifo {
     queue: BlockLists,
-}
-
-impl Fifo {
-    fn new(setup: &VictimSetup<'_>) -> Self {
-        Self { queue: BlockLists::new(setup.blocks, 1) }
-    }
 }
 
 impl VictimPolicy for Fifo {

@@ -1,7 +1,7 @@
 //! Fewest valid pages first.
 
 use super::lists::BlockLists;
-use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
+use super::{VictimEntry, VictimFacts, VictimPolicy};
 use nandscape_core::Info;
 
 /// Registry entry.
@@ -12,7 +12,11 @@ pub const ENTRY: VictimEntry = VictimEntry {
         source: "Bux and Iliadis, Performance Evaluation 67 (2010)",
         params: &[],
     },
-    build: |setup| Box::new(Greedy::new(setup)),
+    build: |setup| {
+        let pages_per_block = setup.pages_per_block;
+        let buckets = BlockLists::new(setup.blocks, pages_per_block + 1);
+        Box::new(Greedy { buckets, lowest: pages_per_block, pages_per_block })
+    },
 };
 
 /// Greedy by bucket lists, one for each number of valid pages, with a cursor that is never above the lowest
@@ -23,13 +27,6 @@ struct Greedy {
     buckets: BlockLists,
     lowest: u32,
     pages_per_block: u32,
-}
-
-impl Greedy {
-    fn new(setup: &VictimSetup<'_>) -> Self {
-        let buckets = BlockLists::new(setup.blocks, setup.pages_per_block + 1);
-        Self { buckets, lowest: setup.pages_per_block, pages_per_block: setup.pages_per_block }
-    }
 }
 
 impl VictimPolicy for Greedy {

@@ -15,8 +15,7 @@ impl Domain {
         Some(self.base + local)
     }
 
-    /// Sets the shares of the streams if it is time. `written` are the bytes the host wrote to each of them
-    /// so far.
+    /// Sets the shares of the streams if it is time, from the bytes that the host wrote to each so far.
     pub fn review(&mut self, infos: &[BlockInfo], now: u64, written: &[u64]) {
         let (Some(split), Some(pieces)) = (&mut self.split, &self.pieces) else { return };
         if split.is_due(now) {
@@ -27,8 +26,7 @@ impl Domain {
         }
     }
 
-    /// The sealed block with the fewest valid pages, by a scan: for policies that do not look and keep
-    /// drawing full blocks.
+    /// The sealed block with the fewest valid pages, by a scan: for policies that keep drawing full blocks.
     pub fn emptiest(&self, infos: &[BlockInfo]) -> Option<u32> {
         (self.base..self.base + self.blocks)
             .filter(|block| infos[*block as usize].state == BlockState::Sealed)
