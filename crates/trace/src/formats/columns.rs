@@ -3,16 +3,17 @@
 //! `time=0:us,op=3,offset=4:sectors,len=5,volume=1,header=1,sep=comma`: columns count from 0; a unit may
 //! follow a colon. Lines are sorted by time in a window, as in the public formats.
 
-use super::{Confidence, Format, Input};
+use super::{Confidence, Format};
 use crate::error::shown;
 use crate::fields::{decimal, scaled, trim, whole, whole32};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
-use crate::text::{LineFormat, TextReader};
+use crate::param;
+use crate::text::LineFormat;
 use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, Params, SimTime, units};
 
 const fn text(name: &'static str, summary: &'static str, default: &'static str) -> Param {
-    Param { name, summary, kind: ParamKind::Text, default }
+    param(name, summary, ParamKind::Text, default)
 }
 
 /// Registry entry.
@@ -29,30 +30,24 @@ pub const ENTRY: Format = Format {
             text("volume", "column, a number or a name", ""),
             text("read", "what the op column says for a read, where it is not R or read", ""),
             text("write", "what the op column says for a write, where it is not W or write", ""),
-            Param {
-                name: "header",
-                summary: "lines to pass over at the start",
-                kind: ParamKind::Int { min: 0, max: 1000 },
-                default: "0",
-            },
-            Param {
-                name: "sep",
-                summary: "what stands between columns; runs of blanks count as one",
-                kind: ParamKind::Choice { of: &["comma", "tab", "blank", "semicolon", "pipe"] },
-                default: "comma",
-            },
+            param("header", "lines to pass over at the start", ParamKind::Int { min: 0, max: 1000 }, "0"),
+            param(
+                "sep",
+                "what stands between columns; runs of blanks count as one",
+                ParamKind::Choice { of: &["comma", "tab", "blank", "semicolon", "pipe"] },
+                "comma",
+            ),
         ],
     },
     extensions: &[],
     many_volumes: true,
     detect: |_| Confidence::No,
-    read: |Input { bytes, name, settings }, params| {
+    read: |input, params| {
         let format = Columns::new(params)?;
         if format.time.is_none() {
-            return Ok(Box::new(TextReader::new(bytes, &name, "columns", Clock::None, &settings, format)));
+            return Ok(Box::new(input.lines("columns", Clock::None, format)));
         }
-        let reader = TextReader::new(bytes, &name, "columns", Clock::Raw, &settings, format);
-        Ok(Box::new(SortWindow::new(reader)))
+        Ok(Box::new(SortWindow::new(input.lines("columns", Clock::Raw, format))))
     },
     write: None,
 };

@@ -10,14 +10,16 @@
 //! The requests that come out are those of a device under a file system: what their file, writer and kind of
 //! block is goes with them ([`nandscape_core::Origin`]).
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Input};
 use crate::decode::decompress;
 use crate::error::shown;
 use crate::fields::{decimal, split, whole, whole32};
 use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
+use crate::options::BoxReader;
+use crate::param;
 use nandscape_core::{
-    Info, IoRecord, Origin, Param, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Origin, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
 };
 use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
 use std::fs::File;
@@ -26,10 +28,6 @@ use std::path::{Path, PathBuf};
 const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
 const FORMAT: &str = "ops";
-
-const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
-    Param { name, summary, kind, default }
-}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -99,16 +97,12 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["csv"],
     many_volumes: false,
-    detect,
+    detect: |head| Confidence::Certain.if_passed(head.lines.first() == Some(&HEADER)),
     read,
     write: None,
 };
 
-fn detect(head: &Head) -> Confidence {
-    if head.lines.first() == Some(&HEADER) { Confidence::Certain } else { Confidence::No }
-}
-
-fn read(input: Input, params: &Params) -> Result<crate::BoxReader, String> {
+fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let names = names(&input.name, params.get("files"))?;
     let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
     Ok(Box::new(Ops {
@@ -124,7 +118,7 @@ fn options(params: &Params) -> Result<FsOptions, String> {
     let journal = match params.text("journal") {
         "none" => None,
         text => Some(
-            nandscape_core::units::parse_size(text)
+            units::parse_size(text)
                 .ok()
                 .filter(|bytes| (1 << 15..=1 << 40).contains(bytes))
                 .ok_or_else(|| params.error("journal", "none, or a size from 32KiB to 1TiB").to_string())?,
