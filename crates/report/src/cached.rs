@@ -1,7 +1,6 @@
-//! The cache of a run: what it is, what was found in it, and what went to either side, as text and as HTML.
+//! The cache of a run: what it is, what was found in it, and what went to either side, and its lines in the text.
 
 use crate::Run;
-use crate::html::{frame, text};
 use crate::number::Kind;
 use crate::table::{Head, Table};
 use nandscape_core::units::format_bytes;
@@ -34,7 +33,7 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 /// What people ask of a cache: name and value, in the order of a page.
-fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let report = &cache.report;
     let of = |name: &str| count(report.count(name));
     let traffic = |counts: &nandscape_core::command::HostCounts| {
@@ -143,42 +142,4 @@ pub(crate) fn cache_text(run: &Run) -> String {
     table.column(Head::text("  cache"), facts.iter().map(|(name, _)| format!("  {name}")));
     table.column(Head::text(""), facts.into_iter().map(|(_, value)| value));
     format!("\n{}", table.render())
-}
-
-/// The caches of all runs that have one, side by side.
-pub(crate) fn cache_html(runs: &[Run]) -> String {
-    let cached: Vec<(&Run, &CacheResult)> = runs
-        .iter()
-        .filter_map(|run| run.result.cache.as_ref().map(|cache| (run, cache)))
-        .filter(|(_, cache)| !cache.is_disk_alone())
-        .collect();
-    let all: Vec<Vec<(&str, String)>> = cached.iter().map(|(_, cache)| facts(cache)).collect();
-    let mut names: Vec<&str> = Vec::new();
-    for name in all.iter().flatten().map(|(name, _)| *name) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() {
-        return String::new();
-    }
-    let mut head = String::from("<tr><th scope=\"col\" class=\"left\">cache</th>");
-    for (run, _) in &cached {
-        let _ = write!(head, "<th scope=\"col\" class=\"left\">{}</th>", text(&run.label));
-    }
-    head.push_str("</tr>");
-    let mut body = String::from("<tr><th scope=\"row\" class=\"left\">design</th>");
-    for (_, cache) in &cached {
-        let _ = write!(body, "<td class=\"left fact\">{}</td>", text(&describe(cache)));
-    }
-    body.push_str("</tr>\n");
-    for name in names {
-        let _ = write!(body, "<tr><th scope=\"row\" class=\"left\">{}</th>", text(name));
-        for facts in &all {
-            let value = facts.iter().find(|(other, _)| *other == name).map_or("–", |(_, value)| value);
-            let _ = write!(body, "<td class=\"left fact\">{}</td>", text(value));
-        }
-        body.push_str("</tr>\n");
-    }
-    frame("Cache table", "What was found in each cache, and what went to either side of it.", &head, &body)
 }

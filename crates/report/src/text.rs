@@ -1,7 +1,7 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
-use crate::metrics::{SUMMARY, over_provisioning};
+use crate::metrics::{SUMMARY, cause_order, over_provisioning};
 use crate::number::{Kind, printable};
 use crate::placement::placement_text;
 use crate::shape::Shape;
@@ -316,7 +316,7 @@ fn causes_table(result: &RunResult) -> Table {
         .map(|(name, c)| (name.as_str(), [c.programs, c.reads, c.erases]))
         .filter(|(_, counts)| counts.iter().any(|n| *n > 0))
         .collect();
-    rows.sort_by_key(|(name, _)| crate::html::cause_order(name));
+    rows.sort_by_key(|(name, _)| cause_order(name));
     rows.push(("total", [result.flash.programs, result.flash.reads, result.flash.erases]));
     let mut table = Table::new();
     table.column(Head::text("  flash operations"), rows.iter().map(|r| format!("  {}", printable(r.0))));

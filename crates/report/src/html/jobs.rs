@@ -1,6 +1,7 @@
 //! The jobs of a job file: a table, and what each did over time.
 
 use super::Page;
+use super::elements::{CHART, Chart};
 use super::escape::text;
 use super::values::{number, optional, ratio};
 use crate::jobs::{jobs_table, label, sets_table};
@@ -65,24 +66,8 @@ fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
     };
     let step = crate::number::Kind::Nanos.show_alone(series.interval_ns as f64);
     let mut chart = |kind: &str, title: &str, about: &str, tabs: &[&str]| {
-        let id = format!("{kind}-{index}");
-        let _ = write!(
-            out,
-            "<figure class=\"card chart\" data-chart=\"{kind}\" data-run=\"{index}\" aria-labelledby=\"t-{id}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{title}</h4><p class=\"about\">{about}, each {step}{more}</p></div>\
-             <div class=\"controls\"><div class=\"tabs\" role=\"group\" aria-label=\"View\">"
-        );
-        for (i, tab) in tabs.iter().enumerate() {
-            let _ = write!(
-                out,
-                "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
-                i == 0
-            );
-        }
-        out.push_str(
-            "</div><button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n\
-             <div class=\"plot\"></div>\n<noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
-        );
+        let (data, about) = ([("run", index)], format!("{about}, each {step}{more}"));
+        out += &Chart { kind, number: index, data: &data, title, about: &about, tabs, ..CHART }.html();
     };
     chart("job-rate", "Throughput over time", "of each job", &["MB/s", "IOPS"]);
     if has_cache(result, series) {

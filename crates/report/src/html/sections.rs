@@ -1,5 +1,6 @@
 //! The parts of the page around the charts.
 
+use super::elements::{CHART, Chart};
 use super::escape::text;
 use super::{Page, bars, tables};
 use crate::number::Kind;
@@ -135,50 +136,6 @@ fn notes(runs: &[Run]) -> String {
     out
 }
 
-/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them
-/// by number, and begins with the first that has a name.
-pub(super) struct Chart<'a> {
-    pub kind: &'a str,
-    pub group: usize,
-    pub title: &'a str,
-    pub about: &'a str,
-    pub tabs: &'a [&'a str],
-    pub can_be_log: bool,
-}
-
-impl Chart<'_> {
-    pub fn html(&self) -> String {
-        let id = format!("{}-{}", self.kind, self.group);
-        let mut out = format!(
-            "<figure class=\"card chart\" data-chart=\"{}\" data-group=\"{}\" aria-labelledby=\"t-{id}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{}</h4><p class=\"about\">{}</p></div>\
-             <div class=\"controls\">",
-            self.kind, self.group, self.title, self.about
-        );
-        if self.tabs.len() > 1 {
-            let _ = write!(out, "<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
-            let named = |(_, tab): &(usize, &&str)| !tab.is_empty();
-            let first = self.tabs.iter().enumerate().find(named).map(|(i, _)| i);
-            for (i, tab) in self.tabs.iter().enumerate().filter(named) {
-                let _ = write!(
-                    out,
-                    "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
-                    Some(i) == first
-                );
-            }
-            out.push_str("</div>");
-        }
-        if self.can_be_log {
-            out.push_str("<button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button>");
-        }
-        out.push_str(
-            "</div></div>\n<div class=\"plot\"></div>\n\
-             <noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
-        );
-        out
-    }
-}
-
 pub(super) fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> String {
     let mut out = String::new();
     for (i, group) in page.groups.iter().enumerate() {
@@ -218,28 +175,17 @@ pub(super) fn latency(page: &Page<'_>) -> String {
                 continue;
             }
             any = true;
+            let data = [("group", group)];
+            let chart = Chart { number: group, data: &data, ..CHART };
             if has_series(page, group) {
                 let title = format!("{word} latency over the data");
-                out += &Chart {
-                    kind: over_data,
-                    group,
-                    title: &title,
-                    about: "of the requests that completed in an interval (within 6.25 %)",
-                    tabs: &["p99", "p50", "p99.9"],
-                    can_be_log: true,
-                }
-                .html();
+                let about = "of the requests that completed in an interval (within 6.25 %)";
+                let tabs = &["p99", "p50", "p99.9"];
+                out += &Chart { kind: over_data, title: &title, about, tabs, ..chart }.html();
             }
             let title = format!("{word} latency by percentile");
-            out += &Chart {
-                kind: percentiles,
-                group,
-                title: &title,
-                about: "of the whole run; each step to the right is ten times rarer; points need at least one slower request",
-                tabs: &[],
-                can_be_log: true,
-            }
-            .html();
+            let about = "of the whole run; each step to the right is ten times rarer; points need at least one slower request";
+            out += &Chart { kind: percentiles, title: &title, about, ..chart }.html();
         }
         if any { out + "</div>\n" } else { String::new() }
     });
@@ -267,14 +213,10 @@ pub(super) fn requests(page: &Page<'_>) -> String {
             } else {
                 format!("all {} requests", Kind::Count.show_alone(kept as f64))
             };
-            let _ = write!(
-                panels,
-                "<figure class=\"card chart\" data-chart=\"request\" data-group=\"{group}\" data-run=\"{run}\" \
-                 aria-labelledby=\"t-request-{run}\">\n<div class=\"chart-head\"><div><h4 id=\"t-request-{run}\">{}</h4>\
-                 <p class=\"about\">{share}</p></div><div class=\"controls\"><button type=\"button\" class=\"log\" \
-                 aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n<div class=\"plot\"></div></figure>\n",
-                page.name(run)
-            );
+            let data = [("group", group), ("run", run)];
+            let (title, about, without) = (&page.name(run), &share, "");
+            panels +=
+                &Chart { kind: "request", number: run, data: &data, title, about, without, ..CHART }.html();
         }
         if panels.is_empty() {
             return panels;

@@ -1,6 +1,7 @@
 //! Statistics of a workload: what is asked for, how large, where, and how it lies on pages and blocks.
 
 use super::bars::{Bar, chart, percent};
+use super::elements::{cells, heads, left_heads, row};
 use super::escape::text;
 use super::tables::frame;
 use super::values::number;
@@ -215,23 +216,12 @@ fn distributions(stats: &TraceStats) -> String {
         ("read sizes", &stats.read_sizes, format_bytes),
         ("between arrivals", &stats.inter_arrival_ns, format_ns),
     ];
-    let mut head = String::from("<tr><th scope=\"col\" class=\"left\"></th>");
-    for name in ["count", "mean", "min", "p50", "p90", "p99", "p99.9", "max"] {
-        let _ = write!(head, "<th scope=\"col\">{name}</th>");
-    }
-    head.push_str("</tr>");
+    let names = ["count", "mean", "min", "p50", "p90", "p99", "p99.9", "max"];
+    let head = format!("<tr>{}{}</tr>", left_heads([""]), heads(names));
     let mut body = String::new();
     for (name, d, show) in rows.into_iter().filter(|(_, d, _)| d.count > 0 && d.max > 0) {
-        let mean = show(d.mean.round() as u64);
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{name}</th><td>{}</td><td>{mean}</td>",
-            grouped(d.count)
-        );
-        for value in [d.min, d.p50, d.p90, d.p99, d.p99_9, d.max] {
-            let _ = write!(body, "<td>{}</td>", show(value));
-        }
-        body.push_str("</tr>\n");
+        let values = [d.mean.round() as u64, d.min, d.p50, d.p90, d.p99, d.p99_9, d.max].map(show);
+        body += &row(name, &cells(std::iter::once(grouped(d.count)).chain(values)));
     }
     if body.is_empty() {
         return body;

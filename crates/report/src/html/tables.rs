@@ -1,6 +1,7 @@
 //! The tables of the page.
 
 use super::Page;
+use super::elements::{cells, heads, left_heads};
 use super::escape::text;
 use crate::metrics::{Better, Metric, SUMMARY, over_provisioning};
 use crate::number::Kind;
@@ -15,14 +16,6 @@ pub(crate) fn frame(label: &str, caption: &str, head: &str, body: &str) -> Strin
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
          <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
-}
-
-fn workload_head(page: &Page<'_>, rows: usize) -> String {
-    if page.groups.len() > 1 {
-        format!("<th scope=\"col\" class=\"left\" rowspan=\"{rows}\">workload</th>")
-    } else {
-        String::new()
-    }
 }
 
 /// Which runs have the best value: among the complete runs of one workload, if they differ.
@@ -96,7 +89,7 @@ pub(super) fn summary(page: &Page<'_>) -> String {
     let head = format!(
         "<tr><th scope=\"col\" class=\"left\" rowspan=\"2\">{}</th>{}{groups}</tr><tr>{names}</tr>",
         page.first_head(),
-        workload_head(page, 2)
+        page.workload_head(2)
     );
     let marks: Vec<Vec<bool>> = used.iter().map(|metric| best(page, metric)).collect();
     let mut body = String::new();
@@ -106,12 +99,8 @@ pub(super) fn summary(page: &Page<'_>) -> String {
             status => format!(" <span class=\"badge\">{status}</span>"),
         };
         let class = if run.is_complete() { "" } else { " class=\"incomplete\"" };
-        let _ = write!(
-            body,
-            "<tr{class}><th scope=\"row\" class=\"left\">{}{status}</th>{}",
-            page.name(i),
-            page.workload_cell(i)
-        );
+        let (name, workload) = (page.name(i), page.workload_cell(i));
+        let _ = write!(body, "<tr{class}><th scope=\"row\" class=\"left\">{name}{status}</th>{workload}");
         for (metric, is_best) in used.iter().zip(&marks) {
             let value = (metric.value)(&run.result);
             let shown = value.map_or("–".to_owned(), |v| metric.kind.show(v, unit_of(page, metric)));
@@ -160,25 +149,13 @@ pub(super) fn latency(page: &Page<'_>) -> String {
         return String::new();
     }
     let unit = Kind::Nanos.unit(rows.iter().flat_map(|r| latency_points(r.2)).map(|(_, v)| v));
-    let mut head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\" class=\"left\"></th><th scope=\"col\">requests</th>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
-    for (name, _) in latency_points(rows[0].2) {
-        let _ = write!(head, "<th scope=\"col\">{name}</th>");
-    }
-    head.push_str("</tr>");
+    let names = latency_points(rows[0].2).map(|(name, _)| name);
+    let head = page.head(&(left_heads([""]) + &heads(std::iter::once("requests").chain(names))));
     let mut body = String::new();
     let mut any_thin = false;
     for (i, op, summary) in rows {
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td class=\"left\">{op}</td><td>{}</td>",
-            page.name(i),
-            page.workload_cell(i),
-            Kind::Count.show_alone(summary.count as f64)
-        );
+        let mut cells =
+            format!("<td class=\"left\">{op}</td><td>{}</td>", Kind::Count.show_alone(summary.count as f64));
         for (name, value) in latency_points(summary) {
             // One request in `rarity` is slower; with fewer requests than that the figure is only the longest
             // one again.
@@ -186,9 +163,9 @@ pub(super) fn latency(page: &Page<'_>) -> String {
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;
             let class = if is_thin { " class=\"thin\"" } else { "" };
-            let _ = write!(body, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
+            let _ = write!(cells, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
         }
-        body.push_str("</tr>\n");
+        body += &page.row(i, &cells);
     }
     let thin = if any_thin {
         " Grey: fewer requests than the percentile needs, so it is the longest one."
@@ -201,13 +178,7 @@ pub(super) fn latency(page: &Page<'_>) -> String {
 
 /// Erases per good block.
 pub(super) fn wear(page: &Page<'_>) -> String {
-    let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">total</th><th scope=\"col\">min</th>\
-         <th scope=\"col\">mean</th><th scope=\"col\">max</th><th scope=\"col\">standard deviation</th>\
-         <th scope=\"col\">max / mean</th></tr>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
+    let head = page.head(&heads(["total", "min", "mean", "max", "standard deviation", "max / mean"]));
     let mut body = String::new();
     for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let wear = &run.result.wear;
@@ -216,37 +187,38 @@ pub(super) fn wear(page: &Page<'_>) -> String {
         } else {
             "–".to_owned()
         };
-        let _ = writeln!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td>{}</td><td>{}</td><td>{:.2}</td><td>{}</td><td>{:.2}</td><td>{spread}</td></tr>",
-            page.name(i),
-            page.workload_cell(i),
+        let values = [
             Kind::Count.show_alone(run.result.flash.erases as f64),
-            wear.erases_min,
-            wear.erases_mean,
-            wear.erases_max,
-            wear.erases_stddev
-        );
+            wear.erases_min.to_string(),
+            format!("{:.2}", wear.erases_mean),
+            wear.erases_max.to_string(),
+            format!("{:.2}", wear.erases_stddev),
+            spread,
+        ];
+        body += &page.row(i, &cells(values));
     }
     if body.is_empty() { body } else { frame("Wear table", "Erases per good block.", &head, &body) }
 }
 
 /// What a translation layer costs.
 pub(super) fn cost(page: &Page<'_>) -> String {
-    let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">DRAM</th><th scope=\"col\">map table</th>\
-         <th scope=\"col\">usable</th><th scope=\"col\">over-provisioning</th><th scope=\"col\">good blocks</th>\
-         <th scope=\"col\">in reserve</th><th scope=\"col\">pages per block</th><th scope=\"col\">map updates</th>\
-         <th scope=\"col\">log-table updates</th></tr>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
+    let head = page.head(&heads([
+        "DRAM",
+        "map table",
+        "usable",
+        "over-provisioning",
+        "good blocks",
+        "in reserve",
+        "pages per block",
+        "map updates",
+        "log-table updates",
+    ]));
     let mut body = String::new();
     for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let cost = &run.result.cost;
         let count = |n: u64| Kind::Count.show_alone(n as f64);
         let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
-        let cells = [
+        let values = [
             bytes(cost.dram_bytes),
             bytes(run.result.map.table_bytes),
             bytes(cost.usable_bytes),
@@ -257,16 +229,7 @@ pub(super) fn cost(page: &Page<'_>) -> String {
             count(run.result.map.updates),
             count(run.result.map.log_table_updates),
         ];
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}",
-            page.name(i),
-            page.workload_cell(i)
-        );
-        for cell in cells {
-            let _ = write!(body, "<td>{cell}</td>");
-        }
-        body.push_str("</tr>\n");
+        body += &page.row(i, &cells(values));
     }
     if body.is_empty() {
         return body;
