@@ -46,10 +46,3 @@ pub use pages::PageSet;
 pub use stats::{StatsOptions, TraceStats};
 pub use workload::{Workload, WorkloadSpec, open};
 pub use write::{Converted, convert, convert_skipping};
-
-use nandscape_core::{Param, ParamKind};
-
-/// A parameter of a format or a generator.
-const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
-    Param { name, summary, kind, default }
-}

@@ -13,9 +13,8 @@ use super::{Confidence, Format, Head};
 use crate::error::shown;
 use crate::fields::{decimal, sectors, whole, words};
 use crate::gate::{Clock, Parsed, device_number};
-use crate::param;
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -23,12 +22,8 @@ pub const ENTRY: Format = Format {
         name: "blkparse",
         summary: "blkparse default text, one action of it",
         source: "blktrace(8), blkparse(1)",
-        params: &[param(
-            "action",
-            "D: what the drive sees, Q: what the file system sends",
-            ParamKind::Choice { of: &["D", "Q"] },
-            "D",
-        )],
+        params: &[Param::choice("action", &["D", "Q"], "D")
+            .means("D: what the drive sees, Q: what the file system sends")],
     },
     extensions: &["blkparse", "txt"],
     many_volumes: true,

@@ -8,13 +8,8 @@ use crate::error::shown;
 use crate::fields::{decimal, scaled, trim, whole, whole32};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
-use crate::param;
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, Params, SimTime, units};
-
-const fn text(name: &'static str, summary: &'static str, default: &'static str) -> Param {
-    param(name, summary, ParamKind::Text, default)
-}
+use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime, units};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -23,20 +18,17 @@ pub const ENTRY: Format = Format {
         summary: "any text with one request a line, by a map of its columns",
         source: "nandscape",
         params: &[
-            text("time", "column[:s|ms|us|ns|filetime], decimals allowed; no times if absent", ""),
-            text("op", "column, or R or W for all requests", ""),
-            text("offset", "column[:bytes|sectors|SIZE]", ""),
-            text("len", "column[:bytes|sectors|SIZE], or a size for all requests", ""),
-            text("volume", "column, a number or a name", ""),
-            text("read", "what the op column says for a read, where it is not R or read", ""),
-            text("write", "what the op column says for a write, where it is not W or write", ""),
-            param("header", "lines to pass over at the start", ParamKind::Int { min: 0, max: 1000 }, "0"),
-            param(
-                "sep",
-                "what stands between columns; runs of blanks count as one",
-                ParamKind::Choice { of: &["comma", "tab", "blank", "semicolon", "pipe"] },
-                "comma",
-            ),
+            Param::text("time", "")
+                .means("column[:s|ms|us|ns|filetime], decimals allowed; no times if absent"),
+            Param::text("op", "").means("column, or R or W for all requests"),
+            Param::text("offset", "").means("column[:bytes|sectors|SIZE]"),
+            Param::text("len", "").means("column[:bytes|sectors|SIZE], or a size for all requests"),
+            Param::text("volume", "").means("column, a number or a name"),
+            Param::text("read", "").means("what the op column says for a read, where it is not R or read"),
+            Param::text("write", "").means("what the op column says for a write, where it is not W or write"),
+            Param::int("header", 0, 1000, "0").means("lines to pass over at the start"),
+            Param::choice("sep", &["comma", "tab", "blank", "semicolon", "pipe"], "comma")
+                .means("what stands between columns; runs of blanks count as one"),
         ],
     },
     extensions: &[],

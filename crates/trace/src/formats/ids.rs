@@ -5,9 +5,8 @@ use super::{Confidence, Format, block};
 use crate::binary::{RecordFormat, u32_at, u64_at};
 use crate::fields::{scaled, trim, whole};
 use crate::gate::{Clock, Parsed};
-use crate::param;
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 const BLOCK: Param = block("bytes of a block", "4k");
 
@@ -34,7 +33,7 @@ pub const BINARY: Format = Format {
         name: "ids-le",
         summary: "little-endian u32 (or u64) block ids; reads, no times",
         source: "CloudPhysics set of the LIRS2 authors",
-        params: &[BLOCK, param("bits", "width of an id", ParamKind::Choice { of: &["32", "64"] }, "32")],
+        params: &[BLOCK, Param::choice("bits", &["32", "64"], "32").means("width of an id")],
     },
     extensions: ENTRY_EXTENSIONS,
     many_volumes: false,

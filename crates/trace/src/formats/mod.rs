@@ -33,11 +33,10 @@ use crate::decode::Bytes;
 use crate::error::{io, spec};
 use crate::gate::{Clock, ReadSettings};
 use crate::options::{BoxReader, OpenOptions, parse_call};
-use crate::param;
 use crate::text::{LineFormat, TextReader};
 use crate::writer::RecordWriter;
 use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, Param, ParamKind, Params, TraceError};
+use nandscape_core::{Info, Param, Params, TraceError};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -184,7 +183,7 @@ impl Input {
 
 /// `block`: bytes of a block.
 const fn block(summary: &'static str, default: &'static str) -> Param {
-    param("block", summary, ParamKind::Size { min: 1, max: 1 << 30 }, default)
+    Param::size("block", 1, 1 << 30, default).means(summary)
 }
 
 /// The format that the options name, if they do.

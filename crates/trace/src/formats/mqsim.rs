@@ -8,10 +8,9 @@ use super::Format;
 use crate::error::shown;
 use crate::fields::{scaled, sectors, whole, whole32, words};
 use crate::gate::{Clock, Parsed};
-use crate::param;
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, whole_sectors};
-use nandscape_core::{Info, IoRecord, Op, ParamKind, Params, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime};
 use std::io::Write;
 
 /// Registry entry.
@@ -20,12 +19,7 @@ pub const ENTRY: Format = Format {
         name: "mqsim",
         summary: "MQSim/SSDsim ASCII: arrival device start size type(0 write, 1 read), sectors",
         source: "MQSim (FAST '18) and SSDsim trace readers",
-        params: &[param(
-            "unit",
-            "unit of the arrival times",
-            ParamKind::Choice { of: &["ps", "ns", "us", "ms"] },
-            "ns",
-        )],
+        params: &[Param::choice("unit", &["ps", "ns", "us", "ms"], "ns").means("unit of the arrival times")],
     },
     extensions: &["mqsim", "ssdsim", "ascii", "trace"],
     many_volumes: true,

@@ -9,8 +9,7 @@ use super::{Confidence, Format, Head, block};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
-use crate::param;
-use nandscape_core::{Info, IoRecord, Op, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -20,7 +19,7 @@ pub const ENTRY: Format = Format {
         source: "libCacheSim (Yang et al.), traceReader/generalReader",
         params: &[
             block("bytes that one step of the object id stands for", "512"),
-            param("ops", "the 27 B variant with operation and namespace", ParamKind::Bool, "false"),
+            Param::flag("ops", "false").means("the 27 B variant with operation and namespace"),
         ],
     },
     extensions: &["oraclegeneral", "bin"],

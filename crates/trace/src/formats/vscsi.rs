@@ -9,8 +9,7 @@
 use super::{Confidence, Format};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
-use crate::param;
-use nandscape_core::{Info, IoRecord, Op, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -18,12 +17,7 @@ pub const ENTRY: Format = Format {
         name: "vscsi",
         summary: "CloudPhysics vscsi binary, version 1 (32 B records) or 2 (40 B)",
         source: "Waldspurger et al., FAST '15; libCacheSim's reader",
-        params: &[param(
-            "version",
-            "record layout; found from the content if 0",
-            ParamKind::Int { min: 0, max: 2 },
-            "0",
-        )],
+        params: &[Param::int("version", 0, 2, "0").means("record layout; found from the content if 0")],
     },
     extensions: &["vscsi", "vscsi1", "vscsi2", "vscsitrace"],
     many_volumes: false,

@@ -1,44 +1,26 @@
 //! What the generators of single-size requests share: the area, the mix, the clock.
 
 use super::Context;
-use crate::param;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
 use nandscape_core::{
-    IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
+    IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
 };
 
-pub(crate) const SPAN: Param = param(
-    "span",
-    "size of the area that is used: a share of the logical capacity, or bytes",
-    ParamKind::Text,
-    "100%",
-);
-pub(crate) const OFFSET: Param = param("offset", "first byte of the area", size_from(0, 1 << 49), "0");
-pub(crate) const BS: Param = param("bs", "bytes of each request", size_from(1, 1 << 30), "4k");
-pub(crate) const ALIGN: Param = param(
-    "align",
-    "starts are multiples of this many bytes from the start of the area; bs if absent",
-    size_from(1, 1 << 30),
-    "",
-);
-pub(crate) const COUNT: Param = param(
-    "count",
-    "requests; as many as fill the span once if neither count nor size is given",
-    ParamKind::Count,
-    "",
-);
+pub(crate) const SPAN: Param = Param::text("span", "100%")
+    .means("size of the area that is used: a share of the logical capacity, or bytes");
+pub(crate) const OFFSET: Param = Param::size("offset", 0, 1 << 49, "0").means("first byte of the area");
+pub(crate) const BS: Param = Param::size("bs", 1, 1 << 30, "4k").means("bytes of each request");
+pub(crate) const ALIGN: Param = Param::size("align", 1, 1 << 30, "")
+    .means("starts are multiples of this many bytes from the start of the area; bs if absent");
+pub(crate) const COUNT: Param = Param::count("count", "")
+    .means("requests; as many as fill the span once if neither count nor size is given");
 pub(crate) const SIZE: Param =
-    param("size", "bytes transferred in all, instead of count", size_from(1, 1 << 60), "");
-pub(crate) const READ: Param = param("read", "share of reads", ParamKind::Share, "0");
-pub(crate) const TRIM: Param = param("trim", "share of discards", ParamKind::Share, "0");
-pub(crate) const SEED: Param =
-    param("seed", "seed; that of the run if absent", ParamKind::Int { min: 0, max: u64::MAX }, "");
+    Param::size("size", 1, 1 << 60, "").means("bytes transferred in all, instead of count");
+pub(crate) const READ: Param = Param::share("read", "0").means("share of reads");
+pub(crate) const TRIM: Param = Param::share("trim", "0").means("share of discards");
+pub(crate) const SEED: Param = Param::int("seed", 0, u64::MAX, "").means("seed; that of the run if absent");
 pub(crate) const GAP: Param =
-    param("gap", "time between arrivals; if absent the load has no times of its own", ParamKind::Time, "");
-
-const fn size_from(min: u64, max: u64) -> ParamKind {
-    ParamKind::Size { min, max }
-}
+    Param::time("gap", "").means("time between arrivals; if absent the load has no times of its own");
 
 /// `gap` in nanoseconds, if it was given.
 pub(crate) fn gap(params: &Params) -> Option<u64> {

@@ -4,14 +4,12 @@ use super::Generator;
 use super::common::{
     ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic, threshold,
 };
-use crate::param;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, below};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, Param};
 
-const F: Param = param("f", "share of places that are hot", ParamKind::Share, "20%");
-const R: Param = param("r", "share of requests that go to hot places", ParamKind::Share, "80%");
-const HINTS: Param =
-    param("hints", "mark requests with a lifetime hint: 1 hot, 2 cold", ParamKind::Bool, "false");
+const F: Param = Param::share("f", "20%").means("share of places that are hot");
+const R: Param = Param::share("r", "80%").means("share of requests that go to hot places");
+const HINTS: Param = Param::flag("hints", "false").means("mark requests with a lifetime hint: 1 hot, 2 cold");
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {

@@ -7,9 +7,8 @@
 
 use super::Generator;
 use super::common::{check_gap, gap, info_of};
-use crate::param;
 use nandscape_core::{
-    Info, IoRecord, Op, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -19,29 +18,16 @@ pub const ENTRY: Generator = Generator {
         summary: "fixed random traces for comparisons with MQSim (xorshift addresses, constant gap)",
         source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; docs/reproductions/mqsim.md",
         params: &[
-            param(
-                "preset",
-                "T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k",
-                ParamKind::Choice { of: &["t1", "t2", "t3"] },
-                "t1",
-            ),
-            param("slots", "places that a request may start at", ParamKind::Int { min: 1, max: 1 << 40 }, ""),
-            param("bs", "bytes of a request and of a slot", ParamKind::Size { min: 512, max: 1 << 24 }, ""),
-            param("count", "requests", ParamKind::Count, ""),
-            param(
-                "reads",
-                "reads in ten requests; at 0 no second draw is made",
-                ParamKind::Int { min: 0, max: 10 },
-                "",
-            ),
-            param("gap", "time between arrivals", ParamKind::Time, ""),
-            param("start", "arrival of the first request", ParamKind::Time, "1us"),
-            param(
-                "seed",
-                "state of the xorshift before the first draw",
-                ParamKind::Int { min: 1, max: u64::MAX },
-                "88172645463325252",
-            ),
+            Param::choice("preset", &["t1", "t2", "t3"], "t1")
+                .means("T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k"),
+            Param::int("slots", 1, 1 << 40, "").means("places that a request may start at"),
+            Param::size("bs", 512, 1 << 24, "").means("bytes of a request and of a slot"),
+            Param::count("count", "").means("requests"),
+            Param::int("reads", 0, 10, "").means("reads in ten requests; at 0 no second draw is made"),
+            Param::time("gap", "").means("time between arrivals"),
+            Param::time("start", "1us").means("arrival of the first request"),
+            Param::int("seed", 1, u64::MAX, "88172645463325252")
+                .means("state of the xorshift before the first draw"),
         ],
     },
     build: |params, _| Ok(Box::new(build(params)?)),

@@ -4,18 +4,13 @@
 
 use super::Generator;
 use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
-use crate::param;
 use nandscape_core::rng::Xoshiro256PlusPlus;
 use nandscape_core::sample::{Scatter, Zipf as Law};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, Param};
 
-const THETA: Param = param("theta", "skew", ParamKind::Float { min: 0.01, max: 10.0 }, "0.99");
-const SCRAMBLED: Param = param(
-    "scrambled",
-    "scatter the popular places over the span instead of putting them first",
-    ParamKind::Bool,
-    "true",
-);
+const THETA: Param = Param::float("theta", 0.01, 10.0, "0.99").means("skew");
+const SCRAMBLED: Param = Param::flag("scrambled", "true")
+    .means("scatter the popular places over the span instead of putting them first");
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {

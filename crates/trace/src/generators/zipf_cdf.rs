@@ -9,9 +9,8 @@
 use super::Generator;
 use super::common::{BS, COUNT, GAP, OFFSET, READ, check_gap, gap, info_of, threshold};
 use crate::options::BoxReader;
-use crate::param;
 use nandscape_core::{
-    Info, IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -21,14 +20,14 @@ pub const ENTRY: Generator = Generator {
         summary: "block of rank r with probability proportional to 1 / (r + 1)^alpha, block 0 the most popular; reproducible in any language",
         source: "nandscape; caches are compared on it",
         params: &[
-            param("ranks", "blocks, a count", ParamKind::Count, "1M"),
-            param("alpha", "skew", ParamKind::Float { min: 0.0, max: 10.0 }, "1"),
+            Param::count("ranks", "1M").means("blocks, a count"),
+            Param::float("alpha", 0.0, 10.0, "1").means("skew"),
             BS,
             Param { default: "20M", ..COUNT },
             Param { default: "100%", ..READ },
             OFFSET,
             GAP,
-            param("seed", "seed", ParamKind::Int { min: 0, max: u64::MAX }, "42"),
+            Param::int("seed", 0, u64::MAX, "42").means("seed"),
         ],
     },
     build: |params, _| Ok(Box::new(ZipfCdf::new(params)?) as BoxReader),
