@@ -1,7 +1,7 @@
 //! Streams and reclaim unit handles of a run: what was written to each, and its lines in the text.
 
 use crate::Run;
-use crate::number::{Kind, four_digits};
+use crate::number::{Kind, four_digits, grouped, or_dash};
 use crate::table::{Head, Table};
 use nandscape_core::PlacementReport;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub(crate) fn facts(placement: &PlacementReport) -> String {
             bytes(fdp.hbmw),
             bytes(fdp.mbmw),
             bytes(fdp.mbe),
-            fdp.dlwa.map_or("-".to_owned(), four_digits)
+            or_dash(fdp.dlwa, four_digits)
         );
         if fdp.host_events + fdp.controller_events > 0 {
             let _ = write!(out, "; {} host and {} controller events", fdp.host_events, fdp.controller_events);
@@ -58,9 +58,9 @@ pub(crate) fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<Str
     out.push(("log", all(&|stream| stream.log.to_string())));
     out.push(("written", all(&|stream| bytes(stream.host_bytes))));
     if listed.iter().any(|stream| stream.writes > 0) {
-        out.push(("writes", all(&|stream| Kind::Count.show_alone(stream.writes as f64))));
+        out.push(("writes", all(&|stream| grouped(stream.writes))));
     }
-    out.push(("pieces", all(&|stream| Kind::Count.show_alone(stream.pieces as f64))));
+    out.push(("pieces", all(&|stream| grouped(stream.pieces))));
     out.push(("piece", all(&|stream| bytes(stream.piece_bytes))));
     out
 }

@@ -4,7 +4,7 @@ use super::Page;
 use super::elements::{cells, heads, left_heads};
 use super::escape::text;
 use crate::metrics::cause_order;
-use crate::number::Kind;
+use crate::number::grouped;
 use nandscape_core::OpCounts;
 use nandscape_sim::RunResult;
 use std::fmt::Write as _;
@@ -152,11 +152,11 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
                         .iter()
                         .map(|cause| {
                             let n = page.runs[i].result.flash.by_cause.get(*cause).map_or(0, |c| of(*c));
-                            let tip = format!("{cause}: {}", Kind::Count.show_alone(n as f64));
+                            let tip = format!("{cause}: {}", grouped(n));
                             (percent(n as f64, max), format!("k{}", cause_order(cause)), tip)
                         })
                         .collect(),
-                    value: Kind::Count.show_alone(total(i) as f64),
+                    value: grouped(total(i)),
                 })
                 .collect();
             out.push_str(&chart(title, unit, &bars));
@@ -186,7 +186,7 @@ fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
         ];
         for (name, total, of) in parts {
             let counts = causes.iter().map(|cause| flash.by_cause.get(*cause).map_or(0, |c| of(*c)));
-            let counts = counts.chain([total]).map(|n| Kind::Count.show_alone(n as f64));
+            let counts = counts.chain([total]).map(grouped);
             out += &page.row(i, &format!("<td class=\"left\">{name}</td>{}", cells(counts)));
         }
     }

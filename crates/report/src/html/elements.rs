@@ -1,5 +1,7 @@
-//! Elements that the parts of the page are made of. Texts are escaped by the caller.
+//! Elements that the parts of the page are made of. Texts are escaped by the caller, but for those of facts.
 
+use super::escape::text;
+use crate::number::grouped;
 use std::fmt::{Display, Write as _};
 
 /// Cells of a row.
@@ -20,6 +22,25 @@ pub(super) fn left_heads(names: impl IntoIterator<Item = impl Display>) -> Strin
 /// A row: its name, then its cells.
 pub(super) fn row(name: &str, cells: &str) -> String {
     format!("<tr><th scope=\"row\" class=\"left\">{name}</th>{cells}</tr>\n")
+}
+
+/// A list of facts: names and texts.
+pub(super) fn facts(facts: &[(&str, String)]) -> String {
+    let mut out = String::from("<dl class=\"facts\">\n");
+    for (name, value) in facts {
+        let class = if *name == "Made by" { " class=\"command\"" } else { "" };
+        let _ = writeln!(out, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", text(value));
+    }
+    out + "</dl>\n"
+}
+
+/// How many requests a chart shows.
+pub(super) fn shown(kept: usize, total: u64) -> String {
+    let kept = kept as u64;
+    match grouped(kept) {
+        some if kept < total => format!("{some} of {} requests, evenly spaced", grouped(total)),
+        all => format!("all {all} requests"),
+    }
 }
 
 /// One chart: an empty figure that the script fills.

@@ -3,6 +3,7 @@
 use super::Page;
 use super::elements::{CHART, Chart};
 use super::escape::text;
+use super::tables::frame;
 use super::values::{number, optional, ratio};
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
@@ -36,25 +37,18 @@ pub(super) fn jobs(page: &Page<'_>) -> String {
 }
 
 fn html_table(caption: &str, table: &Table) -> String {
-    let mut out = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>\n<caption>{caption}</caption>\n\
-         <thead><tr>"
-    );
-    for (name, is_left) in table.names() {
-        let class = if is_left { " class=\"left\"" } else { "" };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", text(&name));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for row in table.rows() {
-        out.push_str("<tr>");
-        for (cell, (_, is_left)) in row.iter().zip(table.names()) {
-            let class = if is_left { " class=\"left\"" } else { "" };
-            let _ = write!(out, "<td{class}>{}</td>", text(cell.trim()));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-    out
+    let class = |is_left: bool| if is_left { " class=\"left\"" } else { "" };
+    let names = table.names();
+    let heads = names
+        .iter()
+        .map(|(name, is_left)| format!("<th scope=\"col\"{}>{}</th>", class(*is_left), text(name)));
+    let row = |row: &Vec<String>| {
+        let cells = row.iter().zip(&names);
+        cells.map(|(cell, (_, left))| format!("<td{}>{}</td>", class(*left), text(cell.trim()))).collect()
+    };
+    let body: String =
+        table.rows().iter().map(row).map(|cells: String| format!("<tr>{cells}</tr>\n")).collect();
+    frame(caption, caption, &format!("<tr>{}</tr>", heads.collect::<String>()), &body)
 }
 
 fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {

@@ -4,9 +4,10 @@ use super::Page;
 use super::elements::{cells, heads, left_heads};
 use super::escape::text;
 use crate::metrics::{Better, Metric, SUMMARY, over_provisioning};
-use crate::number::Kind;
+use crate::number::{Kind, grouped};
 use crate::reproduction::{ReproductionRow, figure};
 use crate::text::latency_points;
+use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
@@ -154,8 +155,7 @@ pub(super) fn latency(page: &Page<'_>) -> String {
     let mut body = String::new();
     let mut any_thin = false;
     for (i, op, summary) in rows {
-        let mut cells =
-            format!("<td class=\"left\">{op}</td><td>{}</td>", Kind::Count.show_alone(summary.count as f64));
+        let mut cells = format!("<td class=\"left\">{op}</td><td>{}</td>", grouped(summary.count));
         for (name, value) in latency_points(summary) {
             // One request in `rarity` is slower; with fewer requests than that the figure is only the longest
             // one again.
@@ -176,67 +176,57 @@ pub(super) fn latency(page: &Page<'_>) -> String {
     frame("Latency table", &caption, &head, &body)
 }
 
+/// A column of a table about flash: its head and its cell.
+type Column = (&'static str, fn(&RunResult) -> String);
+
+/// A row for each run with flash; empty if there is none.
+fn of_flash(page: &Page<'_>, columns: &[Column], label: &str, caption: &str) -> String {
+    let head = page.head(&heads(columns.iter().map(|(name, _)| name)));
+    let row = |i: usize| {
+        let values = columns.iter().map(|(_, value)| value(&page.runs[i].result));
+        page.row(i, &cells(values))
+    };
+    let body: String = (0..page.runs.len()).filter(|i| page.has_flash(*i)).map(row).collect();
+    if body.is_empty() { body } else { frame(label, caption, &head, &body) }
+}
+
 /// Erases per good block.
 pub(super) fn wear(page: &Page<'_>) -> String {
-    let head = page.head(&heads(["total", "min", "mean", "max", "standard deviation", "max / mean"]));
-    let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
-        let wear = &run.result.wear;
-        let spread = if wear.erases_mean > 0.0 {
-            format!("{:.2}", wear.erases_max as f64 / wear.erases_mean)
-        } else {
-            "–".to_owned()
-        };
-        let values = [
-            Kind::Count.show_alone(run.result.flash.erases as f64),
-            wear.erases_min.to_string(),
-            format!("{:.2}", wear.erases_mean),
-            wear.erases_max.to_string(),
-            format!("{:.2}", wear.erases_stddev),
-            spread,
-        ];
-        body += &page.row(i, &cells(values));
-    }
-    if body.is_empty() { body } else { frame("Wear table", "Erases per good block.", &head, &body) }
+    let columns: &[Column] = &[
+        ("total", |r| grouped(r.flash.erases)),
+        ("min", |r| r.wear.erases_min.to_string()),
+        ("mean", |r| format!("{:.2}", r.wear.erases_mean)),
+        ("max", |r| r.wear.erases_max.to_string()),
+        ("standard deviation", |r| format!("{:.2}", r.wear.erases_stddev)),
+        ("max / mean", |r| match r.wear.erases_mean {
+            mean if mean > 0.0 => format!("{:.2}", r.wear.erases_max as f64 / mean),
+            _ => "–".to_owned(),
+        }),
+    ];
+    of_flash(page, columns, "Wear table", "Erases per good block.")
 }
 
 /// What a translation layer costs.
 pub(super) fn cost(page: &Page<'_>) -> String {
-    let head = page.head(&heads([
-        "DRAM",
-        "map table",
-        "usable",
-        "over-provisioning",
-        "good blocks",
-        "in reserve",
-        "pages per block",
-        "map updates",
-        "log-table updates",
-    ]));
-    let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
-        let cost = &run.result.cost;
-        let count = |n: u64| Kind::Count.show_alone(n as f64);
-        let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
-        let values = [
-            bytes(cost.dram_bytes),
-            bytes(run.result.map.table_bytes),
-            bytes(cost.usable_bytes),
-            over_provisioning(&run.result).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0)),
-            count(cost.total_blocks),
-            count(cost.reserve_blocks),
-            count(cost.pages_per_block),
-            count(run.result.map.updates),
-            count(run.result.map.log_table_updates),
-        ];
-        body += &page.row(i, &cells(values));
+    fn bytes(n: u64) -> String {
+        if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) }
     }
-    if body.is_empty() {
-        return body;
-    }
+    let columns: &[Column] = &[
+        ("DRAM", |r| bytes(r.cost.dram_bytes)),
+        ("map table", |r| bytes(r.map.table_bytes)),
+        ("usable", |r| bytes(r.cost.usable_bytes)),
+        ("over-provisioning", |r| {
+            over_provisioning(r).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0))
+        }),
+        ("good blocks", |r| grouped(r.cost.total_blocks)),
+        ("in reserve", |r| grouped(r.cost.reserve_blocks)),
+        ("pages per block", |r| grouped(r.cost.pages_per_block)),
+        ("map updates", |r| grouped(r.map.updates)),
+        ("log-table updates", |r| grouped(r.map.log_table_updates)),
+    ];
     let caption = "Memory, space and map. Over-provisioning is (physical − logical) / logical over the good blocks; reserve blocks \
                    are kept free or open and are never a victim.";
-    frame("Cost table", caption, &head, &body)
+    of_flash(page, columns, "Cost table", caption)
 }
 
 /// Published, measured, ratio and note, one table per experiment.
