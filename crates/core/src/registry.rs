@@ -87,6 +87,7 @@ impl Param {
     }
 
     /// The same with its line, which has the unit.
+    #[must_use]
     pub const fn means(self, summary: &'static str) -> Self {
         Self { summary, ..self }
     }

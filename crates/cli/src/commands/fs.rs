@@ -74,7 +74,7 @@ fn table(map: &FileSystemMap, with_ranges: bool) -> String {
 
 fn document(map: &FileSystemMap) -> Value {
     let shape = &map.superblock;
-    let uuid: String = shape.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let uuid = format!("{:032x}", u128::from_be_bytes(shape.uuid));
     json!({
         "schema": 1,
         "version": env!("CARGO_PKG_VERSION"),

@@ -30,14 +30,14 @@ impl Table {
             note: String::new(),
             series: None,
         });
-        let row = self.rows.last_mut().expect("just added");
-        Row { row, must_explain, why: String::new() }
+        let filled = self.rows.last_mut().expect("just added");
+        Row { filled, must_explain, why: String::new() }
     }
 }
 
 /// A row that is being filled in.
 pub(super) struct Row<'a> {
-    row: &'a mut ReproductionRow,
+    filled: &'a mut ReproductionRow,
     must_explain: bool,
     why: String,
 }
@@ -46,25 +46,25 @@ impl Row<'_> {
     /// A number, and what was measured for it.
     pub(super) fn number(self, unit: &str, published: f64, measured: f64) -> Self {
         let row = self.figure(unit, measured);
-        row.row.published = published.into();
-        row.row.ratio = (published != 0.0).then(|| measured / published);
-        if row.must_explain && row.row.needs_note() {
+        row.filled.published = published.into();
+        row.filled.ratio = (published != 0.0).then(|| measured / published);
+        if row.must_explain && row.filled.needs_note() {
             "not explained by the model's decisions; the recorded trace is not public and this load may differ from it"
-                .clone_into(&mut row.row.note);
+                .clone_into(&mut row.filled.note);
         }
         row
     }
 
     /// A number that nobody published.
     pub(super) fn figure(self, unit: &str, measured: f64) -> Self {
-        unit.clone_into(&mut self.row.unit);
-        self.row.measured = measured.into();
+        unit.clone_into(&mut self.filled.unit);
+        self.filled.measured = measured.into();
         self
     }
 
     /// A published statement (a range, an ordering), and whether it holds.
     pub(super) fn says(self, published: &str, holds: bool) -> Self {
-        (self.row.published, self.row.measured) = (published.into(), holds.into());
+        (self.filled.published, self.filled.measured) = (published.into(), holds.into());
         self
     }
 
@@ -76,31 +76,31 @@ impl Row<'_> {
 
     /// What was measured for the statement.
     pub(super) fn found(self, figures: impl AsRef<str>) {
-        let why = match (self.row.measured == true, self.why.as_str()) {
+        let why = match (self.filled.measured == true, self.why.as_str()) {
             (false, "") if self.must_explain => "; no cause is known".to_owned(),
             (true, _) | (_, "") => String::new(),
             (false, why) => format!("; {why}"),
         };
-        self.row.note = format!("measured: {}{why}", figures.as_ref());
+        self.filled.note = format!("measured: {}{why}", figures.as_ref());
     }
 
     /// What there is to say of the row; empty for nothing.
     pub(super) fn note(self, note: impl Into<String>) {
         let note = note.into();
         if !note.is_empty() {
-            self.row.note = note;
+            self.filled.note = note;
         }
     }
 
     /// Why the number is far from its figure, if it is.
     pub(super) fn note_if_far(self, note: &str) {
-        if self.row.needs_note() {
+        if self.filled.needs_note() {
             self.note(note);
         }
     }
 
     /// The same over time.
     pub(super) fn over_time(self, series: RowSeries) {
-        self.row.series = Some(series);
+        self.filled.series = Some(series);
     }
 }

@@ -7,6 +7,7 @@ use crate::Run;
 use crate::cached::{describe, facts};
 use crate::placement::{self, columns, not_listed};
 use nandscape_sim::result::CacheResult;
+use std::fmt::Write as _;
 
 /// The caches of all runs that have one, side by side.
 pub(super) fn caches(runs: &[Run]) -> String {
@@ -50,7 +51,7 @@ pub(super) fn streams(runs: &[Run]) -> String {
         for at in 0..columns[0].1.len() {
             let first = text(&columns[0].1[at]);
             let rest = cells(columns[1..].iter().map(|(_, cells)| text(&cells[at])));
-            body += &format!("<tr><th scope=\"row\">{first}</th>{rest}</tr>\n");
+            let _ = writeln!(body, "<tr><th scope=\"row\">{first}</th>{rest}</tr>");
         }
         let rest = not_listed(placement).map_or(String::new(), |line| format!("; {line}"));
         let caption = format!("{}: {}{rest}.", text(&run.label), text(&placement::facts(placement)));

@@ -6,17 +6,18 @@ use std::fmt::{Display, Write as _};
 
 /// Cells of a row.
 pub(super) fn cells(values: impl IntoIterator<Item = impl Display>) -> String {
-    values.into_iter().map(|value| format!("<td>{value}</td>")).collect()
+    values.into_iter().map(|value| format!("<td>{value}</td>")).collect::<Vec<_>>().concat()
 }
 
 /// Heads of columns of numbers.
 pub(super) fn heads(names: impl IntoIterator<Item = impl Display>) -> String {
-    names.into_iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect()
+    names.into_iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect::<Vec<_>>().concat()
 }
 
 /// Heads of columns of text.
 pub(super) fn left_heads(names: impl IntoIterator<Item = impl Display>) -> String {
-    names.into_iter().map(|name| format!("<th scope=\"col\" class=\"left\">{name}</th>")).collect()
+    let head = |name| format!("<th scope=\"col\" class=\"left\">{name}</th>");
+    names.into_iter().map(head).collect()
 }
 
 /// A row: its name, then its cells.
@@ -75,8 +76,8 @@ pub(super) const CHART: Chart<'static> = Chart {
 impl Chart<'_> {
     pub(super) fn html(&self) -> String {
         let Self { kind, number, title, .. } = self;
-        let data: String =
-            self.data.iter().map(|(name, number)| format!(" data-{name}=\"{number}\"")).collect();
+        let datum = |(name, number): &(&str, usize)| format!(" data-{name}=\"{number}\"");
+        let data: String = self.data.iter().map(datum).collect();
         let about = match self.about {
             "" => String::new(),
             about => format!("<p class=\"about\">{about}</p>"),

@@ -44,10 +44,10 @@ fn html_table(caption: &str, table: &Table) -> String {
         .map(|(name, is_left)| format!("<th scope=\"col\"{}>{}</th>", class(*is_left), text(name)));
     let row = |row: &Vec<String>| {
         let cells = row.iter().zip(&names);
-        cells.map(|(cell, (_, left))| format!("<td{}>{}</td>", class(*left), text(cell.trim()))).collect()
+        let cells = cells.map(|(cell, (_, left))| format!("<td{}>{}</td>", class(*left), text(cell.trim())));
+        format!("<tr>{}</tr>\n", cells.collect::<Vec<_>>().concat())
     };
-    let body: String =
-        table.rows().iter().map(row).map(|cells: String| format!("<tr>{cells}</tr>\n")).collect();
+    let body: String = table.rows().iter().map(row).collect();
     frame(caption, caption, &format!("<tr>{}</tr>", heads.collect::<String>()), &body)
 }
 
