@@ -20,7 +20,7 @@ pub struct BuildOptions {
     pub count_programs: bool,
 }
 
-/// As [`build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
+/// As [`crate::build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;
     if !config.faults.is_empty() {
