@@ -1,8 +1,8 @@
 //! Jobs of a job file and the NVM sets they ran on, as tables for a terminal.
 
+use crate::metrics::latency_points;
 use crate::number::{Kind, printable};
 use crate::table::{Head, Table};
-use crate::text::latency_points;
 use nandscape_sim::result::{DirectionResult, JobResult, LatencySummary, RunResult, SetResult};
 
 /// One line of the table: a job and a direction that it used.

@@ -160,3 +160,33 @@ pub(crate) fn cause_order(name: &str) -> usize {
 pub fn over_provisioning(result: &RunResult) -> Option<f64> {
     (result.cost.logical_pages > 0).then_some(result.cost.op_ratio)
 }
+
+/// Names and values of a latency distribution, in the order of the columns.
+pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 10] {
+    [
+        ("mean", s.mean),
+        ("min", s.min as f64),
+        ("p50", s.p50 as f64),
+        ("p90", s.p90 as f64),
+        ("p99", s.p99 as f64),
+        ("p99.9", s.p99_9 as f64),
+        ("p99.99", s.p99_99 as f64),
+        ("p99.999", s.p99_999 as f64),
+        ("p99.9999", s.p99_9999 as f64),
+        ("max", s.max as f64),
+    ]
+}
+
+/// One request in so many is slower than this percentile.
+pub(crate) fn rarity(name: &str) -> Option<f64> {
+    Some(match name {
+        "p50" => 2.0,
+        "p90" => 1e1,
+        "p99" => 1e2,
+        "p99.9" => 1e3,
+        "p99.99" => 1e4,
+        "p99.999" => 1e5,
+        "p99.9999" => 1e6,
+        _ => return None,
+    })
+}

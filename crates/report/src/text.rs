@@ -1,7 +1,7 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
-use crate::metrics::{SUMMARY, cause_order, over_provisioning};
+use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, rarity};
 use crate::notes::shared;
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
@@ -287,36 +287,6 @@ fn causes_table(result: &RunResult) -> Table {
         table.column(Head::number("", name, ""), cells);
     }
     table
-}
-
-/// Names and values of a latency distribution, in the order of the columns.
-pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 10] {
-    [
-        ("mean", s.mean),
-        ("min", s.min as f64),
-        ("p50", s.p50 as f64),
-        ("p90", s.p90 as f64),
-        ("p99", s.p99 as f64),
-        ("p99.9", s.p99_9 as f64),
-        ("p99.99", s.p99_99 as f64),
-        ("p99.999", s.p99_999 as f64),
-        ("p99.9999", s.p99_9999 as f64),
-        ("max", s.max as f64),
-    ]
-}
-
-/// One request in so many is slower than this percentile.
-pub(crate) fn rarity(name: &str) -> Option<f64> {
-    Some(match name {
-        "p50" => 2.0,
-        "p90" => 1e1,
-        "p99" => 1e2,
-        "p99.9" => 1e3,
-        "p99.99" => 1e4,
-        "p99.999" => 1e5,
-        "p99.9999" => 1e6,
-        _ => return None,
-    })
 }
 
 fn latency_table(result: &RunResult) -> Option<Table> {

@@ -3,10 +3,9 @@
 use super::Page;
 use super::elements::{cells, heads, left_heads};
 use super::escape::text;
-use crate::metrics::{Better, Metric, SUMMARY, over_provisioning};
+use crate::metrics::{Better, Metric, SUMMARY, latency_points, over_provisioning, rarity};
 use crate::number::{Kind, grouped};
 use crate::reproduction::{ReproductionRow, figure};
-use crate::text::latency_points;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
@@ -159,7 +158,7 @@ pub(super) fn latency(page: &Page<'_>) -> String {
         for (name, value) in latency_points(summary) {
             // One request in `rarity` is slower; with fewer requests than that the figure is only the longest
             // one again.
-            let rarity = crate::text::rarity(name);
+            let rarity = rarity(name);
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;
             let class = if is_thin { " class=\"thin\"" } else { "" };
