@@ -15,13 +15,16 @@ pub mod stat;
 pub mod trace;
 
 use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, STOP};
+use nandscape_core::units;
 use nandscape_report::{
     ReportContext, Run, render_csv, render_fio_json, render_html, render_json, render_json_document,
     write_atomically,
 };
 use nandscape_report_parquet::render_parquet;
-use nandscape_stack::Typed;
+use nandscape_sim::Progress;
+use nandscape_stack::{RunOptions, Typed};
+use nandscape_trace::OpenOptions;
 use std::path::Path;
 
 /// What was typed, merged: device preset, then the file, then flags.
@@ -90,14 +93,40 @@ fn reading_keys(reading: &ReadingArgs) -> [(&'static str, Option<String>); 7] {
     ]
 }
 
-/// Whether the outputs need the series.
-fn wants_series(output: &OutputArgs) -> bool {
-    output.report.is_some() || output.series.is_some()
+/// How a workload is read that no stack is built for.
+pub(crate) fn open_options(reading: &ReadingArgs, seed: u64) -> Result<OpenOptions, Failure> {
+    let volumes = |list: &str| list.split(';').map(|volume| volume.trim().to_owned()).collect();
+    Ok(OpenOptions {
+        format: reading.format.clone(),
+        columns: reading.columns.clone(),
+        volumes: reading.volumes.as_deref().map(volumes).unwrap_or_default(),
+        remap_dense: reading.remap == Some(Remap::Dense),
+        repeat: reading.repeat.unwrap_or(1),
+        time_scale: reading.time_scale.unwrap_or(1.0),
+        limit: reading.limit.as_deref().map(units::parse_count).transpose().map_err(Failure::usage)?,
+        seed,
+        ..OpenOptions::default()
+    })
+}
+
+/// What the outputs need of a run.
+fn run_options<'a>(
+    output: &OutputArgs,
+    progress: &'a (dyn Fn(&str, Progress) + Sync),
+) -> Result<RunOptions<'a>, Failure> {
+    Ok(RunOptions {
+        stop: Some(&STOP),
+        with_series: output.report.is_some() || output.series.is_some(),
+        interval_ns: interval_ns(output)?,
+        with_detail: output.detail,
+        count_programs: output.report.is_some(),
+        progress,
+    })
 }
 
 /// The interval of the series, where one was asked for.
 fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
-    let parse = |text: &String| nandscape_core::units::parse_time_ns(text).map_err(Failure::usage);
+    let parse = |text: &String| units::parse_time_ns(text).map_err(Failure::usage);
     let interval = output.interval.as_ref().map(parse).transpose()?;
     if interval == Some(0) {
         Err(Failure::usage("--interval 0: expected a time above 0 such as 100ms"))
@@ -106,20 +135,34 @@ fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
     }
 }
 
+/// Writes a file whole, or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_atomically(path, bytes).map_err(Failure::run)
+}
+
+/// Writes the HTML report, if one was asked for, and says so.
+fn write_report(
+    path: Option<&Path>,
+    runs: &[Run],
+    context: ReportContext,
+    console: Console,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let context = ReportContext { command: command_line(), ..context };
+    write(path, render_html(runs, &context).as_bytes())?;
+    console.note(&format!("report: {}", path.display()));
+    Ok(())
+}
+
 /// Prints and writes what a replay or compare gave. `text` renders the table for people.
 fn deliver(
     runs: &[Run],
     output: &OutputArgs,
-    context: &ReportContext,
     as_array: bool,
     text: impl FnOnce() -> String,
     console: Console,
 ) -> Result<(), Failure> {
-    let write = |path: &Path, bytes: &[u8]| write_atomically(path, bytes).map_err(Failure::run);
-    if let Some(path) = &output.report {
-        write(path, render_html(runs, context).as_bytes())?;
-        console.note(&format!("report: {}", path.display()));
-    }
+    write_report(output.report.as_deref(), runs, ReportContext::default(), console)?;
     if let Some(path) = &output.csv {
         write(path, render_csv(runs).as_bytes())?;
     }

@@ -162,6 +162,11 @@ impl Console {
         })
     }
 
+    /// A result as JSON, indented.
+    pub fn json(self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        self.result(&serde_json::to_string_pretty(value).expect("plain data"))
+    }
+
     /// From now on this process is a server: nothing that it prints is waited for. A panic is a message, too.
     pub fn serve(self) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::run(format!("cannot print: {error}"));
@@ -259,23 +264,23 @@ impl Bar {
         if let Some(expected) = progress.expected {
             self.bar.set_length(expected);
         }
-        self.bar.set_style(ProgressStyle::with_template(style).expect("the templates are valid"));
-        self.bar.set_position(progress.requests);
+        self.set(style, progress.requests);
     }
 
     /// Shows how many pages of all are done.
     pub fn show_pages(&self, done: u64, all: u64) {
-        let style = "{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]";
         self.bar.set_length(all);
-        self.bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
-        self.bar.set_position(done);
+        self.set("{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]", done);
     }
 
     /// Shows how many bytes of all are done.
     pub fn show_bytes(&self, done: u64, all: u64) {
-        let style = "{prefix} {wide_bar} {bytes}/{total_bytes} [{elapsed}, {eta} left]";
         self.bar.set_length(all);
-        self.bar.set_style(ProgressStyle::with_template(style).expect("the template is valid"));
+        self.set("{prefix} {wide_bar} {bytes}/{total_bytes} [{elapsed}, {eta} left]", done);
+    }
+
+    fn set(&self, style: &str, done: u64) {
+        self.bar.set_style(ProgressStyle::with_template(style).expect("the templates are valid"));
         self.bar.set_position(done);
     }
 

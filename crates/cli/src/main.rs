@@ -5,7 +5,6 @@
 mod args;
 mod commands;
 mod console;
-mod serving;
 
 use args::{Cli, Verb};
 use clap::Parser;

@@ -35,6 +35,64 @@ pub struct Param {
     pub default: &'static str,
 }
 
+/// Parameters by type; [`Param::means`] adds their line.
+impl Param {
+    const fn of(name: &'static str, kind: ParamKind, default: &'static str) -> Self {
+        Self { name, summary: "", kind, default }
+    }
+
+    /// A whole number.
+    pub const fn int(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Int { min, max }, default)
+    }
+
+    /// A number.
+    pub const fn float(name: &'static str, min: f64, max: f64, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Float { min, max }, default)
+    }
+
+    /// A share.
+    pub const fn share(name: &'static str, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Share, default)
+    }
+
+    /// `true` or `false`.
+    pub const fn flag(name: &'static str, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Bool, default)
+    }
+
+    /// A size from `min` to `max` bytes.
+    pub const fn size(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Size { min, max }, default)
+    }
+
+    /// A count.
+    pub const fn count(name: &'static str, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Count, default)
+    }
+
+    /// A time.
+    pub const fn time(name: &'static str, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Time, default)
+    }
+
+    /// One of these words.
+    pub const fn choice(name: &'static str, of: &'static [&'static str], default: &'static str) -> Self {
+        Self::of(name, ParamKind::Choice { of }, default)
+    }
+
+    /// Text that its reader checks.
+    pub const fn text(name: &'static str, default: &'static str) -> Self {
+        Self::of(name, ParamKind::Text, default)
+    }
+
+    /// The same with its line, which has the unit.
+    #[must_use]
+    pub const fn means(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+}
+
 /// Type and range of a parameter.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]

@@ -1,11 +1,11 @@
 //! The rows of the PM963 experiment as the table of its document, at full scale.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use nandscape_experiments::reproduce::Context;
-use nandscape_experiments::reproduce::pm963::{FULL, rows};
+use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 
 fn main() {
-    let rows = rows(&FULL, &Context::new(42, None)).expect("the experiment runs");
+    let experiment = REPRODUCTIONS.iter().find(|one| one.info.name == "pm963").expect("it is registered");
+    let rows = experiment.run(&Context::new(42, None)).expect("the experiment runs");
     println!("| source | what | published | measured | ratio | note |\n|---|---|---|---|---|---|");
     for row in rows {
         let number = |value: &serde_json::Value| match value {

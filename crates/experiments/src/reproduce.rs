@@ -1,27 +1,70 @@
 //! Published experiments, repeated: published, measured, ratio. One file per source, one line per experiment
 //! in [`REPRODUCTIONS`].
 
-pub mod cache_article;
-pub mod cache_cleaning;
-pub mod nvm_sets;
-pub mod pm963;
+mod cache_article;
+mod cache_cleaning;
+mod nvm_sets;
+mod pm963;
 mod policies;
 mod streams;
+mod table;
 mod thesis;
 
 use nandscape_core::Info;
-use nandscape_report::ReproductionRow;
-use nandscape_stack::RunError;
+use nandscape_jobs::JobFile;
+use nandscape_report::{ReproductionRow, Run};
+use nandscape_stack::config::{ConfigError, StackConfig, Typed};
+use nandscape_stack::jobs::run_parsed;
+use nandscape_stack::{RunError, RunOptions, replay};
+use std::fmt::Display;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use table::Table;
+
+/// Whether an experiment has all of its rows.
+type Done = Result<(), RunError>;
 
 /// A published experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction {
     /// Id, what it is, tags of its sources.
     pub info: Info,
-    /// Runs it.
-    pub run: fn(&Context<'_>) -> Result<Vec<ReproductionRow>, RunError>,
+    rows: fn(&Context<'_>, &mut Table) -> Done,
+    must_explain: bool,
 }
+
+impl Reproduction {
+    /// Runs it.
+    pub fn run(&self, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
+        let mut table = Table::new(self.info.name, self.must_explain);
+        (self.rows)(context, &mut table)?;
+        Ok(table.rows)
+    }
+}
+
+const fn experiment(
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    rows: fn(&Context<'_>, &mut Table) -> Done,
+) -> Reproduction {
+    Reproduction { info: Info { name, summary, source, params: &[] }, rows, must_explain: false }
+}
+
+/// Every experiment.
+pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
+    let others = [
+        policies::POLICIES,
+        policies::CAPTURED,
+        streams::EXAMPLE,
+        streams::RULES,
+        pm963::PM963,
+        nvm_sets::NVM_SETS,
+        cache_article::CACHE_ARTICLE,
+        cache_cleaning::CACHE_CLEANING,
+    ];
+    [&thesis::EXPERIMENTS[..], &others].concat()
+});
 
 /// What a reproduction may use, and the runs that experiments share: one context for several of them runs
 /// each replay once.
@@ -52,83 +95,66 @@ impl<'a> Context<'a> {
         let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         if is_stopped { Err(RunError::Interrupted) } else { Ok(()) }
     }
-}
 
-/// Every experiment.
-pub static REPRODUCTIONS: &[Reproduction] = &[
-    thesis::FIG_2_2,
-    thesis::FIG_2_3,
-    thesis::FIG_2_4,
-    thesis::FIG_2_5,
-    thesis::FIG_2_6,
-    thesis::FIG_2_7,
-    thesis::TABLE_4_2,
-    thesis::MAP_TRAFFIC,
-    thesis::TABLE_SIZES,
-    thesis::FIG_4_1,
-    thesis::FIG_4_2,
-    thesis::FIG_4_3,
-    thesis::FIG_4_4,
-    thesis::FIG_4_5,
-    thesis::FIG_4_6,
-    thesis::FIG_4_7,
-    thesis::FIG_4_8,
-    thesis::FIG_4_9,
-    thesis::FIG_4_10,
-    thesis::FIG_4_11,
-    thesis::CONCLUSION,
-    thesis::PARALLEL,
-    policies::POLICIES,
-    policies::CAPTURED,
-    streams::EXAMPLE,
-    streams::RULES,
-    pm963::PM963,
-    nvm_sets::NVM_SETS,
-    cache_article::CACHE_ARTICLE,
-    cache_cleaning::CACHE_CLEANING,
-];
+    /// A checked configuration: the keys over a preset of a device, and the seed.
+    fn config(
+        &self,
+        preset: Option<&str>,
+        keys: &[(&str, &dyn Display)],
+    ) -> Result<StackConfig, ConfigError> {
+        let mut typed = Typed::new();
+        if let Some(preset) = preset {
+            typed.merge_preset(preset)?;
+        }
+        typed.set("workload.seed", &self.seed.to_string())?;
+        for (key, value) in keys {
+            typed.set(key, &value.to_string())?;
+        }
+        typed.check()
+    }
 
-/// A comparison of two numbers.
-pub(crate) fn number(
-    id: &str,
-    source: &str,
-    name: impl Into<String>,
-    unit: &str,
-    published: f64,
-    measured: f64,
-    note: &str,
-) -> ReproductionRow {
-    ReproductionRow {
-        id: id.to_owned(),
-        source: source.to_owned(),
-        name: name.into(),
-        unit: unit.to_owned(),
-        published: published.into(),
-        measured: measured.into(),
-        ratio: (published != 0.0).then(|| measured / published),
-        note: note.to_owned(),
-        series: None,
+    /// Runs jobs to their end; `id` names their file.
+    fn run_jobs(
+        &self,
+        config: &StackConfig,
+        id: &str,
+        jobs: &str,
+        options: RunOptions<'_>,
+    ) -> Result<Run, RunError> {
+        self.check_stop()?;
+        let run =
+            run_parsed(config, &JobFile::parse(id, jobs)?, id, &RunOptions { stop: self.stop, ..options })?;
+        let label = run.label.clone();
+        self.whole(run, label)
+    }
+
+    /// Replays a workload to its end; `label` names the run in errors.
+    fn replay(
+        &self,
+        config: &StackConfig,
+        workload: &str,
+        label: String,
+        options: RunOptions<'_>,
+    ) -> Result<Run, RunError> {
+        self.check_stop()?;
+        let run = replay(config, workload, &RunOptions { stop: self.stop, ..options })?;
+        self.whole(run, label)
+    }
+
+    /// A run of its whole workload.
+    fn whole(&self, run: Run, label: String) -> Result<Run, RunError> {
+        self.check_stop()?;
+        match &run.result.error {
+            Some(error) => Err(RunError::Failed { label, message: error.message.clone() }),
+            None if run.result.partial => Err(RunError::Interrupted),
+            None => Ok(run),
+        }
     }
 }
 
-/// A published statement (a range, an ordering) and whether it holds.
-pub(crate) fn statement(
-    id: &str,
-    source: &str,
-    name: impl Into<String>,
-    published: &str,
-    holds: bool,
-    note: &str,
-) -> ReproductionRow {
-    ReproductionRow {
-        id: id.to_owned(),
-        source: source.to_owned(),
-        name: name.into(),
-        unit: String::new(),
-        published: published.into(),
-        measured: holds.into(),
-        ratio: None,
-        note: note.to_owned(),
-        series: None,
-    }
+/// Least and greatest value: infinity and 0 of none.
+fn extremes(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    values
+        .into_iter()
+        .fold((f64::INFINITY, 0.0), |(least, most), value| (least.min(value), f64::max(most, value)))
 }

@@ -30,44 +30,56 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 /// What a namespace counts, by kind of request.
 type ByOp = [(&'static str, Option<u64>); 4];
 
-/// Families of one scrape.
+/// Families of one scrape. The unit of a family is the end of its name.
 struct Families<'a>(DescriptorEncoder<'a>);
 
 impl Families<'_> {
-    fn counters<'a>(
+    fn family<'a, M: EncodeMetric>(
         &mut self,
+        kind: MetricType,
         (name, help): (&str, &str),
-        unit: Option<&Unit>,
-        samples: impl IntoIterator<Item = (Labels<'a>, u64)>,
+        samples: impl Iterator<Item = (Labels<'a>, M)>,
     ) -> Result<(), Error> {
-        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Counter)?;
-        for (labels, value) in samples {
-            let counter = ConstCounter::new(value);
+        let units = [("_bytes", Unit::Bytes), ("_seconds", Unit::Seconds)];
+        let mut of = units.iter().filter_map(|(end, unit)| Some((name.strip_suffix(end)?, Some(unit))));
+        let (name, unit) = of.next().unwrap_or((name, None));
+        let mut family = self.0.encode_descriptor(name, help, unit, kind)?;
+        for (labels, metric) in samples {
             if labels.is_empty() {
                 // A family without labels has one sample.
-                return counter.encode(family);
+                return metric.encode(family);
             }
-            counter.encode(family.encode_family(&labels)?)?;
+            metric.encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }
 
+    fn counters<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'a>, u64)>,
+    ) -> Result<(), Error> {
+        let samples = samples.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value)));
+        self.family(MetricType::Counter, (name, help), samples)
+    }
+
     fn gauges<'a>(
         &mut self,
-        (name, help): (&str, &str),
-        unit: Option<&Unit>,
+        name: &str,
+        help: &str,
         samples: impl IntoIterator<Item = (Labels<'a>, f64)>,
     ) -> Result<(), Error> {
-        let mut family = self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-        for (labels, value) in samples {
-            let gauge = ConstGauge::new(value);
-            if labels.is_empty() {
-                // A family without labels has one sample.
-                return gauge.encode(family);
-            }
-            gauge.encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
+        let samples = samples.into_iter().map(|(labels, value)| (labels, ConstGauge::new(value)));
+        self.family(MetricType::Gauge, (name, help), samples)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> Result<(), Error> {
+        self.counters(name, help, [(vec![], value)])
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> Result<(), Error> {
+        self.gauges(name, help, [(vec![], value)])
     }
 }
 
@@ -96,23 +108,23 @@ fn hosts(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         rows.collect::<Vec<_>>()
     };
     out.counters(
-        ("host_requests", "Requests of hosts"),
-        None,
+        "host_requests",
+        "Requests of hosts",
         each(&|ns| of(ns.host.reads, ns.host.writes, [Some(ns.host.trims), Some(ns.host.flushes)])),
     )?;
     out.counters(
-        ("host", "Bytes that hosts read, wrote and trimmed"),
-        Some(&Unit::Bytes),
+        "host_bytes",
+        "Bytes that hosts read, wrote and trimmed",
         each(&|ns| of(ns.host.read_bytes, ns.host.write_bytes, [Some(ns.host.trim_bytes), None])),
     )?;
     out.counters(
-        ("host_pages", "Device pages that requests of hosts touched"),
-        None,
+        "host_pages",
+        "Device pages that requests of hosts touched",
         each(&|ns| of(ns.host.read_pages, ns.host.write_pages, [None, None])),
     )?;
     out.gauges(
-        ("namespace_capacity", "Capacity of a namespace"),
-        Some(&Unit::Bytes),
+        "namespace_capacity_bytes",
+        "Capacity of a namespace",
         stat.namespaces.iter().map(|ns| (vec![("namespace", ns.name.as_str())], ns.capacity_bytes as f64)),
     )
 }
@@ -122,28 +134,16 @@ fn flash(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         [("program", counts.programs), ("read", counts.reads), ("erase", counts.erases)]
             .map(|(op, count)| (vec![("cause", cause.as_str()), ("op", op)], count))
     });
-    out.counters(
-        ("flash_operations", "Pages programmed and read, blocks erased, by cause"),
-        None,
-        operations,
-    )?;
-    let waf = [("start", stat.waf.pages), ("recent", stat.interval.waf)];
+    out.counters("flash_operations", "Pages programmed and read, blocks erased, by cause", operations)?;
+    let waf = [("start", stat.waf), ("recent", stat.interval.waf)];
     out.gauges(
-        ("write_amplification", "Pages programmed over pages that hosts wrote"),
-        None,
+        "write_amplification",
+        "Pages programmed over pages that hosts wrote",
         waf.into_iter().filter_map(|(window, waf)| Some((vec![("window", window)], waf?))),
     )?;
-    out.counters(("gc_runs", "Victims of garbage collection"), None, [(vec![], stat.layer.gc.runs)])?;
-    out.counters(
-        ("gc_moved_pages", "Pages moved by garbage collection"),
-        None,
-        [(vec![], stat.layer.gc.moved_pages)],
-    )?;
-    out.counters(
-        ("map_updates", "Changed entries of mapping tables"),
-        None,
-        [(vec![], stat.layer.map.updates)],
-    )
+    out.counter("gc_runs", "Victims of garbage collection", stat.layer.gc.runs)?;
+    out.counter("gc_moved_pages", "Pages moved by garbage collection", stat.layer.gc.moved_pages)?;
+    out.counter("map_updates", "Changed entries of mapping tables", stat.map.updates)
 }
 
 fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
@@ -151,15 +151,11 @@ fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
     let used = space.total_blocks.saturating_sub(space.free_blocks);
     let blocks = [("erased", space.free_blocks), ("used", used), ("bad", space.bad_blocks)];
     out.gauges(
-        ("blocks", "Blocks by state"),
-        None,
+        "blocks",
+        "Blocks by state",
         blocks.map(|(state, count)| (vec![("state", state)], count as f64)),
     )?;
-    out.gauges(
-        ("live", "Bytes of logical pages that hold data"),
-        Some(&Unit::Bytes),
-        [(vec![], space.live_bytes as f64)],
-    )?;
+    out.gauge("live_bytes", "Bytes of logical pages that hold data", space.live_bytes as f64)?;
     let wear = &stat.wear;
     let erases = [
         ("min", wear.erases_min as f64),
@@ -168,8 +164,8 @@ fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         ("stddev", wear.erases_stddev),
     ];
     out.gauges(
-        ("block_erases", "Erases of a good block since the device was made"),
-        None,
+        "block_erases",
+        "Erases of a good block since the device was made",
         erases.map(|(statistic, value)| (vec![("statistic", statistic)], value)),
     )
 }
@@ -199,31 +195,23 @@ fn times(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         })
     };
     out.gauges(
-        ("latency", "Latency of requests in the model's time and in real time, since the start"),
-        Some(&Unit::Seconds),
-        by_op("model", &stat.service.latency_ns).chain(by_op("real", &stat.service.real_latency_ns)),
+        "latency_seconds",
+        "Latency of requests in the model's time and in real time, since the start",
+        by_op("model", &stat.latency_ns).chain(by_op("real", &stat.real_latency_ns)),
     )?;
     out.gauges(
-        ("queue_wait", "How long batches of requests waited for the stack"),
-        Some(&Unit::Seconds),
-        quantiles(&stat.service.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
+        "queue_wait_seconds",
+        "How long batches of requests waited for the stack",
+        quantiles(&stat.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
     )?;
+    out.gauge("simulated_seconds", "The model's time since the start", stat.time.simulated_ns as f64 / 1e9)?;
+    out.gauge("uptime_seconds", "Since the server started", stat.uptime_s)?;
+    let Some(pace) = &stat.pace else { return Ok(()) };
+    out.counter("paced_answers", "Answers with a time of their own", pace.answers)?;
+    out.counter("late_answers", "Answers that were late", pace.late)?;
     out.gauges(
-        ("simulated", "The model's time since the start"),
-        Some(&Unit::Seconds),
-        [(vec![], stat.speed.time.simulated_ns as f64 / 1e9)],
-    )?;
-    out.gauges(
-        ("uptime", "Since the server started"),
-        Some(&Unit::Seconds),
-        [(vec![], stat.server.uptime_s)],
-    )?;
-    let Some(pace) = &stat.service.pace else { return Ok(()) };
-    out.counters(("paced_answers", "Answers with a time of their own"), None, [(vec![], pace.answers)])?;
-    out.counters(("late_answers", "Answers that were late"), None, [(vec![], pace.late)])?;
-    out.gauges(
-        ("lateness", "How much later than the model's completion answers were"),
-        Some(&Unit::Seconds),
+        "lateness_seconds",
+        "How much later than the model's completion answers were",
         quantiles(&pace.late_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
     )
 }
@@ -236,59 +224,47 @@ fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         numbers.filter_map(|(name, value)| Some((name.as_str(), value.as_u64()?))).collect::<Vec<_>>()
     };
     let events = numbers("counters").into_iter().map(|(event, count)| (vec![("event", event)], count));
-    out.counters(("cache_events", "What a cache counted, by its names in the stat document"), None, events)?;
+    out.counters("cache_events", "What a cache counted, by its names in the stat document", events)?;
     let gauges = numbers("gauges").into_iter().map(|(gauge, value)| (vec![("gauge", gauge)], value as f64));
-    out.gauges(("cache_state", "How a cache stands, by its names in the stat document"), None, gauges)?;
+    out.gauges("cache_state", "How a cache stands, by its names in the stat document", gauges)?;
     let volumes = cache["volumes"].as_array().into_iter().flatten().flat_map(|volume| {
         let name = volume["name"].as_str().unwrap_or_default();
         [("cached", "blocks"), ("dirty", "dirty_blocks")].map(|(state, key)| {
             (vec![("volume", name), ("state", state)], volume[key].as_f64().unwrap_or_default())
         })
     });
-    out.gauges(("cache_volume_blocks", "Blocks of a volume in a cache"), None, volumes)?;
+    out.gauges("cache_volume_blocks", "Blocks of a volume in a cache", volumes)?;
     let is_degraded = cache["health"].as_str() != Some("normal");
-    out.gauges(
-        ("cache_degraded", "1 if the cache device is used no more, or something is lost"),
-        None,
-        [(vec![], f64::from(u8::from(is_degraded)))],
+    out.gauge(
+        "cache_degraded",
+        "1 if the cache device is used no more, or something is lost",
+        f64::from(u8::from(is_degraded)),
     )?;
     let is_given_up = cache["given_up"].is_string();
-    out.gauges(
-        ("cache_given_up", "1 if the cache device is given up: everything goes to the disks"),
-        None,
-        [(vec![], f64::from(u8::from(is_given_up)))],
+    out.gauge(
+        "cache_given_up",
+        "1 if the cache device is given up: everything goes to the disks",
+        f64::from(u8::from(is_given_up)),
     )?;
     let lost = cache["lost"].as_array().into_iter().flatten();
     let lost = lost.filter_map(|range| range["len"].as_f64()).sum();
-    out.gauges(
-        ("cache_lost", "Bytes that were lost with the cache device and not written anew"),
-        Some(&Unit::Bytes),
-        [(vec![], lost)],
-    )
+    out.gauge("cache_lost_bytes", "Bytes that were lost with the cache device and not written anew", lost)
 }
 
 fn trouble(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
-    let errors = stat.faults.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
-    out.counters(("request_errors", "Failed requests by kind of error"), None, errors)?;
-    out.counters(
-        ("checksum_errors", "Pages that failed their checksum when they were read"),
-        None,
-        [(vec![], stat.faults.checksum_errors)],
+    let errors = stat.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
+    out.counters("request_errors", "Failed requests by kind of error", errors)?;
+    out.counter(
+        "checksum_errors",
+        "Pages that failed their checksum when they were read",
+        stat.checksum_errors,
     )?;
-    out.counters(
-        ("torn_pages", "Pages that were found to be cut short"),
-        None,
-        [(vec![], stat.faults.torn_pages)],
-    )?;
-    out.gauges(
-        ("read_only_sets", "Sets that take no more writes"),
-        None,
-        [(vec![], stat.faults.read_only.len() as f64)],
-    )?;
+    out.counter("torn_pages", "Pages that were found to be cut short", stat.torn_pages)?;
+    out.gauge("read_only_sets", "Sets that take no more writes", stat.read_only.len() as f64)?;
     let recording = stat.recording.iter();
     out.counters(
-        ("recorded_commands", "Commands in the recording that runs or ran last"),
-        None,
+        "recorded_commands",
+        "Commands in the recording that runs or ran last",
         recording.map(|recording| (vec![], recording.commands)),
     )
 }

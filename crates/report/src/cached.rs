@@ -1,12 +1,10 @@
-//! The cache of a run: what it is, what was found in it, and what went to either side, as text and as HTML.
+//! The cache of a run: what it is, what was found in it, what went to either side; and its lines in the text.
 
 use crate::Run;
-use crate::html::{frame, text};
-use crate::number::Kind;
+use crate::number::{grouped, ratio};
 use crate::table::{Head, Table};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::result::CacheResult;
-use std::fmt::Write as _;
 
 /// One line: design, shape and both sides.
 pub(crate) fn describe(cache: &CacheResult) -> String {
@@ -18,33 +16,29 @@ pub(crate) fn describe(cache: &CacheResult) -> String {
         "{}: {}, {} slots of {} on {}, in front of {}",
         cache.preset,
         report.mode,
-        Kind::Count.show_alone(report.slots as f64),
+        grouped(report.slots),
         format_bytes(report.block_bytes),
         cache.device,
         cache.disk
     )
 }
 
-fn count(n: u64) -> String {
-    Kind::Count.show_alone(n as f64)
-}
-
-fn ratio(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
-}
-
 /// What people ask of a cache: name and value, in the order of a page.
-fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let report = &cache.report;
-    let of = |name: &str| count(report.count(name));
+    let of = |name: &str| grouped(report.count(name));
+    let asked = |op: &str| {
+        let [hits, part, misses] = ["hits", "partial_hits", "misses"].map(|name| of(&format!("{op}_{name}")));
+        format!("{hits} hits, {part} in part, {misses} misses")
+    };
     let traffic = |counts: &nandscape_core::command::HostCounts| {
         format!(
             "read {} in {}, written {} in {}, {} flush{}",
             format_bytes(counts.read_bytes),
-            count(counts.reads),
+            grouped(counts.reads),
             format_bytes(counts.write_bytes),
-            count(counts.writes),
-            count(counts.flushes),
+            grouped(counts.writes),
+            grouped(counts.flushes),
             if counts.flushes == 1 { "" } else { "es" }
         )
     };
@@ -52,31 +46,15 @@ fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let hits = hits.into_iter().filter_map(|(hits, of)| hits.map(|hits| format!("{hits:.3} of {of}")));
     let mut out = vec![
         ("hit ratio", hits.collect::<Vec<_>>().join(", ")),
-        (
-            "read requests",
-            format!(
-                "{} hits, {} in part, {} misses",
-                of("read_hits"),
-                of("read_partial_hits"),
-                of("read_misses")
-            ),
-        ),
-        (
-            "write requests",
-            format!(
-                "{} hits, {} in part, {} misses",
-                of("write_hits"),
-                of("write_partial_hits"),
-                of("write_misses")
-            ),
-        ),
+        ("read requests", asked("read")),
+        ("write requests", asked("write")),
         (
             "slots",
             format!(
                 "{} of {} used, {} dirty ({})",
-                count(report.used),
-                count(report.slots),
-                count(report.dirty),
+                grouped(report.used),
+                grouped(report.slots),
+                grouped(report.dirty),
                 format_bytes(report.dirty_bytes)
             ),
         ),
@@ -104,28 +82,20 @@ fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
         _ => true,
     };
     out.retain(|(name, _)| asks_for(name));
-    for (why, bypass) in &report.bypass {
-        if !out.iter().any(|(name, _)| *name == "past the cache") {
-            out.push(("past the cache", String::new()));
-        }
-        let (_, line) = out.last_mut().expect("just pushed");
-        let pieces = bypass.read_pieces + bypass.write_pieces;
-        let _ = write!(
-            line,
-            "{}{} for {why} ({})",
-            if line.is_empty() { "" } else { ", " },
-            count(pieces),
-            format_bytes(bypass.bytes)
-        );
-    }
-    let written = cache.device_write_ratio.map(|_| {
-        format!(
-            "{} bytes to the cache device and {} to the disk for each byte of the host",
-            ratio(cache.device_write_ratio),
-            ratio(cache.disk_write_ratio)
-        )
+    let past = report.bypass.iter().map(|(why, bypass)| {
+        let pieces = grouped(bypass.read_pieces + bypass.write_pieces);
+        format!("{pieces} for {why} ({})", format_bytes(bypass.bytes))
     });
-    out.extend(written.map(|line| ("written", line)));
+    let past: Vec<String> = past.collect();
+    if !past.is_empty() {
+        out.push(("past the cache", past.join(", ")));
+    }
+    if cache.device_write_ratio.is_some() {
+        let [device, disk] = [cache.device_write_ratio, cache.disk_write_ratio].map(ratio);
+        let line =
+            format!("{device} bytes to the cache device and {disk} to the disk for each byte of the host");
+        out.push(("written", line));
+    }
     if let Some(waf) = cache.device_waf {
         out.push(("flash", format!("{waf:.3} bytes programmed for each byte that the cache wrote")));
     }
@@ -143,42 +113,4 @@ pub(crate) fn cache_text(run: &Run) -> String {
     table.column(Head::text("  cache"), facts.iter().map(|(name, _)| format!("  {name}")));
     table.column(Head::text(""), facts.into_iter().map(|(_, value)| value));
     format!("\n{}", table.render())
-}
-
-/// The caches of all runs that have one, side by side.
-pub(crate) fn cache_html(runs: &[Run]) -> String {
-    let cached: Vec<(&Run, &CacheResult)> = runs
-        .iter()
-        .filter_map(|run| run.result.cache.as_ref().map(|cache| (run, cache)))
-        .filter(|(_, cache)| !cache.is_disk_alone())
-        .collect();
-    let all: Vec<Vec<(&str, String)>> = cached.iter().map(|(_, cache)| facts(cache)).collect();
-    let mut names: Vec<&str> = Vec::new();
-    for name in all.iter().flatten().map(|(name, _)| *name) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    if names.is_empty() {
-        return String::new();
-    }
-    let mut head = String::from("<tr><th scope=\"col\" class=\"left\">cache</th>");
-    for (run, _) in &cached {
-        let _ = write!(head, "<th scope=\"col\" class=\"left\">{}</th>", text(&run.label));
-    }
-    head.push_str("</tr>");
-    let mut body = String::from("<tr><th scope=\"row\" class=\"left\">design</th>");
-    for (_, cache) in &cached {
-        let _ = write!(body, "<td class=\"left fact\">{}</td>", text(&describe(cache)));
-    }
-    body.push_str("</tr>\n");
-    for name in names {
-        let _ = write!(body, "<tr><th scope=\"row\" class=\"left\">{}</th>", text(name));
-        for facts in &all {
-            let value = facts.iter().find(|(other, _)| *other == name).map_or("–", |(_, value)| value);
-            let _ = write!(body, "<td class=\"left fact\">{}</td>", text(value));
-        }
-        body.push_str("</tr>\n");
-    }
-    frame("Cache table", "What was found in each cache, and what went to either side of it.", &head, &body)
 }

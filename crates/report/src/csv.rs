@@ -62,7 +62,8 @@ fn flatten(prefix: &str, value: &Value, cells: &mut Vec<(String, String)>) {
     }
 }
 
-fn plain(value: &Value) -> String {
+/// A plain value as it is; empty for null.
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

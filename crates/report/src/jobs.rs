@@ -1,5 +1,6 @@
 //! Jobs of a job file and the NVM sets they ran on, as tables for a terminal.
 
+use crate::metrics::latency_points;
 use crate::number::{Kind, printable};
 use crate::table::{Head, Table};
 use nandscape_sim::result::{DirectionResult, JobResult, LatencySummary, RunResult, SetResult};
@@ -31,17 +32,8 @@ pub(crate) fn label(job: &JobResult) -> String {
     if job.members > 1 { format!("{name} x{}", job.members) } else { name }
 }
 
-/// Percentiles that the table shows, with the requests that make each more than the maximum.
-type Pick = (&'static str, fn(&LatencySummary) -> f64);
-const LATENCIES: &[Pick] = &[
-    ("mean", |s| s.mean),
-    ("p50", |s| s.p50 as f64),
-    ("p99", |s| s.p99 as f64),
-    ("p99.9", |s| s.p99_9 as f64),
-    ("p99.99", |s| s.p99_99 as f64),
-    ("p99.9999", |s| s.p99_9999 as f64),
-    ("max", |s| s.max as f64),
-];
+/// What the table shows of the latency.
+const LATENCIES: [&str; 7] = ["mean", "p50", "p99", "p99.9", "p99.99", "p99.9999", "max"];
 
 /// The table of jobs; `None` for a workload without jobs.
 pub(crate) fn jobs_table(result: &RunResult) -> Option<Table> {
@@ -54,16 +46,15 @@ pub(crate) fn jobs_table(result: &RunResult) -> Option<Table> {
     table.column(Head::text("on"), lines.iter().map(|l| printable(&l.job.namespaces.join(","))));
     table.column(Head::text("op"), lines.iter().map(|l| l.direction.to_owned()));
     let mut figures = |group: &str, name: &str, kind: Kind, value: &dyn Fn(&Line<'_>) -> f64| {
-        let values: Vec<f64> = lines.iter().map(value).collect();
-        let unit = kind.unit(values.iter().copied());
-        let cells = values.iter().map(|v| kind.show(*v, unit));
-        table.column(Head::number(group, name, unit.name), cells);
+        table.figures(Head::number(group, name, ""), kind, lines.iter().map(|line| Some(value(line))));
     };
     figures("", "requests", Kind::Count, &|l| l.figures.requests as f64);
     figures("", "IOPS", Kind::Count, &|l| l.figures.iops);
     figures("", "bandwidth", Kind::Rate, &|l| l.figures.bytes_per_s);
-    for (name, pick) in LATENCIES {
-        figures("latency", name, Kind::Nanos, &|l| pick(&l.figures.latency_ns));
+    for (at, (name, _)) in latency_points(&LatencySummary::default()).into_iter().enumerate() {
+        if LATENCIES.contains(&name) {
+            figures("latency", name, Kind::Nanos, &|l| latency_points(&l.figures.latency_ns)[at].1);
+        }
     }
     Some(table)
 }
@@ -79,10 +70,7 @@ pub(crate) fn sets_table(result: &RunResult) -> Option<Table> {
     let names = |s: &SetResult| printable(&s.namespaces.join(","));
     table.column(Head::text("namespaces"), sets.iter().map(names));
     let mut figures = |name: &str, kind: Kind, value: &dyn Fn(&SetResult) -> Option<f64>| {
-        let values: Vec<Option<f64>> = sets.iter().map(value).collect();
-        let unit = kind.unit(values.iter().flatten().copied());
-        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| kind.show(v, unit)));
-        table.column(Head::number("", name, unit.name), cells);
+        table.figures(Head::number("", name, ""), kind, sets.iter().map(value));
     };
     figures("written", Kind::Bytes, &|s| Some(s.host.write_bytes as f64));
     figures("read", Kind::Bytes, &|s| Some(s.host.read_bytes as f64));

@@ -22,6 +22,7 @@ pub mod html;
 mod jobs;
 pub mod json;
 pub mod metrics;
+mod notes;
 pub mod number;
 mod placement;
 pub mod reproduction;

@@ -1,8 +1,10 @@
 //! The figures of the summary: one list, read by the text table and by the HTML report.
 
-use crate::number::Kind;
+use crate::number::Kind::{self, Bytes, Count, Nanos, Rate, Ratio, Real};
+use Better::{Higher, Lower, Neither};
+use nandscape_core::Cause;
 use nandscape_sim::RunResult;
-use nandscape_sim::result::CacheResult;
+use nandscape_sim::result::{CacheResult, LatencySummary};
 
 /// Which direction is good, for marking the best run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +45,9 @@ const fn metric(
     Metric { group, name, about, kind, better, value }
 }
 
-fn if_written(result: &RunResult, value: u64) -> Option<f64> {
-    (result.latency_ns.write.count > 0).then_some(value as f64)
-}
-
-fn if_read(result: &RunResult, value: u64) -> Option<f64> {
-    (result.latency_ns.read.count > 0).then_some(value as f64)
+/// A figure of a distribution, which is none where nothing was measured.
+fn of(latency: &LatencySummary, value: u64) -> Option<f64> {
+    (latency.count > 0).then_some(value as f64)
 }
 
 /// A count that is left out when it is 0, so that a column nobody uses disappears.
@@ -68,122 +67,126 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
-    metric("", "WAF", Kind::Ratio, Better::Lower, "flash pages programmed / host pages written", |r| {
-        r.waf.pages
+    metric("", "WAF", Ratio, Lower, "flash pages programmed / host pages written", |r| r.waf),
+    metric("hits", "reads", Ratio, Higher, "read requests answered wholly from the cache / all", |r| {
+        cached(r, |cache| cache.read_hit_ratio)
     }),
-    metric(
-        "hits",
-        "reads",
-        Kind::Ratio,
-        Better::Higher,
-        "read requests answered wholly from the cache / all",
-        |r| cached(r, |cache| cache.read_hit_ratio),
-    ),
-    metric(
-        "hits",
-        "writes",
-        Kind::Ratio,
-        Better::Higher,
-        "write requests whose blocks were cached / all",
-        |r| cached(r, |cache| cache.write_hit_ratio),
-    ),
-    metric("disk", "read", Kind::Bytes, Better::Lower, "bytes the cache read from the disks", |r| {
+    metric("hits", "writes", Ratio, Higher, "write requests whose blocks were cached / all", |r| {
+        cached(r, |cache| cache.write_hit_ratio)
+    }),
+    metric("disk", "read", Bytes, Lower, "bytes the cache read from the disks", |r| {
         cached(r, |cache| Some(cache.report.disk().read_bytes as f64))
     }),
-    metric("disk", "written", Kind::Bytes, Better::Lower, "bytes the cache wrote to the disks", |r| {
+    metric("disk", "written", Bytes, Lower, "bytes the cache wrote to the disks", |r| {
         cached(r, |cache| Some(cache.report.disk().write_bytes as f64))
     }),
-    metric("cache device", "read", Kind::Bytes, Better::Neither, "bytes read from the cache device", |r| {
+    metric("cache device", "read", Bytes, Neither, "bytes read from the cache device", |r| {
         cached(r, |cache| Some(cache.report.fast.read_bytes as f64))
     }),
     metric(
         "cache device",
         "written",
-        Kind::Bytes,
-        Better::Lower,
+        Bytes,
+        Lower,
         "bytes written to the cache device, metadata included",
         |r| cached(r, |cache| Some(cache.report.fast.write_bytes as f64)),
     ),
     metric(
         "cache device",
         "WAF",
-        Kind::Ratio,
-        Better::Lower,
+        Ratio,
+        Lower,
         "bytes programmed to flash / bytes the cache wrote to it",
         |r| cached(r, |cache| cache.device_waf),
     ),
-    metric(
-        "throughput",
-        "write",
-        Kind::Rate,
-        Better::Higher,
-        "host bytes written per simulated second",
-        |r| (r.host.write_bytes > 0).then_some(r.speed.throughput.write_bytes_per_s),
-    ),
-    metric("throughput", "read", Kind::Rate, Better::Higher, "host bytes read per simulated second", |r| {
-        (r.host.read_bytes > 0).then_some(r.speed.throughput.read_bytes_per_s)
+    metric("throughput", "write", Rate, Higher, "host bytes written per simulated second", |r| {
+        (r.host.write_bytes > 0).then_some(r.throughput.write_bytes_per_s)
     }),
-    metric("write latency", "p50", Kind::Nanos, Better::Lower, "half of the writes were faster", |r| {
-        if_written(r, r.latency_ns.write.p50)
+    metric("throughput", "read", Rate, Higher, "host bytes read per simulated second", |r| {
+        (r.host.read_bytes > 0).then_some(r.throughput.read_bytes_per_s)
     }),
-    metric("write latency", "p99", Kind::Nanos, Better::Lower, "one write in 100 was slower", |r| {
-        if_written(r, r.latency_ns.write.p99)
+    metric("write latency", "p50", Nanos, Lower, "half of the writes were faster", |r| {
+        of(&r.latency_ns.write, r.latency_ns.write.p50)
     }),
-    metric("read latency", "p50", Kind::Nanos, Better::Lower, "half of the reads were faster", |r| {
-        if_read(r, r.latency_ns.read.p50)
+    metric("write latency", "p99", Nanos, Lower, "one write in 100 was slower", |r| {
+        of(&r.latency_ns.write, r.latency_ns.write.p99)
     }),
-    metric("read latency", "p99", Kind::Nanos, Better::Lower, "one read in 100 was slower", |r| {
-        if_read(r, r.latency_ns.read.p99)
+    metric("read latency", "p50", Nanos, Lower, "half of the reads were faster", |r| {
+        of(&r.latency_ns.read, r.latency_ns.read.p50)
     }),
-    metric("erases", "total", Kind::Count, Better::Lower, "blocks erased", |r| {
-        if_flash(r, r.flash.erases as f64)
+    metric("read latency", "p99", Nanos, Lower, "one read in 100 was slower", |r| {
+        of(&r.latency_ns.read, r.latency_ns.read.p99)
     }),
-    metric("erases", "min", Kind::Count, Better::Neither, "erases of the least worn good block", |r| {
+    metric("erases", "total", Count, Lower, "blocks erased", |r| if_flash(r, r.flash.erases as f64)),
+    metric("erases", "min", Count, Neither, "erases of the least worn good block", |r| {
         if_flash(r, r.wear.erases_min as f64)
     }),
-    metric("erases", "max", Kind::Count, Better::Lower, "erases of the most worn block", |r| {
+    metric("erases", "max", Count, Lower, "erases of the most worn block", |r| {
         if_flash(r, r.wear.erases_max as f64)
     }),
-    metric(
-        "erases",
-        "sd",
-        Kind::Real,
-        Better::Lower,
-        "standard deviation of the erases per good block",
-        |r| if_flash(r, r.wear.erases_stddev),
-    ),
-    metric(
-        "map",
-        "table",
-        Kind::Bytes,
-        Better::Lower,
-        "size of the mapping table in the layer's own model",
-        |r| if_flash(r, r.layer.map.table_bytes as f64),
-    ),
-    metric("map", "updates", Kind::Bytes, Better::Lower, "bytes of mapping table changed", |r| {
-        if_flash(r, r.layer.map.update_bytes as f64)
+    metric("erases", "sd", Real, Lower, "standard deviation of the erases per good block", |r| {
+        if_flash(r, r.wear.erases_stddev)
     }),
-    metric("GC", "runs", Kind::Count, Better::Neither, "victims collected", |r| {
-        if_flash(r, r.layer.gc.runs as f64)
+    metric("map", "table", Bytes, Lower, "size of the mapping table in the layer's own model", |r| {
+        if_flash(r, r.map.table_bytes as f64)
     }),
-    metric("GC", "moved", Kind::Count, Better::Lower, "valid pages moved by garbage collection", |r| {
+    metric("map", "updates", Bytes, Lower, "bytes of mapping table changed", |r| {
+        if_flash(r, r.map.update_bytes as f64)
+    }),
+    metric("GC", "runs", Count, Neither, "victims collected", |r| if_flash(r, r.layer.gc.runs as f64)),
+    metric("GC", "moved", Count, Lower, "valid pages moved by garbage collection", |r| {
         if_flash(r, r.layer.gc.moved_pages as f64)
     }),
-    metric("merges", "switch", Kind::Count, Better::Neither, "log blocks that became data blocks", |r| {
+    metric("merges", "switch", Count, Neither, "log blocks that became data blocks", |r| {
         unless_zero(r.layer.merges.switch)
     }),
-    metric("merges", "full", Kind::Count, Better::Neither, "merges that copied log and data together", |r| {
+    metric("merges", "full", Count, Neither, "merges that copied log and data together", |r| {
         unless_zero(r.layer.merges.full)
     }),
-    metric("merges", "in place", Kind::Count, Better::Neither, "superblocks rewritten in place", |r| {
+    metric("merges", "in place", Count, Neither, "superblocks rewritten in place", |r| {
         unless_zero(r.layer.merges.in_place)
     }),
-    metric("", "DRAM", Kind::Bytes, Better::Lower, "memory the layer needs on a real device", |r| {
+    metric("", "DRAM", Bytes, Lower, "memory the layer needs on a real device", |r| {
         if_flash(r, r.cost.dram_bytes as f64)
     }),
 ];
 
+/// Place of a cause in lists and stacks.
+pub(crate) fn cause_order(name: &str) -> usize {
+    Cause::ALL.iter().position(|cause| cause.name() == name).unwrap_or(Cause::ALL.len())
+}
+
 /// Over-provisioning, (physical - logical) / logical, of the good blocks; `None` without logical pages.
 pub fn over_provisioning(result: &RunResult) -> Option<f64> {
     (result.cost.logical_pages > 0).then_some(result.cost.op_ratio)
+}
+
+/// Names and values of a latency distribution, in the order of the columns.
+pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 10] {
+    [
+        ("mean", s.mean),
+        ("min", s.min as f64),
+        ("p50", s.p50 as f64),
+        ("p90", s.p90 as f64),
+        ("p99", s.p99 as f64),
+        ("p99.9", s.p99_9 as f64),
+        ("p99.99", s.p99_99 as f64),
+        ("p99.999", s.p99_999 as f64),
+        ("p99.9999", s.p99_9999 as f64),
+        ("max", s.max as f64),
+    ]
+}
+
+/// One request in so many is slower than this percentile.
+pub(crate) fn rarity(name: &str) -> Option<f64> {
+    Some(match name {
+        "p50" => 2.0,
+        "p90" => 1e1,
+        "p99" => 1e2,
+        "p99.9" => 1e3,
+        "p99.99" => 1e4,
+        "p99.999" => 1e5,
+        "p99.9999" => 1e6,
+        _ => return None,
+    })
 }

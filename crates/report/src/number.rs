@@ -100,6 +100,16 @@ pub fn four_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A value as `show` writes it, `-` where there is none.
+pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+/// A quotient with three decimals.
+pub fn ratio(value: Option<f64>) -> String {
+    or_dash(value, |value| format!("{value:.3}"))
+}
+
 /// A count in groups of three, separated by `,`: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();

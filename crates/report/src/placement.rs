@@ -1,8 +1,7 @@
-//! Streams and reclaim unit handles of a run: what was written to each, as text and as HTML.
+//! Streams and reclaim unit handles of a run: what was written to each, and its lines in the text.
 
 use crate::Run;
-use crate::html::{frame, text};
-use crate::number::{Kind, four_digits};
+use crate::number::{Kind, four_digits, grouped, or_dash};
 use crate::table::{Head, Table};
 use nandscape_core::PlacementReport;
 use std::fmt::Write as _;
@@ -12,7 +11,7 @@ use std::fmt::Write as _;
 const LISTED: usize = 32;
 
 /// One line of facts about the streams of a run.
-fn facts(placement: &PlacementReport) -> String {
+pub(crate) fn facts(placement: &PlacementReport) -> String {
     let bytes = |n: u64| if n == 0 { "nothing".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
     let mut out = match placement.directive.as_str() {
         "streams" => format!(
@@ -34,7 +33,7 @@ fn facts(placement: &PlacementReport) -> String {
             bytes(fdp.hbmw),
             bytes(fdp.mbmw),
             bytes(fdp.mbe),
-            fdp.dlwa.map_or("-".to_owned(), four_digits)
+            or_dash(fdp.dlwa, four_digits)
         );
         if fdp.host_events + fdp.controller_events > 0 {
             let _ = write!(out, "; {} host and {} controller events", fdp.host_events, fdp.controller_events);
@@ -43,8 +42,8 @@ fn facts(placement: &PlacementReport) -> String {
     out
 }
 
-/// Heads and cells of the table; whether a column is text.
-fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<String>)> {
+/// Heads and cells of the table.
+pub(crate) fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<String>)> {
     let listed = &placement.streams[..placement.streams.len().min(LISTED)];
     let all = |cell: &dyn Fn(&nandscape_core::StreamReport) -> String| listed.iter().map(cell).collect();
     let name = if placement.directive == "fdp" { "handle" } else { "stream" };
@@ -59,14 +58,15 @@ fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<String>)> {
     out.push(("log", all(&|stream| stream.log.to_string())));
     out.push(("written", all(&|stream| bytes(stream.host_bytes))));
     if listed.iter().any(|stream| stream.writes > 0) {
-        out.push(("writes", all(&|stream| Kind::Count.show_alone(stream.writes as f64))));
+        out.push(("writes", all(&|stream| grouped(stream.writes))));
     }
-    out.push(("pieces", all(&|stream| Kind::Count.show_alone(stream.pieces as f64))));
+    out.push(("pieces", all(&|stream| grouped(stream.pieces))));
     out.push(("piece", all(&|stream| bytes(stream.piece_bytes))));
     out
 }
 
-fn not_listed(placement: &PlacementReport) -> Option<String> {
+/// The line for streams that the table does not list.
+pub(crate) fn not_listed(placement: &PlacementReport) -> Option<String> {
     let rest = placement.streams.get(LISTED..).filter(|rest| !rest.is_empty())?;
     let bytes = rest.iter().map(|stream| stream.host_bytes).sum::<u64>();
     Some(format!("and {} more, written {}", rest.len(), Kind::Bytes.show_alone(bytes as f64)))
@@ -83,36 +83,6 @@ pub(crate) fn placement_text(run: &Run) -> String {
     out.push_str(&table.render());
     if let Some(line) = not_listed(placement) {
         let _ = writeln!(out, "{line}");
-    }
-    out
-}
-
-/// The streams of every run that has some, as tables of the page.
-pub(crate) fn placement_html(runs: &[Run]) -> String {
-    let mut out = String::new();
-    for run in runs {
-        let Some(placement) = &run.result.placement else { continue };
-        let columns = columns(placement);
-        let mut head = String::from("<tr>");
-        for (name, _) in &columns {
-            let _ = write!(head, "<th scope=\"col\">{name}</th>");
-        }
-        head.push_str("</tr>");
-        let mut body = String::new();
-        for row in 0..columns[0].1.len() {
-            body.push_str("<tr>");
-            for (at, (_, cells)) in columns.iter().enumerate() {
-                let cell = text(&cells[row]);
-                let _ = match at {
-                    0 => write!(body, "<th scope=\"row\">{cell}</th>"),
-                    _ => write!(body, "<td>{cell}</td>"),
-                };
-            }
-            body.push_str("</tr>\n");
-        }
-        let rest = not_listed(placement).map_or(String::new(), |line| format!("; {line}"));
-        let caption = format!("{}: {}{rest}.", text(&run.label), text(&facts(placement)));
-        out.push_str(&frame("Streams table", &caption, &head, &body));
     }
     out
 }

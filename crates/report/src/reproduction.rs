@@ -1,7 +1,7 @@
 //! Published figures beside measured ones (`reproduce`), some of them over time too.
 
-use crate::csv::line;
-use crate::number::{four_digits, printable};
+use crate::csv::{line, plain};
+use crate::number::{four_digits, or_dash, printable, ratio};
 use crate::table::{Head, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,8 +123,7 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         table.column(Head::text("unit"), block.iter().map(|r| printable(&r.unit)));
         table.column(Head::number("", "published", ""), block.iter().map(|r| figure(&r.published)));
         table.column(Head::number("", "measured", ""), block.iter().map(|r| figure(&r.measured)));
-        let ratio = |row: &ReproductionRow| row.ratio.map_or("-".into(), |x| format!("{x:.3}"));
-        table.column(Head::number("", "ratio", ""), block.iter().map(ratio));
+        table.column(Head::number("", "ratio", ""), block.iter().map(|r| ratio(r.ratio)));
         table.column(Head::text("note"), marks);
         out.push_str(&table.render());
         for (i, note) in notes.iter().enumerate() {
@@ -166,7 +165,7 @@ fn over_time(rows: &[ReproductionRow]) -> String {
         let mut table = Table::new();
         table.column(Head::number("", "  until", "  s"), times.iter().map(|s| four_digits(*s)));
         for (chart, line) in lines {
-            let cells = times.iter().map(|time| value_at(line, *time).map_or("-".into(), four_digits));
+            let cells = times.iter().map(|time| or_dash(value_at(line, *time), four_digits));
             let [group, name, unit] = [chart.chart, &line.line, chart.unit].map(printable);
             table.column(Head::number(&group, &name, &unit), cells);
         }
@@ -187,11 +186,6 @@ fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
 /// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
 pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
     let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note\n");
-    let plain = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     for row in rows {
         let [published, measured] = [plain(&row.published), plain(&row.measured)];

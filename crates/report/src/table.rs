@@ -1,5 +1,6 @@
 //! Aligned columns for a terminal.
 
+use crate::number::{Kind, or_dash};
 use std::fmt::Write as _;
 
 /// Head of a column: group (shared by neighbours), name, unit.
@@ -60,6 +61,14 @@ impl Table {
             row.push(cell);
         }
         self.heads.push(head);
+    }
+
+    /// Adds a column of figures in the unit that suits them all, `-` where there is none.
+    pub fn figures(&mut self, head: Head, kind: Kind, values: impl IntoIterator<Item = Option<f64>>) {
+        let values: Vec<Option<f64>> = values.into_iter().collect();
+        let unit = kind.unit(values.iter().flatten().copied());
+        let head = if head.unit.is_empty() { Head { unit: unit.name.to_owned(), ..head } } else { head };
+        self.column(head, values.into_iter().map(|value| or_dash(value, |value| kind.show(value, unit))));
     }
 
     /// Names of the columns with their units, and whether they are read from the left.

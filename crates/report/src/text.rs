@@ -1,8 +1,9 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
-use crate::metrics::{SUMMARY, over_provisioning};
-use crate::number::{Kind, printable};
+use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, rarity};
+use crate::notes::shared;
+use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
@@ -48,8 +49,8 @@ fn heading(out: &mut String, runs: &[&Run]) {
         "workload {} ({}, {} requests, seed {})",
         printable(&first.workload.spec),
         printable(&first.workload.format),
-        Kind::Count.show_alone(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0) as f64),
-        first.run.seed
+        grouped(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0)),
+        first.seed
     );
     let mut caches: Vec<String> =
         runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
@@ -80,23 +81,16 @@ fn summary_table(runs: &[&Run]) -> Table {
     table.column(Head::text(first), runs.iter().map(name));
     for metric in SUMMARY {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
-        if values.iter().all(Option::is_none) {
-            continue;
+        if values.iter().any(Option::is_some) {
+            let unit = if (metric.group, metric.name) == ("GC", "moved") { "pages" } else { "" };
+            table.figures(Head::number(metric.group, metric.name, unit), metric.kind, values);
         }
-        let unit = metric.kind.unit(values.iter().flatten().copied());
-        let cells = values.iter().map(|v| v.map_or("-".to_owned(), |v| metric.kind.show(v, unit)));
-        let unit_name = match (metric.group, metric.name) {
-            ("GC", "moved") => "pages",
-            _ => unit.name,
-        };
-        table.column(Head::number(metric.group, metric.name, unit_name), cells);
     }
     table
 }
 
 /// Errors and notes; a note that several runs share is printed once.
 fn remarks(out: &mut String, runs: &[Run]) {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut lines = String::new();
     for run in runs {
         let label = printable(&run.label);
@@ -112,7 +106,7 @@ fn remarks(out: &mut String, runs: &[Run]) {
             let _ = writeln!(
                 lines,
                 "! {label}: interrupted after {} requests; the figures are those until then",
-                Kind::Count.show_alone(run.result.workload.requests as f64)
+                grouped(run.result.workload.requests)
             );
         }
         if run.result.workload.time_reversals > 0 {
@@ -122,17 +116,9 @@ fn remarks(out: &mut String, runs: &[Run]) {
                 run.result.workload.time_reversals
             );
         }
-        for note in &run.result.notes {
-            match notes.iter_mut().find(|(text, _)| text == note) {
-                Some((_, labels)) => labels.push(&run.label),
-                None => notes.push((note, vec![&run.label])),
-            }
-        }
     }
-    for (note, labels) in notes {
-        let who =
-            if labels.len() == runs.len() && runs.len() > 1 { "all".to_owned() } else { labels.join(", ") };
-        let _ = writeln!(lines, "* {}: {}", printable(&who), printable(note));
+    for (who, note) in shared(runs, "all", |result| result.notes.clone()) {
+        let _ = writeln!(lines, "* {}: {}", printable(&who), printable(&note));
     }
     if !lines.is_empty() {
         out.push('\n');
@@ -152,11 +138,8 @@ pub fn render_detail(run: &Run) -> String {
         if run.is_complete() { "" } else { "  (see below)" }
     );
     out.push('\n');
-    let mut pair = |name: &str, value: String| {
-        let _ = writeln!(out, "  {name:<22} {value}");
-    };
     for (name, value) in detail_pairs(&run.result) {
-        pair(name, value);
+        let _ = writeln!(out, "  {name:<22} {value}");
     }
     out.push_str(&cache_text(run));
     if !run.result.flash.by_cause.is_empty() {
@@ -180,21 +163,19 @@ pub fn render_detail(run: &Run) -> String {
 }
 
 fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
-    let count = |n: u64| Kind::Count.show_alone(n as f64);
     let requests = |n: u64, bytes: u64, pages: u64| {
-        format!("{} requests, {}, {} pages", count(n), format_bytes(bytes), count(pages))
+        format!("{} requests, {}, {} pages", grouped(n), format_bytes(bytes), grouped(pages))
     };
-    let ratio = |v: Option<f64>| v.map_or("-".to_owned(), |v| format!("{v:.3}"));
     let mut pairs = vec![
         ("host writes", requests(r.host.writes, r.host.write_bytes, r.host.write_pages)),
         ("host reads", requests(r.host.reads, r.host.read_bytes, r.host.read_pages)),
     ];
     if r.host.trims > 0 {
-        let text = format!("{} requests, {}", count(r.host.trims), format_bytes(r.host.trim_bytes));
+        let text = format!("{} requests, {}", grouped(r.host.trims), format_bytes(r.host.trim_bytes));
         pairs.push(("host trims", text));
     }
     if r.host.flushes > 0 {
-        pairs.push(("host flushes", count(r.host.flushes)));
+        pairs.push(("host flushes", grouped(r.host.flushes)));
     }
     let has_flash = !r.flash.by_cause.is_empty();
     if has_flash {
@@ -209,13 +190,10 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
-    pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
-    if r.speed.time.wall_s > 0.0 {
-        let text = format!(
-            "{:.3} s, {} host pages/s",
-            r.speed.time.wall_s,
-            count(r.speed.time.host_pages_per_wall_s as u64)
-        );
+    pairs.push(("simulated time", Kind::Nanos.show_alone(r.time.simulated_ns as f64)));
+    if r.time.wall_s > 0.0 {
+        let text =
+            format!("{:.3} s, {} host pages/s", r.time.wall_s, grouped(r.time.host_pages_per_wall_s as u64));
         pairs.push(("wall time", text));
     }
     if has_flash {
@@ -227,52 +205,34 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
 
 /// What only flash has.
 fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
-    let count = |n: u64| Kind::Count.show_alone(n as f64);
-    pairs.push((
+    let mut pair = |name, text: String| pairs.push((name, text));
+    let (wear, map, m, cost) = (&r.wear, &r.map, &r.merges, &r.cost);
+    let (min, mean, max) = (wear.erases_min, wear.erases_mean, wear.erases_max);
+    pair(
         "erases per block",
-        format!(
-            "min {}, mean {:.2}, max {}, stddev {:.2}",
-            r.wear.erases_min, r.wear.erases_mean, r.wear.erases_max, r.wear.erases_stddev
-        ),
-    ));
+        format!("min {min}, mean {mean:.2}, max {max}, stddev {:.2}", wear.erases_stddev),
+    );
     if let Some(text) = lifetime(r) {
-        pairs.push(("lifetime", text));
+        pair("lifetime", text);
     }
-    pairs.push((
-        "map",
-        format!(
-            "table {}, {} updates, {} updated",
-            format_bytes(r.layer.map.table_bytes),
-            count(r.layer.map.updates),
-            format_bytes(r.layer.map.update_bytes)
-        ),
-    ));
-    pairs.push((
-        "garbage collection",
-        format!("{} victims, {} pages moved", count(r.layer.gc.runs), count(r.layer.gc.moved_pages)),
-    ));
-    let m = &r.layer.merges;
+    let [table, updated] = [map.table_bytes, map.update_bytes].map(format_bytes);
+    pair("map", format!("table {table}, {} updates, {updated} updated", grouped(map.updates)));
+    let [runs, moved] = [r.layer.gc.runs, r.layer.gc.moved_pages].map(grouped);
+    pair("garbage collection", format!("{runs} victims, {moved} pages moved"));
     if m.switch + m.full + m.evicted + m.in_place > 0 {
+        let [switch, full, evicted, in_place] = [m.switch, m.full, m.evicted, m.in_place].map(grouped);
         let text = format!(
-            "{} switch, {} full, {} forced by a full log table, {} in place",
-            count(m.switch),
-            count(m.full),
-            count(m.evicted),
-            count(m.in_place)
+            "{switch} switch, {full} full, {evicted} forced by a full log table, {in_place} in place"
         );
-        pairs.push(("merges", text));
+        pair("merges", text);
     }
-    let op = over_provisioning(r).map_or("-".to_owned(), |op| format!("{:.1} %", op * 100.0));
-    pairs.push((
-        "cost",
-        format!(
-            "DRAM {}, usable {}, over-provisioning {op}, {} of {} blocks in reserve",
-            format_bytes(r.cost.dram_bytes),
-            format_bytes(r.cost.usable_bytes),
-            count(r.cost.reserve_blocks),
-            count(r.cost.total_blocks)
-        ),
-    ));
+    let op = or_dash(over_provisioning(r), |op| format!("{:.1} %", op * 100.0));
+    let [dram, usable] = [cost.dram_bytes, cost.usable_bytes].map(format_bytes);
+    let [reserve, total] = [cost.reserve_blocks, cost.total_blocks].map(grouped);
+    let text = format!(
+        "DRAM {dram}, usable {usable}, over-provisioning {op}, {reserve} of {total} blocks in reserve"
+    );
+    pair("cost", text);
 }
 
 /// What the host's stream policy wrote with each id.
@@ -285,8 +245,7 @@ fn policy_table(result: &RunResult) -> Option<Table> {
         Head::text(&format!("stream ({})", printable(&policy.name))),
         policy.streams.iter().map(|stream| name(stream.stream)),
     );
-    let count = |n: u64| Kind::Count.show_alone(n as f64);
-    table.column(Head::number("", "writes", ""), policy.streams.iter().map(|stream| count(stream.writes)));
+    table.column(Head::number("", "writes", ""), policy.streams.iter().map(|stream| grouped(stream.writes)));
     table.column(Head::number("", "written", ""), policy.streams.iter().map(|s| format_bytes(s.bytes)));
     let share = |bytes: u64| format!("{:.1}", bytes as f64 * 100.0 / total.max(1) as f64);
     table.column(Head::number("", "share", "%"), policy.streams.iter().map(|s| share(s.bytes)));
@@ -319,45 +278,15 @@ fn causes_table(result: &RunResult) -> Table {
         .map(|(name, c)| (name.as_str(), [c.programs, c.reads, c.erases]))
         .filter(|(_, counts)| counts.iter().any(|n| *n > 0))
         .collect();
-    rows.sort_by_key(|(name, _)| crate::html::cause_order(name));
+    rows.sort_by_key(|(name, _)| cause_order(name));
     rows.push(("total", [result.flash.programs, result.flash.reads, result.flash.erases]));
     let mut table = Table::new();
     table.column(Head::text("  flash operations"), rows.iter().map(|r| format!("  {}", printable(r.0))));
     for (i, name) in ["programs", "reads", "erases"].into_iter().enumerate() {
-        let cells = rows.iter().map(|r| Kind::Count.show_alone(r.1[i] as f64));
+        let cells = rows.iter().map(|r| grouped(r.1[i]));
         table.column(Head::number("", name, ""), cells);
     }
     table
-}
-
-/// Names and values of a latency distribution, in the order of the columns.
-pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 10] {
-    [
-        ("mean", s.mean),
-        ("min", s.min as f64),
-        ("p50", s.p50 as f64),
-        ("p90", s.p90 as f64),
-        ("p99", s.p99 as f64),
-        ("p99.9", s.p99_9 as f64),
-        ("p99.99", s.p99_99 as f64),
-        ("p99.999", s.p99_999 as f64),
-        ("p99.9999", s.p99_9999 as f64),
-        ("max", s.max as f64),
-    ]
-}
-
-/// One request in so many is slower than this percentile.
-pub(crate) fn rarity(name: &str) -> Option<f64> {
-    Some(match name {
-        "p50" => 2.0,
-        "p90" => 1e1,
-        "p99" => 1e2,
-        "p99.9" => 1e3,
-        "p99.99" => 1e4,
-        "p99.999" => 1e5,
-        "p99.9999" => 1e6,
-        _ => return None,
-    })
 }
 
 fn latency_table(result: &RunResult) -> Option<Table> {
@@ -373,10 +302,7 @@ fn latency_table(result: &RunResult) -> Option<Table> {
     let unit = Kind::Nanos.unit(rows.iter().flat_map(|(_, s)| latency_points(s)).map(|(_, v)| v));
     let title = format!("  latency, {}", unit.name);
     table.column(Head::text(&title), rows.iter().map(|(name, _)| format!("  {name}")));
-    table.column(
-        Head::number("", "requests", ""),
-        rows.iter().map(|(_, s)| Kind::Count.show_alone(s.count as f64)),
-    );
+    table.column(Head::number("", "requests", ""), rows.iter().map(|(_, s)| grouped(s.count)));
     for i in 0..10 {
         let name = latency_points(rows[0].1)[i].0;
         // With fewer requests than a percentile needs, it would only be the longest one again.

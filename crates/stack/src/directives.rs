@@ -1,8 +1,8 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use crate::keys::{ConfigError, flat, int, param};
+use crate::keys::{ConfigError, flat};
 use nandscape_core::{
-    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, ParamError, ParamKind, Params, Subsystem,
+    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem,
 };
 use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{
@@ -20,44 +20,32 @@ pub static DIRECTIVES: Info = Info {
     summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
     source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10",
     params: &[
-        param(
-            "kind",
-            "direct: a log of ftl.streams, no directive; none: a device without directives; streams: a stream id; \
-             fdp: 1 + an index in the list of placement identifiers",
-            ParamKind::Choice { of: &["direct", "none", "streams", "fdp"] },
-            "direct",
+        Param::choice("kind", &["direct", "none", "streams", "fdp"], "direct").means(
+            "direct: a log of ftl.streams, no directive; none: a device without directives; streams: a \
+             stream id; fdp: 1 + an index in the list of placement identifiers",
         ),
-        param("msl", "streams: most open streams of the device; absent: ftl.streams", int(1, 65_534), ""),
-        param(
-            "write_size",
-            "streams: best size of a write (SWS); absent: a page. The granularity (SGS) is ftl.stream_granularity in this unit",
-            ParamKind::Size { min: 512, max: 1 << 40 },
-            "",
+        Param::int("msl", 1, 65_534, "")
+            .means("streams: most open streams of the device; absent: ftl.streams"),
+        Param::size("write_size", 512, 1 << 40, "").means(
+            "streams: best size of a write (SWS); absent: a page. The granularity (SGS) is \
+             ftl.stream_granularity in this unit",
         ),
-        param("enabled", "streams: enabled in every namespace at the start", ParamKind::Bool, "true"),
-        param(
-            "allocate",
-            "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for none",
-            ParamKind::Text,
-            "",
+        Param::flag("enabled", "true").means("streams: enabled in every namespace at the start"),
+        Param::text("allocate", "").means(
+            "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for \
+             none",
         ),
-        param(
-            "handles",
-            "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the layer; absent: all of them in each",
-            ParamKind::Text,
-            "",
+        Param::text("handles", "").means(
+            "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the \
+             layer; absent: all of them in each",
         ),
-        param(
-            "events",
-            "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, separated by commas",
-            ParamKind::Text,
-            "",
+        Param::text("events", "").means(
+            "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, \
+             separated by commas",
         ),
-        param(
-            "tail",
-            "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media bytes written",
-            ParamKind::Choice { of: &["unwritten", "media"] },
-            "unwritten",
+        Param::choice("tail", &["unwritten", "media"], "unwritten").means(
+            "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media \
+             bytes written",
         ),
     ],
 };

@@ -1,8 +1,7 @@
 //! `[faults]`: what is to go wrong with the flash, by seed or one by one.
 
-use crate::keys::{ConfigError, flat, int, param, table_of};
-use nandscape_core::registry::ParamKind;
-use nandscape_core::{Geometry, Info, Params, UnitId};
+use crate::keys::{ConfigError, flat, table_of};
+use nandscape_core::{Geometry, Info, Param, Params, UnitId};
 use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted, parse_script};
 use std::collections::BTreeMap;
 
@@ -12,57 +11,27 @@ pub static FAULTS: Info = Info {
     summary: "what goes wrong with the flash; operations are programs and erases, counted from 0",
     source: "docs/faults.md",
     params: &[
-        param("seed", "seed of everything that is drawn", int(0, u64::MAX), "1"),
-        param("program", "share of programs that fail", ParamKind::Share, "0"),
-        param("erase", "share of erases that fail", ParamKind::Share, "0"),
-        param(
-            "unreadable",
-            "share of programmed pages whose data cannot be read until the block is erased",
-            ParamKind::Share,
-            "0",
+        Param::int("seed", 0, u64::MAX, "1").means("seed of everything that is drawn"),
+        Param::share("program", "0").means("share of programs that fail"),
+        Param::share("erase", "0").means("share of erases that fail"),
+        Param::share("unreadable", "0")
+            .means("share of programmed pages whose data cannot be read until the block is erased"),
+        Param::share("rot", "0").means(
+            "bits flipped somewhere in the stored data for each operation, from 0 to 1; found by \
+             checksums, so only where bytes are kept",
         ),
-        param(
-            "rot",
-            "bits flipped somewhere in the stored data for each operation, from 0 to 1; found by checksums, so only where bytes are kept",
-            ParamKind::Share,
-            "0",
-        ),
-        param(
-            "power_cut",
-            "operation at which the power is cut: a replay fails, a server ends as if killed",
-            int(0, u64::MAX >> 1),
-            "",
-        ),
-        param(
-            "power_cut_kind",
-            "lost: that operation is not done; torn: it is half done",
-            ParamKind::Choice { of: &["lost", "torn"] },
-            "lost",
-        ),
-        param(
-            "stuck",
-            "dies that do nothing, such as 3 or 0,3; die = lun x channels + channel",
-            ParamKind::Text,
-            "",
-        ),
-        param(
-            "slow",
-            "dies that take longer, each with how many times, such as 2:4 or 0:3,2:4",
-            ParamKind::Text,
-            "",
-        ),
-        param(
-            "list",
-            "faults one by one, separated by ';', such as 1000 program-fail; 2000 rot page=7 bit=1",
-            ParamKind::Text,
-            "",
-        ),
-        param(
-            "script",
-            "file of such faults, one a line, # for comments; becomes part of list",
-            ParamKind::Text,
-            "",
-        ),
+        Param::int("power_cut", 0, u64::MAX >> 1, "")
+            .means("operation at which the power is cut: a replay fails, a server ends as if killed"),
+        Param::choice("power_cut_kind", &["lost", "torn"], "lost")
+            .means("lost: that operation is not done; torn: it is half done"),
+        Param::text("stuck", "")
+            .means("dies that do nothing, such as 3 or 0,3; die = lun x channels + channel"),
+        Param::text("slow", "")
+            .means("dies that take longer, each with how many times, such as 2:4 or 0:3,2:4"),
+        Param::text("list", "")
+            .means("faults one by one, separated by ';', such as 1000 program-fail; 2000 rot page=7 bit=1"),
+        Param::text("script", "")
+            .means("file of such faults, one a line, # for comments; becomes part of list"),
     ],
 };
 

@@ -1,8 +1,7 @@
 //! `[fs]`: what a served device makes of the file system on it.
 
-use crate::config::StackConfig;
-use crate::keys::{ConfigError, flat, param, table_of};
-use nandscape_core::{Extent, Info, Op, ParamKind, Params, Subsystem};
+use crate::keys::{ConfigError, flat, table_of};
+use nandscape_core::{Extent, Info, Op, Param, Params, Subsystem};
 use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,30 +13,18 @@ pub static FS: Info = Info {
     summary: "streams by what a file system keeps in a block, for served devices",
     source: "[FStream], [streams-article 2]",
     params: &[
-        param(
-            "classify",
-            "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the stream of what it holds",
-            ParamKind::Choice { of: &["off", "ext4"] },
-            "off",
+        Param::choice("classify", &["off", "ext4"], "off").means(
+            "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the \
+             stream of what it holds",
         ),
-        param(
-            "streams",
-            "prototype (journal 1, inode table 2, superblock, descriptors and bitmaps 3, directories 4), none, or a list such as journal=1,directory=1",
-            ParamKind::Text,
-            "prototype",
+        Param::text("streams", "prototype").means(
+            "prototype (journal 1, inode table 2, superblock, descriptors and bitmaps 3, directories 4), \
+             none, or a list such as journal=1,directory=1",
         ),
-        param(
-            "offset",
-            "byte of each namespace at which its file system begins",
-            ParamKind::Size { min: 0, max: 1 << 60 },
-            "0",
-        ),
-        param(
-            "record",
-            "file (CSV) for every command with its kind, which replays can read; it must not exist",
-            ParamKind::Text,
-            "",
-        ),
+        Param::size("offset", 0, 1 << 60, "0")
+            .means("byte of each namespace at which its file system begins"),
+        Param::text("record", "")
+            .means("file (CSV) for every command with its kind, which replays can read; it must not exist"),
     ],
 };
 
@@ -65,16 +52,16 @@ impl FsKeys {
         (self.params.text("classify") != "off").then(|| table_of(&FS, &self.params))
     }
 
-    /// Puts the classifier in front of a subsystem that keeps bytes.
+    /// Puts the classifier in front of a subsystem that keeps bytes and has so many streams.
     pub(crate) fn wrap(
         &self,
-        config: &StackConfig,
+        ids: u16,
         subsystem: Box<dyn Subsystem + Send>,
     ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
         if self.params.text("classify") == "off" {
             return Ok(subsystem);
         }
-        let (highest, ids) = (self.streams.highest(), config.policy_setup(0).streams);
+        let highest = self.streams.highest();
         if highest > ids {
             let expected = format!(
                 "streams up to {ids}, those of the device (ftl.streams), or none: stream {highest} is above"

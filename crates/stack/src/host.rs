@@ -1,7 +1,8 @@
 //! `[host]`: software between the workload and the device, which merges requests and chooses streams.
 
-use crate::keys::{ConfigError, flat, int, param, table_of};
-use nandscape_core::{Info, IoRecord, Origin, ParamKind, Params, TraceError, TraceReader, WorkloadInfo};
+use crate::error::RunError;
+use crate::keys::{ConfigError, flat, table_of};
+use nandscape_core::{Info, IoRecord, Origin, Param, Params, TraceError, TraceReader, WorkloadInfo};
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
 use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
@@ -15,31 +16,15 @@ pub static HOST: Info = Info {
     summary: "who chooses the stream of a write, and merging of requests before that",
     source: "[streams-article 1.3], [streams-article 2], [streams-article 4.2]",
     params: &[
-        param(
-            "policy",
+        Param::text("policy", "").means(
             "stream policy; see list policies; absent: a write keeps the stream that the workload names",
-            ParamKind::Text,
-            "",
         ),
-        param(
-            "streams",
-            "stream ids the policy may use; absent: as many as the device has",
-            int(0, 65_535),
-            "",
-        ),
-        param(
-            "plug",
-            "requests that wait to be merged with neighbours of the same hint; 0: no merging",
-            int(0, 4096),
-            "0",
-        ),
-        param("plug_span", "requests further apart in time are not merged", ParamKind::Time, "1ms"),
-        param(
-            "merge_bytes",
-            "largest request that merging makes",
-            ParamKind::Size { min: 4096, max: 1 << 30 },
-            "1MiB",
-        ),
+        Param::int("streams", 0, 65_535, "")
+            .means("stream ids the policy may use; absent: as many as the device has"),
+        Param::int("plug", 0, 4096, "0")
+            .means("requests that wait to be merged with neighbours of the same hint; 0: no merging"),
+        Param::time("plug_span", "1ms").means("requests further apart in time are not merged"),
+        Param::size("merge_bytes", 4096, 1 << 30, "1MiB").means("largest request that merging makes"),
     ],
 };
 
@@ -115,7 +100,7 @@ impl HostConfig {
         &self,
         device: PolicySetup,
         open: &mut dyn FnMut() -> Result<BoxReader, TraceError>,
-    ) -> Result<HostReader, crate::RunError> {
+    ) -> Result<HostReader, RunError> {
         if self.is_plain() {
             return Ok(HostReader::Plain(open()?));
         }

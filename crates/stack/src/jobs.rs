@@ -2,10 +2,11 @@
 
 use crate::build::build_subsystem;
 use crate::config::{ConfigError, StackConfig};
-use crate::run::{CompareOptions, RunError, RunOptions, finish, pool};
-use nandscape_jobs::{JobError, JobFile};
+use crate::error::RunError;
+use crate::options::{CompareOptions, RunOptions, finish, pool};
+use nandscape_jobs::JobFile;
 use nandscape_report::Run;
-use nandscape_sim::{JobOptions, JobsError, run_jobs};
+use nandscape_sim::{JobOptions, run_jobs};
 use rayon::prelude::*;
 use std::path::Path;
 use std::time::Instant;
@@ -56,15 +57,11 @@ pub fn run_parsed(
     )?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
-    env!("CARGO_PKG_VERSION").clone_into(&mut result.run.version);
-    result.run.config_hash = config.hash();
-    result.run.config = config.to_json();
-    result.set_wall(wall_s);
     // Presets set a depth for traces, so it cannot be refused.
     if let Some(depth) = config.depth {
         result.notes.push(format!("workload.depth = {depth} is for traces: each job has its own iodepth"));
     }
-    finish(config, &mut result);
+    finish(config, wall_s, &mut result);
     Ok(Run { label, result, series: None, jobs: outcome.series })
 }
 
@@ -145,17 +142,5 @@ fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
         Some((key, _, option)) => Err(ConfigError::Unsuited(format!(
             "workload.{key} belongs to traces: expected {option} in the job file instead"
         ))),
-    }
-}
-
-impl From<JobError> for RunError {
-    fn from(error: JobError) -> Self {
-        Self::Jobs(error.to_string())
-    }
-}
-
-impl From<JobsError> for RunError {
-    fn from(error: JobsError) -> Self {
-        Self::Jobs(error.to_string())
     }
 }

@@ -1,7 +1,7 @@
 //! `[journal]`: what a device that keeps bytes writes down for its next start.
 
-use crate::keys::{ConfigError, flat, int, param, table_of};
-use nandscape_core::{Info, ParamKind, Params};
+use crate::keys::{ConfigError, flat, table_of};
+use nandscape_core::{Info, Param, Params};
 use nandscape_ftl::JournalOptions;
 
 /// Keys of `[journal]`.
@@ -10,17 +10,12 @@ pub static JOURNAL: Info = Info {
     summary: "checkpoints and records of dropped pages, on devices that keep bytes",
     source: "docs/formats/journal.md",
     params: &[
-        param(
-            "interval",
-            "programs between two checkpoints, which bounds what a start reads; absent: a quarter of the device's pages, at most 400,000",
-            ParamKind::Count,
-            "",
+        Param::count("interval", "").means(
+            "programs between two checkpoints, which bounds what a start reads; absent: a quarter of the \
+             device's pages, at most 400,000",
         ),
-        param(
-            "record_pages",
+        Param::int("record_pages", 1, 1 << 20, "").means(
             "pages for records of dropped pages after each checkpoint; absent: as many as a checkpoint has",
-            int(1, 1 << 20),
-            "",
         ),
     ],
 };

@@ -64,24 +64,9 @@ pub enum ConfigError {
     Build(String),
 }
 
-/// A key of a table.
-pub(crate) const fn param(
-    name: &'static str,
-    summary: &'static str,
-    kind: ParamKind,
-    default: &'static str,
-) -> Param {
-    Param { name, summary, kind, default }
-}
-
-/// A size from 1 byte.
-pub(crate) const fn size(max: u64) -> ParamKind {
-    ParamKind::Size { min: 1, max }
-}
-
-/// A whole number.
-pub(crate) const fn int(min: u64, max: u64) -> ParamKind {
-    ParamKind::Int { min, max }
+/// A table or value of the wrong shape.
+pub(crate) fn shape(key: impl Into<String>, message: impl Into<String>) -> ConfigError {
+    ConfigError::Shape { key: key.into(), message: message.into() }
 }
 
 /// Takes a table out of another, an empty one if it is not there. `dotted` names it in errors.
@@ -93,7 +78,7 @@ pub(crate) fn take_table(
     match table.remove(key) {
         None => Ok(toml::Table::new()),
         Some(toml::Value::Table(inner)) => Ok(inner),
-        Some(_) => Err(ConfigError::Shape { key: dotted.to_owned(), message: "expected a table".into() }),
+        Some(_) => Err(shape(dotted, "expected a table")),
     }
 }
 
@@ -108,10 +93,7 @@ pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigEr
             items.iter().map(|v| text_of(key, v)).collect::<Result<Vec<_>, _>>()?.join(",")
         }
         toml::Value::Table(_) | toml::Value::Datetime(_) => {
-            return Err(ConfigError::Shape {
-                key: key.to_owned(),
-                message: "expected a string, number, boolean or list".into(),
-            });
+            return Err(shape(key, "expected a string, number, boolean or list"));
         }
     })
 }

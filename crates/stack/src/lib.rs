@@ -16,17 +16,20 @@
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 
 pub mod build;
-pub mod cache;
+mod caching;
 pub mod config;
 pub mod directives;
+mod error;
 pub mod faults;
 pub mod file_system;
+mod flash;
 pub mod host;
 pub mod jobs;
 pub mod journal;
 mod keys;
 mod mapped;
 pub mod memory;
+mod options;
 pub mod partition;
 pub mod presets;
 mod run;
@@ -34,9 +37,12 @@ pub mod storing;
 mod timing;
 
 pub use build::{build, build_subsystem};
+pub use config::cache;
 pub use config::{ConfigError, StackConfig, Typed};
+pub use error::RunError;
 pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, ImageMedium, Problem, Snapshot};
 pub use nandscape_report::Run;
-pub use run::{CompareOptions, RunError, RunOptions, compare, pool, replay};
+pub use options::{CompareOptions, RunOptions, pool};
+pub use run::{compare, replay};
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};

@@ -1,8 +1,7 @@
 //! How the device is divided: `[sets]` and `[namespaces]`.
 
-use crate::keys::{ConfigError, flat, int, param};
-use nandscape_core::{Geometry, ParamError};
-use nandscape_core::{Info, ParamKind, Params, units};
+use crate::keys::{ConfigError, flat};
+use nandscape_core::{Geometry, Info, Param, ParamError, Params, units};
 use nandscape_namespace::sets::SetLayout;
 use nandscape_namespace::{NamespaceSpec, SetFacts};
 
@@ -12,47 +11,33 @@ pub static SETS: Info = Info {
     summary: "NVM sets: parts of the device, each with a translation layer of its own",
     source: "NVMe 1.4, NVM sets and endurance groups; [sets-article layouts]",
     params: &[
-        param(
-            "layout",
-            "none and traditional: one set of all dies; vertical: whole channels; horizontal: some dies of every channel; list: see dies",
-            ParamKind::Choice { of: &["none", "traditional", "vertical", "horizontal", "list"] },
-            "none",
+        Param::choice("layout", &["none", "traditional", "vertical", "horizontal", "list"], "none").means(
+            "none and traditional: one set of all dies; vertical: whole channels; horizontal: some dies of \
+             every channel; list: see dies",
         ),
-        param("count", "vertical and horizontal: how many sets; 2 if absent", int(1, 65_535), ""),
-        param(
-            "dies",
-            "list: the dies of each set such as 0-63;64-127, numbered die of the channel x channels + channel",
-            ParamKind::Text,
-            "",
+        Param::int("count", 1, 65_535, "").means("vertical and horizontal: how many sets; 2 if absent"),
+        Param::text("dies", "").means(
+            "list: the dies of each set such as 0-63;64-127, numbered die of the channel x channels + \
+             channel",
         ),
-        param(
-            "endurance_groups",
-            "the sets of each endurance group such as 0,1;2,3; absent: a group for each set",
-            ParamKind::Text,
-            "",
+        Param::text("endurance_groups", "")
+            .means("the sets of each endurance group such as 0,1;2,3; absent: a group for each set"),
+        Param::text("read_recovery", "").means(
+            "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); \
+             absent: 4",
         ),
-        param(
-            "read_recovery",
-            "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); absent: 4",
-            ParamKind::Text,
-            "",
+        Param::choice("windows", &["off", "host"], "off").means(
+            "predictable latency: off, or host for a deterministic window of every set whenever it may be \
+             had",
         ),
-        param(
-            "windows",
-            "predictable latency: off, or host for a deterministic window of every set whenever it may be had",
-            ParamKind::Choice { of: &["off", "host"] },
-            "off",
+        Param::choice("owner", &["device", "host"], "device").means(
+            "who runs the translation layers: device; host, as over an open-channel device, whose \
+             collection crosses the host link",
         ),
-        param(
-            "owner",
-            "who runs the translation layers: device; host, as over an open-channel device, whose collection crosses the host link",
-            ParamKind::Choice { of: &["device", "host"] },
-            "device",
-        ),
-        param("dtwin_reads", "reads of 4 KiB that a deterministic window promises", ParamKind::Count, "10M"),
-        param("dtwin_time", "longest deterministic window, in whole milliseconds", ParamKind::Time, "60s"),
-        param("ndwin_low", "time between two windows that the device insists on", ParamKind::Time, "1s"),
-        param("ndwin_high", "time between two windows that it recommends", ParamKind::Time, "10s"),
+        Param::count("dtwin_reads", "10M").means("reads of 4 KiB that a deterministic window promises"),
+        Param::time("dtwin_time", "60s").means("longest deterministic window, in whole milliseconds"),
+        Param::time("ndwin_low", "1s").means("time between two windows that the device insists on"),
+        Param::time("ndwin_high", "10s").means("time between two windows that it recommends"),
     ],
 };
 
@@ -62,14 +47,13 @@ pub static NAMESPACES: Info = Info {
     summary: "namespaces: ranges of the logical space of a set, called ns1, ns2 and so on",
     source: "NVMe 1.4, namespaces and NVM sets",
     params: &[
-        param("count", "how many; absent: as many as sizes or sets lists, else one a set", int(1, 1024), ""),
-        param(
-            "sizes",
-            "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: equal parts of the set",
-            ParamKind::Text,
-            "",
+        Param::int("count", 1, 1024, "")
+            .means("how many; absent: as many as sizes or sets lists, else one a set"),
+        Param::text("sizes", "").means(
+            "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: \
+             equal parts of the set",
         ),
-        param("sets", "the set of each such as 0;1; absent: sets in turn", ParamKind::Text, ""),
+        Param::text("sets", "").means("the set of each such as 0;1; absent: sets in turn"),
     ],
 };
 

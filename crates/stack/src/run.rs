@@ -2,123 +2,16 @@
 
 use crate::build::{BuildOptions, build};
 use crate::config::{ConfigError, StackConfig};
+use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
-use nandscape_core::{Subsystem, TraceError, TraceReader, units};
+use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
+use nandscape_core::{Subsystem, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{LifetimeResult, Progress, ReplayError, ReplayOptions, RunResult};
+use nandscape_sim::{ReplayError, ReplayOptions};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-
-/// A run that gave no result.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The workload is wrong.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// The replay could not run.
-    #[error("{label}: {error}")]
-    Replay {
-        /// Which run.
-        label: String,
-        /// Why.
-        error: ReplayError,
-    },
-    /// The workload does not fit.
-    #[error(
-        "workload '{workload}' reaches byte {end} ({end_text}), but {ftl} offers only {capacity} bytes ({capacity_text}) on this device; \
-         use a larger device, a lower ftl.op, or --remap dense"
-    )]
-    TooLarge {
-        /// Which workload.
-        workload: String,
-        /// One past its last byte.
-        end: u64,
-        /// The same for people.
-        end_text: String,
-        /// Which translation layer.
-        ftl: String,
-        /// Its logical capacity.
-        capacity: u64,
-        /// The same for people.
-        capacity_text: String,
-    },
-    /// The job file is wrong, or does not fit the device.
-    #[error("{0}")]
-    Jobs(String),
-    /// Standard input can be read once.
-    #[error("standard input ('-') is given as more than one workload: expected it once")]
-    StdinTwice,
-    /// Threads could not be started.
-    #[error("cannot start {jobs} jobs: {message}")]
-    Threads {
-        /// How many.
-        jobs: usize,
-        /// Why.
-        message: String,
-    },
-    /// A run of a published experiment ended with an error, so its counters are not those of the whole
-    /// workload.
-    #[error("{label}: {message}")]
-    Failed {
-        /// Which run.
-        label: String,
-        /// The error, with the failing request and the numbers.
-        message: String,
-    },
-    /// Stopped from outside before there was a result.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-/// What to keep of a run, and how to follow it. Nothing here changes what is counted.
-#[derive(Clone, Copy)]
-pub struct RunOptions<'a> {
-    /// Set from outside to stop early with a partial result.
-    pub stop: Option<&'a AtomicBool>,
-    /// Collect the series.
-    pub with_series: bool,
-    /// Interval of the series of a job file; `None` for one that grows with the run.
-    pub interval_ns: Option<u64>,
-    /// Erase count of every block in the result.
-    pub with_detail: bool,
-    /// Count programs per page where the device is small enough (16 Mi pages).
-    pub count_programs: bool,
-    /// Called now and then with the label of the run.
-    pub progress: &'a (dyn Fn(&str, Progress) + Sync),
-}
-
-impl Default for RunOptions<'_> {
-    fn default() -> Self {
-        Self {
-            stop: None,
-            with_series: false,
-            interval_ns: None,
-            with_detail: false,
-            count_programs: false,
-            progress: &|_, _| {},
-        }
-    }
-}
-
-/// Above so many pages programs per page are not counted: the map of them could not be shown anyway.
-pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
-
-/// How to compare.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CompareOptions {
-    /// Runs at the same time; `None` for one per core.
-    pub jobs: Option<usize>,
-    /// Leave out layers that cannot run on the device at all, with a note in every result, instead of
-    /// refusing the comparison.
-    pub skip_unsuited: bool,
-}
 
 /// Replays one workload, a trace, a generator or a job file, on one configuration.
 pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
@@ -202,10 +95,9 @@ pub fn compare(
             });
         }
         for config in suited.iter().copied() {
-            let label = if workloads.len() == 1 {
-                config.label()
-            } else {
-                format!("{} | {workload}", config.label())
+            let label = match workloads.len() {
+                1 => config.label(),
+                _ => format!("{} | {workload}", config.label()),
             };
             points.push((config, workload, source.clone(), label));
         }
@@ -225,26 +117,6 @@ pub fn compare(
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
     }
     Ok(runs)
-}
-
-/// Threads for so many runs at a time; `None` for one per core.
-pub fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
-    let jobs = jobs.unwrap_or(0);
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|e| RunError::Threads { jobs, message: e.to_string() })
-}
-
-/// What only the configuration knows of a result.
-pub(crate) fn finish(config: &StackConfig, result: &mut RunResult) {
-    if let (Some(cache), Some(result)) = (&config.cache, &mut result.cache) {
-        cache.describe(result);
-    }
-    if result.cache.is_none() || !result.flash.by_cause.is_empty() {
-        let page_bytes = config.geometry.page_bytes;
-        result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
-    }
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {
@@ -301,15 +173,11 @@ fn replay_on(
     })?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
-    env!("CARGO_PKG_VERSION").clone_into(&mut result.run.version);
-    result.run.config_hash = config.hash();
-    result.run.config = config.to_json();
-    result.set_wall(wall_s);
     if let Some((policy, notes)) = reader.outcome() {
         result.policy = Some(policy);
         result.notes.extend(notes);
     }
-    finish(config, &mut result);
+    finish(config, wall_s, &mut result);
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

@@ -1,19 +1,12 @@
-//! Stacks that keep bytes: in memory, or in an image file. What stands over the medium is compiled once for
-//! all of them.
+//! Stacks that keep bytes: in memory, or in an image file.
 
-use crate::build::{BuildOptions, divide, layer, timed};
-use crate::config::{ConfigError, StackConfig, TimingMode, Typed};
-use crate::directives::DirectiveKind;
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::flash::{BuildOptions, build_in_memory, over};
 use crate::mapped::{LostPage, lost_pages};
-use crate::memory;
-use nandscape_core::{
-    AnyDevice, FlashDevice, FlashError, Ftl, NamespaceError, RecoveryReport, SimTime, Subsystem,
-};
+use crate::{caching, memory};
+use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
 use nandscape_disk::Keep;
-use nandscape_ftl::Journal;
 use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
-use nandscape_media::faults::Faults;
-use nandscape_media::{AnyMedium, Breakable, Fifo, Nand, NandOptions, ReadFirst, Serial};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -143,8 +136,8 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
         if *storage != Storage::Memory {
             return Err(cache_in_image().into());
         }
-        let cache = cache.build(config, BuildOptions::default(), Keep::Bytes)?;
-        return Ok(Stored { subsystem: config.fs.wrap(config, Box::new(cache))?, image: None });
+        let cache = caching::build(cache, config, BuildOptions::default(), Keep::Bytes)?;
+        return Ok(Stored { subsystem: config.classified(Box::new(cache))?, image: None });
     }
     let Some(path) = storage.image() else {
         return Ok(Stored { subsystem: build_in_memory(config)?, image: None });
@@ -165,15 +158,6 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
     Ok(Stored { subsystem: over(&config, Box::new(medium), true)?, image })
 }
 
-/// The flash stack of a configuration over a device that keeps bytes in memory.
-pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-    memory::check(config.seen_geometry())?;
-    let mut config = config.clone();
-    config.nand.capabilities.stores_data = true;
-    let nand = Nand::new(*config.seen_geometry(), &config.nand).map_err(|e| bad_blocks(&e))?;
-    over(&config, Box::new(nand), false)
-}
-
 /// Why there is no image of the flash of a cache.
 fn cache_in_image() -> ConfigError {
     ConfigError::Unsuited(
@@ -182,58 +166,6 @@ fn cache_in_image() -> ConfigError {
          nandscape cache create FAST, cache attach FAST DISK, and serve --cache FAST"
             .to_owned(),
     )
-}
-
-/// The namespaces over a medium, which `lasts` longer than the process or not.
-fn over(
-    config: &StackConfig,
-    medium: Box<dyn Breakable + Send>,
-    lasts: bool,
-) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-    let device = with_time(config, with_faults(config, medium)?);
-    let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
-    let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
-    let subsystem: Box<dyn Subsystem + Send> = if config.directives.kind == DirectiveKind::Direct {
-        Box::new(subsystem)
-    } else {
-        Box::new(config.directives.wrap(config.below_directives(), subsystem)?)
-    };
-    config.fs.wrap(config, subsystem)
-}
-
-/// The device of a run that keeps no bytes and in which something goes wrong.
-pub(crate) fn faulty(config: &StackConfig, nand: &NandOptions) -> Result<AnyDevice, ConfigError> {
-    let medium = Nand::new(*config.seen_geometry(), nand).map_err(|e| bad_blocks(&e))?;
-    Ok(with_time(config, with_faults(config, Box::new(medium))?))
-}
-
-fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
-    match config.mode {
-        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
-        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
-        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
-    }
-}
-
-fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium, ConfigError> {
-    if config.faults.is_empty() {
-        return Ok(medium);
-    }
-    let faults = Faults::new(medium, config.faults.plan.clone());
-    Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
-}
-
-fn bad_blocks(error: &FlashError) -> ConfigError {
-    ConfigError::Build(format!("device.bad_blocks: {error}"))
-}
-
-/// A layer that starts from what the flash holds.
-fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
-    let mut journal =
-        Journal::open(device, config.journal.options()).map_err(|e| ConfigError::Build(e.to_string()))?;
-    // What the start read and wrote is over before the first request.
-    journal.reset_time(SimTime::ZERO);
-    layer(config, journal)
 }
 
 /// An image whose header says what the configuration in it says. A program that wrote both wrote the same.

@@ -1,12 +1,8 @@
 //! `[device.timing]`: its keys, and what they mean together.
 
-use crate::keys::{ConfigError, int, param};
-use nandscape_core::{Geometry, Info, ParamError, ParamKind, Params, units};
+use crate::keys::ConfigError;
+use nandscape_core::{Geometry, Info, Param, ParamError, Params, units};
 use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
-
-const fn bytes_from_0() -> ParamKind {
-    ParamKind::Size { min: 0, max: 1 << 50 }
-}
 
 /// Keys of `[device.timing]`. All from `program_pages` on are off where they are absent.
 pub static TIMING: Info = Info {
@@ -14,152 +10,69 @@ pub static TIMING: Info = Info {
     summary: "latencies and scheduling",
     source: "docs/timing.md",
     params: &[
-        param(
-            "mode",
-            "serial: one page operation at a time, transfers included; parallel: dies and buses are resources",
-            ParamKind::Choice { of: &["serial", "parallel"] },
-            "parallel",
+        Param::choice("mode", &["serial", "parallel"], "parallel").means(
+            "serial: one page operation at a time, transfers included; parallel: dies and buses are \
+             resources",
         ),
-        param(
-            "scheduler",
-            "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads overtake",
-            ParamKind::Choice { of: &["fifo", "read-first"] },
-            "fifo",
+        Param::choice("scheduler", &["fifo", "read-first"], "fifo").means(
+            "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets \
+             reads overtake",
         ),
-        param(
-            "read",
-            "array read of a page; a list such as 46us,53us,60us is used in rotation by page number in the block",
-            ParamKind::Text,
-            "60us",
+        Param::text("read", "60us").means(
+            "array read of a page; a list such as 46us,53us,60us is used in rotation by page number in the \
+             block",
         ),
-        param(
-            "program",
-            "array program of a page, or of all pages of a program unit",
-            ParamKind::Time,
-            "700us",
-        ),
-        param("erase", "block erase", ParamKind::Time, "3ms"),
-        param(
-            "channel_bytes_per_s",
-            "bytes per second of one channel bus",
-            ParamKind::Size { min: 1, max: 1 << 50 },
-            "800MB",
-        ),
-        param("command", "command overhead of each operation on the channel bus", ParamKind::Time, "0ns"),
-        param(
-            "program_pages",
+        Param::time("program", "700us").means("array program of a page, or of all pages of a program unit"),
+        Param::time("erase", "3ms").means("block erase"),
+        Param::size("channel_bytes_per_s", 1, 1 << 50, "800MB").means("bytes per second of one channel bus"),
+        Param::time("command", "0ns").means("command overhead of each operation on the channel bus"),
+        Param::int("program_pages", 1, 64, "").means(
             "consecutive pages of a block programmed in one array operation; from 2 needs write_buffer",
-            int(1, 64),
-            "",
         ),
-        param(
-            "program_spread",
-            "most that the program time of a word line is off, the same on every block",
-            ParamKind::Share,
-            "",
-        ),
-        param("program_jitter", "most that each program is off that", ParamKind::Share, ""),
-        param(
-            "channel_command",
-            "time of a read in the command core of its channel, one at a time",
-            ParamKind::Time,
-            "",
-        ),
-        param(
-            "channel_decode",
-            "time of a read in the decoder of its channel, one at a time",
-            ParamKind::Time,
-            "",
-        ),
-        param("data_out", "bus overhead of the data of a read", ParamKind::Time, ""),
-        param(
-            "burst",
-            "bytes of program data after which a read may take the bus; absent: a page is one piece",
-            bytes_from_0(),
-            "",
-        ),
-        param(
-            "read_hold_off",
-            "the data of a program page waits for the reads of its channel, at most so long",
-            ParamKind::Time,
-            "",
-        ),
-        param(
-            "load_overlap",
-            "the data of the next program is loaded while the array programs (cached program)",
-            ParamKind::Bool,
-            "",
-        ),
-        param(
-            "multi_plane",
+        Param::share("program_spread", "")
+            .means("most that the program time of a word line is off, the same on every block"),
+        Param::share("program_jitter", "").means("most that each program is off that"),
+        Param::time("channel_command", "")
+            .means("time of a read in the command core of its channel, one at a time"),
+        Param::time("channel_decode", "")
+            .means("time of a read in the decoder of its channel, one at a time"),
+        Param::time("data_out", "").means("bus overhead of the data of a read"),
+        Param::size("burst", 0, 1 << 50, "")
+            .means("bytes of program data after which a read may take the bus; absent: a page is one piece"),
+        Param::time("read_hold_off", "")
+            .means("the data of a program page waits for the reads of its channel, at most so long"),
+        Param::flag("load_overlap", "")
+            .means("the data of the next program is loaded while the array programs (cached program)"),
+        Param::flag("multi_plane", "").means(
             "operations of one kind on equal page numbers of different planes that wait at a die run as one",
-            ParamKind::Bool,
-            "",
         ),
-        param(
-            "contention",
-            "off: bus, command core and decoder take their time but never make anything wait",
-            ParamKind::Choice { of: &["on", "off"] },
-            "",
-        ),
-        param(
-            "suspend",
-            "what a read of the host stops at its die; absent: none",
-            ParamKind::Choice { of: &["none", "program", "program-erase"] },
-            "",
-        ),
-        param("suspend_stop", "from the decision to stop until the die takes the read", ParamKind::Time, ""),
-        param("suspend_resume", "from the end of the last read until the array goes on", ParamKind::Time, ""),
-        param(
-            "suspend_run",
-            "the array runs so long before the first stop and between two",
-            ParamKind::Time,
-            "",
-        ),
-        param("suspend_tail", "no stop when the array needs no longer than this", ParamKind::Time, ""),
-        param("suspend_most", "stops of one operation; 10 if absent", int(1, 1_000_000), ""),
-        param(
-            "host_bytes_per_s",
-            "bytes per second of the host link in each direction; absent: no time",
-            bytes_from_0(),
-            "",
-        ),
-        param(
-            "host_read",
-            "from the submission of a read until its channel knows of it",
-            ParamKind::Time,
-            "",
-        ),
-        param(
-            "host_write",
-            "from the submission of a write until it asks for room or its die",
-            ParamKind::Time,
-            "",
-        ),
-        param("host_completion", "from the last byte until the host knows", ParamKind::Time, ""),
-        param(
-            "write_buffer",
+        Param::choice("contention", &["on", "off"], "")
+            .means("off: bus, command core and decoder take their time but never make anything wait"),
+        Param::choice("suspend", &["none", "program", "program-erase"], "")
+            .means("what a read of the host stops at its die; absent: none"),
+        Param::time("suspend_stop", "").means("from the decision to stop until the die takes the read"),
+        Param::time("suspend_resume", "").means("from the end of the last read until the array goes on"),
+        Param::time("suspend_run", "").means("the array runs so long before the first stop and between two"),
+        Param::time("suspend_tail", "").means("no stop when the array needs no longer than this"),
+        Param::int("suspend_most", 1, 1_000_000, "").means("stops of one operation; 10 if absent"),
+        Param::size("host_bytes_per_s", 0, 1 << 50, "")
+            .means("bytes per second of the host link in each direction; absent: no time"),
+        Param::time("host_read", "").means("from the submission of a read until its channel knows of it"),
+        Param::time("host_write", "")
+            .means("from the submission of a write until it asks for room or its die"),
+        Param::time("host_completion", "").means("from the last byte until the host knows"),
+        Param::size("write_buffer", 0, 1 << 50, "").means(
             "size of the controller's write buffer: writes are answered when they are in it; absent: none",
-            bytes_from_0(),
-            "",
         ),
-        param(
-            "write_buffer_kind",
-            "volatile: a flush waits for the programs; protected: it does not; volatile if absent",
-            ParamKind::Choice { of: &["volatile", "protected"] },
-            "",
+        Param::choice("write_buffer_kind", &["volatile", "protected"], "")
+            .means("volatile: a flush waits for the programs; protected: it does not; volatile if absent"),
+        Param::choice("gc_order", &["fifo", "host-first", "rate-limited"], "").means(
+            "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of \
+             GC at most at gc_rate; fifo if absent",
         ),
-        param(
-            "gc_order",
-            "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at most at gc_rate; fifo if absent",
-            ParamKind::Choice { of: &["fifo", "host-first", "rate-limited"] },
-            "",
-        ),
-        param(
-            "gc_rate",
-            "rate-limited: bytes per second that GC may program on the whole device while no host write waits for an erase",
-            ParamKind::Size { min: 1, max: 1 << 50 },
-            "",
+        Param::size("gc_rate", 1, 1 << 50, "").means(
+            "rate-limited: bytes per second that GC may program on the whole device while no host write \
+             waits for an erase",
         ),
     ],
 };

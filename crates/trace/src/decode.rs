@@ -6,6 +6,7 @@
 //! Everything is streamed, so a small file that expands to terabytes costs time but not memory: zstd windows
 //! are limited to 128 MiB (`--long=27`), xz decoders to 256 MiB.
 
+use crate::frames::{Frames, is_framed};
 use flate2::read::MultiGzDecoder;
 use std::io::{BufReader, Cursor, Error, ErrorKind, Read};
 
@@ -22,10 +23,10 @@ pub(crate) fn decompress(mut raw: Bytes) -> std::io::Result<Bytes> {
     // Skippable zstd frames start with 0x184D2A5?.
     let skippable = head.len() >= 4 && head[0] & 0xf0 == 0x50 && head[1..4] == [0x2a, 0x4d, 0x18];
     let (gzip, zstd, xz) = (is(&[0x1f, 0x8b]), is(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable, is(b"\xfd7zXZ\0"));
-    let framed = crate::recording::is_framed(&head);
+    let framed = is_framed(&head);
     let whole = Cursor::new(head).chain(raw);
     Ok(if framed {
-        Box::new(crate::recording::Frames::new(BufReader::new(whole)))
+        Box::new(Frames::new(BufReader::new(whole)))
     } else if gzip {
         Box::new(Named { inner: MultiGzDecoder::new(whole), what: "gzip" })
     } else if zstd {

@@ -1,6 +1,7 @@
 //! Numbers out of bytes: no allocation, no locale, no float rounding where the format gives decimals.
 
 use crate::error::shown;
+use nandscape_core::Op;
 
 /// A whole number, with a message naming the field on failure.
 #[inline]
@@ -66,6 +67,32 @@ pub(crate) fn decimal(bytes: &[u8], unit: u64, field: &str) -> Result<u64, Strin
 pub(crate) fn whole32(bytes: &[u8], field: &str) -> Result<u32, String> {
     u32::try_from(whole(bytes, field)?)
         .map_err(|_| format!("{field} is {}: expected a number below 2^32", shown(bytes)))
+}
+
+/// `R` or `W`.
+#[inline]
+pub(crate) fn letter(bytes: &[u8], field: &str) -> Result<Op, String> {
+    match bytes {
+        b"R" => Ok(Op::Read),
+        b"W" => Ok(Op::Write),
+        _ => Err(format!("{field} is {}: expected R or W", shown(bytes))),
+    }
+}
+
+/// 0 for a read, 1 for a write.
+#[inline]
+pub(crate) fn digit(bytes: &[u8], field: &str) -> Result<Op, String> {
+    match bytes {
+        b"0" => Ok(Op::Read),
+        b"1" => Ok(Op::Write),
+        _ => Err(format!("{field} is {}: expected 0 (read) or 1 (write)", shown(bytes))),
+    }
+}
+
+/// Bytes of a number of sectors of 512 B.
+#[inline]
+pub(crate) fn sectors(bytes: &[u8], field: &str) -> Result<u64, String> {
+    scaled(whole(bytes, field)?, 512, field)
 }
 
 /// Bytes from a number of units, refusing what does not fit.

@@ -8,7 +8,7 @@
 //! * [`formats`]: one file per trace format, in one registry: detection, reader and, where it makes sense,
 //!   writer.
 //! * [`generators`]: synthetic loads, seeded and repeatable.
-//! * [`stats`]: what a load looks like; [`scan`]: the little a replay must know before it starts.
+//! * [`stats`]: what a load looks like.
 //! * [`mod@write`]: conversion to any writable format.
 //!
 //! ```
@@ -25,22 +25,24 @@ mod decode;
 mod error;
 mod fields;
 pub mod formats;
+mod frames;
 mod gate;
 pub mod generators;
 mod lines;
+mod options;
 mod order;
 mod pages;
 pub mod recording;
-pub mod scan;
 mod source;
 pub mod stats;
 mod text;
 mod workload;
 mod wrappers;
 pub mod write;
+mod writer;
 
+pub use options::{BoxReader, OpenOptions, Target};
 pub use pages::PageSet;
-pub use scan::Scan;
 pub use stats::{StatsOptions, TraceStats};
-pub use workload::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec, open};
+pub use workload::{Workload, WorkloadSpec, open};
 pub use write::{Converted, convert, convert_skipping};

@@ -3,25 +3,22 @@
 use crate::error::{io, spec};
 use crate::formats;
 use crate::gate::ReadSettings;
+use crate::generators;
+use crate::options::{BoxReader, OpenOptions, Target, parse_call};
 use crate::pages::{DenseMap, PageSet};
-use crate::scan::Scan;
-use crate::source::{Bytes, Source};
-use crate::wrappers::dense::{Dense, touches};
+use crate::source::{self, Bytes, Source};
+use crate::wrappers::dense::{dense, touches};
 use crate::wrappers::limit::Limit;
 use crate::wrappers::repeat::Repeat;
-use crate::wrappers::time_scale::TimeScale;
-use crate::wrappers::volumes::{Ends, SideBySide};
-use crate::{generators, source};
+use crate::wrappers::time_scale::time_scaled;
+use crate::wrappers::volumes::{Ends, side_by_side};
 use nandscape_core::registry::unknown_name;
-use nandscape_core::{Params, TraceError, TraceReader};
+use nandscape_core::{Params, TraceError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
-
-/// An open workload.
-pub type BoxReader = Box<dyn TraceReader + Send>;
 
 /// What a workload text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,20 +34,6 @@ pub enum WorkloadSpec {
         /// Keys and values as typed.
         params: BTreeMap<String, String>,
     },
-}
-
-/// Splits `name:key=value,...`.
-pub(crate) fn parse_call(text: &str) -> Result<(String, BTreeMap<String, String>), String> {
-    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
-    let mut params = BTreeMap::new();
-    for pair in rest.split(',').filter(|pair| !pair.trim().is_empty()) {
-        let (key, value) =
-            pair.split_once('=').ok_or_else(|| format!("'{pair}': expected key=value, such as bs=4k"))?;
-        if params.insert(key.trim().to_owned(), value.trim().to_owned()).is_some() {
-            return Err(format!("key '{}' is given twice", key.trim()));
-        }
-    }
-    Ok((name.trim().to_owned(), params))
 }
 
 impl FromStr for WorkloadSpec {
@@ -95,59 +78,6 @@ impl fmt::Display for WorkloadSpec {
             }
         }
     }
-}
-
-/// How a workload is opened.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenOptions {
-    /// Format by name, with parameters where wanted: `mqsim:unit=us`. Absent: detected from content.
-    pub format: Option<String>,
-    /// Columns of an odd CSV, such as `time=0:us,op=3,offset=4:sectors,len=5`; see [`formats`].
-    pub columns: Option<String>,
-    /// Volumes to keep: numbers, `major,minor`, or names such as `hm_0`. Empty keeps all, side by side.
-    pub volumes: Vec<String>,
-    /// Moves touched 4 KiB pages together, in address order. Takes one more pass.
-    pub remap_dense: bool,
-    /// How often the whole workload is replayed, 1 or more.
-    pub repeat: u64,
-    /// Factor on every gap between arrivals, above 0.
-    pub time_scale: f64,
-    /// Requests of the source that are read at most (before repetition).
-    pub limit: Option<u64>,
-    /// Seed of generators that are not given one.
-    pub seed: u64,
-    /// Believes addresses beyond 2^40 sectors.
-    pub force: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            format: None,
-            columns: None,
-            volumes: Vec::new(),
-            remap_dense: false,
-            repeat: 1,
-            time_scale: 1.0,
-            limit: None,
-            seed: 1,
-            force: false,
-        }
-    }
-}
-
-/// The device that the workload will run on, for generators whose span is a share of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Logical capacity in bytes; 0 where there is no device, so that only spans in bytes can be used.
-    pub capacity_bytes: u64,
-    /// Page size in bytes.
-    pub page_bytes: u64,
-}
-
-impl Target {
-    /// No device.
-    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096 };
 }
 
 /// A workload that can be opened again and again, also from several threads. Cloning is cheap.
@@ -230,12 +160,6 @@ impl Workload {
         Ok(Box::new(Repeat::new(Box::new(move || inner.once()), self.0.options.repeat)?))
     }
 
-    /// Reads the workload once (one repetition of it) and says what a replay must know before it starts: the
-    /// span, the mix, the touched pages.
-    pub fn scan(&self) -> Result<Scan, TraceError> {
-        Scan::of(self.0.once()?)
-    }
-
     /// Bytes from address 0 to the largest end of any request, as opened (so after a dense remap). One pass.
     pub fn span_bytes(&self) -> Result<u64, TraceError> {
         if self.0.options.remap_dense {
@@ -315,15 +239,15 @@ impl Inner {
     fn once(self: &Arc<Self>) -> Result<BoxReader, TraceError> {
         let reader = self.limited()?;
         let reader: BoxReader = if self.options.remap_dense {
-            Box::new(Dense::new(reader, self.dense_map()?))
+            Box::new(dense(reader, self.dense_map()?))
         } else if matches!(self.source, Source::Generator { .. }) {
             reader
         } else {
             let inner = Arc::clone(self);
-            Box::new(SideBySide::new(reader, &self.name, Box::new(move || inner.ends())))
+            Box::new(side_by_side(reader, &self.name, Box::new(move || inner.ends())))
         };
         Ok(if (self.options.time_scale - 1.0).abs() > f64::EPSILON {
-            Box::new(TimeScale::new(reader, self.options.time_scale))
+            Box::new(time_scaled(reader, self.options.time_scale))
         } else {
             reader
         })

@@ -2,30 +2,8 @@
 
 use crate::error::{io, spec};
 use crate::formats;
-use nandscape_core::{IoRecord, TraceError, TraceReader};
+use nandscape_core::{TraceError, TraceReader};
 use std::io::{BufWriter, Write};
-
-/// Writes requests in one format.
-pub(crate) trait RecordWriter {
-    /// Writes one request. An error of kind `InvalidInput` says that the format has no such request.
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()>;
-
-    /// Writes what comes after the last request.
-    fn finish(&mut self) -> std::io::Result<()>;
-}
-
-/// A request that a format cannot hold.
-pub(crate) fn unsupported(record: &IoRecord, format: &str, expected: &str) -> std::io::Error {
-    std::io::Error::new(
-        std::io::ErrorKind::InvalidInput,
-        format!(
-            "format {format} cannot hold {} at {} of {} B: expected {expected}",
-            record.op.letter(),
-            record.offset,
-            record.len
-        ),
-    )
-}
 
 /// What [`convert_skipping`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

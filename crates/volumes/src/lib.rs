@@ -3,10 +3,10 @@
 mod place;
 mod serving;
 mod settings;
-pub(crate) mod shares;
+mod shares;
 mod stat;
 
-pub use place::{DiskPlace, MARK_SUFFIX, Place, mark_of};
+pub use place::{MARK_SUFFIX, Place, mark_of};
 pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
@@ -14,7 +14,7 @@ pub use stat::{CacheStat, LostRange, VolumeStat};
 use nandscape_cache::compose::{ComposeError, Design, Typed};
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
 use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock, WATCH_BYTES};
-use nandscape_core::ParamError;
+use nandscape_core::{ParamError, Store as _};
 pub use nandscape_files::FileError;
 use nandscape_files::{FileOptions, FileStore};
 use std::io;
@@ -214,7 +214,7 @@ impl CacheFile {
             let source = MetadataError::TooSmall { capacity, needed: bytes };
             return Err(self.failed(source.into()));
         }
-        let unit = self.fast.block_bytes().min(4096);
+        let unit = self.fast.store.block_bytes().min(4096);
         // What is kept of the disks lies after everything else.
         let room = (bytes / 4096 * 4096).saturating_sub(WATCH_BYTES);
         let setup = design.metadata_setup(room, unit, draw_uuid(self.fast.path())?, Vec::new());
@@ -263,18 +263,13 @@ impl CacheFile {
     }
 
     /// Opens the disk of a volume, where it was or at `path`.
-    pub fn disk(
-        &self,
-        settings: &Settings,
-        id: u16,
-        path: Option<&Path>,
-    ) -> Result<DiskPlace, CacheFileError> {
+    pub fn disk(&self, settings: &Settings, id: u16, path: Option<&Path>) -> Result<Place, CacheFileError> {
         let path = path.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let path = path.ok_or_else(|| CacheFileError::Settings {
             path: self.fast.path().to_owned(),
             detail: format!("volume {id} has no path: expected --disk NAME=PATH"),
         })?;
-        DiskPlace::open(path, FileOptions::default())
+        Place::open_disk(path, FileOptions::default())
     }
 
     /// Puts a disk behind the cache, under a name, with a quota if there is to be one. Gives its size.
@@ -294,13 +289,9 @@ impl CacheFile {
         if settings.id(name).is_ok() {
             return Err(wrong("one that no volume has"));
         }
-        let path = std::fs::canonicalize(disk).map_err(|source| CacheFileError::Io {
-            path: disk.to_owned(),
-            what: "open",
-            source,
-        })?;
+        let path = std::fs::canonicalize(disk).map_err(refused(disk, "open"))?;
         self.check_alone(&settings, &path)?;
-        let mut place = DiskPlace::open(&path, FileOptions::default())?;
+        let mut place = Place::open_disk(&path, FileOptions::default())?;
         let id = manage::free_id(&held.superblock);
         settings.volumes.insert(id, Named { name: name.to_owned(), path, quota: quota.map(str::to_owned) });
         settings.shares(&settings.design()?, held.superblock.shape.slots)?;
@@ -337,7 +328,7 @@ impl CacheFile {
         settings.volumes.remove(&id);
         let done = manage::detach(&mut self.fast, &mut place, id, &settings.text(), progress);
         done.map_err(|source| self.failed(source))?;
-        Ok(place.place.path().to_owned())
+        Ok(place.path().to_owned())
     }
 
     /// Takes a volume off and throws away what its disk does not have. Gives the bytes lost.
@@ -350,11 +341,7 @@ impl CacheFile {
         // The disk may be gone; its stamp goes, unless it is that of another cache by now.
         let uuid = held.superblock.volumes.iter().find(|volume| volume.id == id).map(|volume| volume.uuid);
         if let Some((volume, uuid)) = volume.zip(uuid) {
-            place::remove_mark(&volume.path, &uuid).map_err(|source| CacheFileError::Io {
-                path: mark_of(&volume.path),
-                what: "remove",
-                source,
-            })?;
+            place::remove_mark(&volume.path, &uuid).map_err(refused(&mark_of(&volume.path), "remove"))?;
         }
         Ok(lost)
     }
@@ -420,7 +407,7 @@ impl CacheFile {
         let (held, settings) = self.look()?;
         let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let options = FileOptions { is_read_only: true, ..FileOptions::default() };
-        let mut place = DiskPlace::open(path.unwrap_or(Path::new("")), options)?;
+        let mut place = Place::open_disk(path.unwrap_or(Path::new("")), options)?;
         manage::check(&held, &mut place, id).map_err(|source| self.failed(source))
     }
 
@@ -449,7 +436,7 @@ impl CacheFile {
     ) -> Result<Option<GivenUp>, CacheFileError> {
         let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let options = FileOptions { is_read_only: true, ..FileOptions::default() };
-        let mut place = path.and_then(|path| DiskPlace::open(path, options).ok());
+        let mut place = path.and_then(|path| Place::open_disk(path, options).ok());
         let place = place.as_mut().map(|place| place as &mut dyn manage::Disk);
         manage::given_up(held, place, id).map_err(|source| self.failed(source))
     }
@@ -491,7 +478,7 @@ impl CacheFile {
         let part = PathBuf::from(part);
         let _ = std::fs::remove_file(&part);
         let store = FileStore::create(&part, bytes, FileOptions::default())?;
-        let mut place = DiskPlace::unmarked(Place::new(store, &part));
+        let mut place = Place::new(store, &part);
         let done = manage::copy_dirty(&mut self.fast, &mut place, id, given_up.as_ref(), progress);
         let done = done.map_err(|source| self.failed(source));
         let done = done.and_then(|()| std::fs::rename(&part, target).map_err(|error| wrong("rename", error)));
@@ -513,9 +500,11 @@ fn chosen<'a>(settings: &Settings, id: u16, disks: &'a [(String, PathBuf)]) -> O
 }
 
 fn draw_uuid(path: &Path) -> Result<[u8; 16], CacheFileError> {
-    nandscape_files::os::draw_uuid().map_err(|source| CacheFileError::Io {
-        path: path.to_owned(),
-        what: "draw a number for the cache",
-        source,
-    })
+    nandscape_files::os::draw_uuid().map_err(refused(path, "draw a number for the cache"))
+}
+
+/// The operating system's answer to something that was tried on a path.
+fn refused(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> CacheFileError + use<> {
+    let path = path.to_owned();
+    move |source| CacheFileError::Io { path, what, source }
 }

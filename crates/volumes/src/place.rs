@@ -16,10 +16,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const MARK_SUFFIX: &str = ".nandscape-cache";
 
 /// A file or block device whose bytes are used at once, and that a cache may use as a store at the same time.
+///
+/// A disk that is a file has a stamp file beside it. Beside a block device nothing can be kept, nor does the
+/// system say when it was written to.
 #[derive(Clone, Debug)]
 pub struct Place {
-    store: Shared<FileStore>,
+    pub(super) store: Shared<FileStore>,
     path: PathBuf,
+    mark: Option<PathBuf>,
 }
 
 impl Place {
@@ -28,8 +32,21 @@ impl Place {
         Ok(Self::new(FileStore::open(path, options)?, path))
     }
 
+    /// The same for a disk, with its stamp file.
+    pub fn open_disk(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
+        let place = Self::open(path, options)?;
+        let mark = (!place.store.get().is_block_device()).then(|| mark_of(path));
+        Ok(Self { mark, ..place })
+    }
+
+    /// Without a stamp file.
     pub(super) fn new(store: FileStore, path: &Path) -> Self {
-        Self { store: Shared::new(store), path: path.to_owned() }
+        Self { store: Shared::new(store), path: path.to_owned(), mark: None }
+    }
+
+    /// The same without its stamp file.
+    pub(super) fn unmarked(self) -> Self {
+        Self { mark: None, ..self }
     }
 
     /// As a side of a cache.
@@ -40,11 +57,6 @@ impl Place {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// See [`Store::block_bytes`].
-    pub fn block_bytes(&self) -> u32 {
-        self.store.block_bytes()
     }
 
     /// What has become of it, if that is not what it was: how its commands fail from now on. Without a name a
@@ -103,29 +115,6 @@ impl Area for Place {
     }
 }
 
-/// A disk, with the stamp file beside it if it is a file. Beside a block device nothing can be kept, nor does
-/// the system say when it was written to.
-#[derive(Clone, Debug)]
-pub struct DiskPlace {
-    /// The disk.
-    pub place: Place,
-    mark: Option<PathBuf>,
-}
-
-impl DiskPlace {
-    /// Opens it, for this process alone.
-    pub fn open(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
-        let place = Place::open(path, options)?;
-        let mark = (!place.store.get().is_block_device()).then(|| mark_of(path));
-        Ok(Self { place, mark })
-    }
-
-    /// Without a stamp file: a place to copy data to.
-    pub(super) const fn unmarked(place: Place) -> Self {
-        Self { place, mark: None }
-    }
-}
-
 /// The stamp file of a disk.
 pub fn mark_of(disk: &Path) -> PathBuf {
     let mut path = disk.as_os_str().to_owned();
@@ -172,31 +161,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-impl Area for DiskPlace {
-    fn capacity_bytes(&self) -> u64 {
-        self.place.capacity_bytes()
-    }
-
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
-        self.place.read(offset, bytes)
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.place.write(offset, bytes)
-    }
-
-    fn flush(&mut self) -> Result<(), StoreError> {
-        self.place.flush()
-    }
-}
-
-impl Disk for DiskPlace {
+impl Disk for Place {
     fn changed_ns(&mut self) -> Result<Option<u64>, StoreError> {
         if self.mark.is_none() {
             return Ok(None);
         }
-        let path = self.place.path();
-        modified_ns(path).map(Some).map_err(failed(path, "ask for the time of its last change"))
+        modified_ns(&self.path).map(Some).map_err(failed(&self.path, "ask for the time of its last change"))
     }
 
     fn beside(&mut self) -> Result<Beside, StoreError> {

@@ -10,8 +10,8 @@ mod watching;
 
 pub use subsystem::CachedFiles;
 
-use super::stat::{CacheStat, VolumeStat, recovered};
-use super::{CacheFile, CacheFileError, DiskPlace, NAME_EXPECTED, Named, Place, Settings, chosen, is_name};
+use super::stat::{CacheStat, VolumeStat};
+use super::{CacheFile, CacheFileError, NAME_EXPECTED, Named, Place, Settings, chosen, is_name, refused};
 use giving_up::{GivingUp, Teller};
 use heart::Heart;
 use live::Live;
@@ -19,7 +19,7 @@ use nandscape_cache::compose::{ComposeError, Design};
 use nandscape_cache::engine::{Cache, Disk as Member, Started};
 use nandscape_cache::manage::{self, Change, Disk as _, ManageError, Recorder, Watch};
 use nandscape_cache::metadata::{Area as _, Report};
-use nandscape_core::{CacheReport, NamespaceInfo, SimTime, Subsystem};
+use nandscape_core::{CacheReport, NamespaceInfo, SimTime, Store as _, Subsystem};
 use nandscape_disk::{Keep, RamDisk, ram::RamSpeed};
 use nandscape_policies::eviction::AnyEviction;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     for (name, _) in disks {
         settings.id(name)?;
     }
-    let mut notes = vec![format!("{}: {}", fast.display(), recovered(&held.report))];
+    let mut notes = vec![format!("{}: {}", fast.display(), held.report)];
     let mut served = Vec::new();
     for volume in &held.superblock.volumes {
         let place = cache.disk(&settings, volume.id, chosen(&settings, volume.id, disks))?;
@@ -155,8 +155,8 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     let volumes = served.iter().zip(&held.superblock.volumes);
     let members = volumes.map(|(served, volume)| Member {
         store: match read_only {
-            Some(_) => unchanged::disk(served.place.place.store()),
-            None => watching.over(volume.id, served.place.place.store()),
+            Some(_) => unchanged::disk(served.place.store()),
+            None => watching.over(volume.id, served.place.store()),
         },
         uuid: volume.uuid,
     });
@@ -164,8 +164,7 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
         Some(_) => unchanged::open(&design, cache.fast.store(), members.collect()),
         None => design.open(cache.fast.store(), members.collect(), SimTime::ZERO),
     };
-    let started = started.map_err(|source| start_failed(fast, source))?;
-    let mut started = started;
+    let mut started = started.map_err(|source| start_failed(fast, source))?;
     let teller = Teller::default();
     let recorder =
         Recorder::new(&mut cache.fast, watching.records()).map_err(|source| cache.failed(source))?;
@@ -212,20 +211,20 @@ pub fn cache_in_memory(
         if served.iter().any(|other: &Served| other.name == *name) {
             return Err(name_expected("one that no other volume has"));
         }
-        let mut place = DiskPlace::open(path, nandscape_files::FileOptions::default())?;
+        let mut place = Place::open_disk(path, nandscape_files::FileOptions::default())?;
         let beside = place.beside().map_err(|source| CacheFileError::Manage {
             path: path.clone(),
             name: Some(name.clone()),
-            source: manage::ManageError::Disk { volume: id, source },
+            source: ManageError::Disk { volume: id, source },
         })?;
         if let (manage::Beside::Mark(mark), false) = (beside, trust) {
-            let source = manage::ManageError::Taken { cache: mark.cache };
+            let source = ManageError::Taken { cache: mark.cache };
             return Err(CacheFileError::Manage { path: path.clone(), name: Some(name.clone()), source });
         }
         let uuid = super::draw_uuid(path)?;
-        members.push(Member { store: place.place.store(), uuid });
+        members.push(Member { store: place.store(), uuid });
         // Nothing is ever newer than the disk, so nothing is kept beside it.
-        served.push(Served { id, name: name.clone(), place: DiskPlace::unmarked(place.place) });
+        served.push(Served { id, name: name.clone(), place: place.unmarked() });
     }
     let uuid = super::draw_uuid(&fast)?;
     let started = design.create(Box::new(ram), members, uuid, SimTime::ZERO);
@@ -235,7 +234,7 @@ pub fn cache_in_memory(
     typed.entry("flushing".to_owned()).or_insert_with(|| design.flushing.name().to_owned());
     let named = |volume: &Served| Named {
         name: volume.name.clone(),
-        path: volume.place.place.path().to_owned(),
+        path: volume.place.path().to_owned(),
         quota: None,
     };
     let volumes = served.iter().map(|volume| (volume.id, named(volume))).collect();
@@ -287,8 +286,8 @@ fn serving(
     stat.gauges = cache.gauges();
     stat.volumes = served.iter().map(Served::stat).collect();
     stat.follow(&settings.design()?, &settings);
-    let unit = served.iter().map(|volume| volume.place.place.block_bytes()).max().unwrap_or(512);
-    let unit = unit.max(fast.as_ref().map_or(512, Place::block_bytes));
+    let unit = served.iter().map(|volume| volume.place.store.block_bytes()).max().unwrap_or(512);
+    let unit = unit.max(fast.as_ref().map_or(512, |fast| fast.store.block_bytes()));
     let info = |volume: &Served| NamespaceInfo {
         name: volume.name.clone(),
         capacity_bytes: volume.place.capacity_bytes(),
@@ -299,11 +298,8 @@ fn serving(
     let infos = served.iter().map(info).collect();
     let live = Arc::new(Live::default());
     let hearts = served.iter().map(|volume| volume.place.clone()).collect();
-    let heart = Heart::start(fast.clone(), hearts, teller.clone()).map_err(|source| CacheFileError::Io {
-        path: stat.fast.clone(),
-        what: "start a thread",
-        source,
-    })?;
+    let heart = Heart::start(fast.clone(), hearts, teller.clone());
+    let heart = heart.map_err(refused(&stat.fast, "start a thread"))?;
     let unit = u64::from(unit);
     let handle = Handle { live: Arc::clone(&live), stat, teller, _heart: heart };
     let subsystem = CachedFiles {
@@ -326,22 +322,17 @@ fn serving(
 struct Served {
     id: u16,
     name: String,
-    place: DiskPlace,
+    place: Place,
 }
 
 impl Served {
     fn stat(&self) -> VolumeStat {
         VolumeStat {
             name: self.name.clone(),
-            disk: self.place.place.path().to_owned(),
+            disk: self.place.path().to_owned(),
             bytes: self.place.capacity_bytes(),
-            blocks: 0,
-            dirty_blocks: 0,
-            dirty_bytes: 0,
-            disk_counts: None,
-            counters: None,
-            quota_blocks: None,
             state: "in use".to_owned(),
+            ..VolumeStat::default()
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What a cache keeps in its superblock: the design, and name and path of each volume, as TOML.
 
 use super::CacheFileError;
-use super::shares::{LIMIT, QUOTA};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::presets::Flushing;
 use nandscape_core::ParamError;
@@ -30,6 +29,10 @@ pub struct Settings {
     pub limit: Option<String>,
 }
 
+/// Key of what is used of a cache at most.
+pub(super) const LIMIT: &str = "limit";
+/// Key of what a volume may hold at most, before a dot and its name.
+pub(super) const QUOTA: &str = "quota";
 const VOLUME: &str = "volume";
 
 impl Settings {

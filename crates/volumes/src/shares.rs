@@ -1,14 +1,10 @@
 //! How much of a cache is used, and how much of it each volume may hold: what is set beside the keys of the
 //! design.
 
-use super::{CacheFileError, Settings, check_changeable};
+use super::settings::{LIMIT, QUOTA, Settings};
+use super::{CacheFileError, check_changeable};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_core::ParamError;
-
-/// Key of what is used of a cache at most.
-pub(super) const LIMIT: &str = "limit";
-/// Key of what a volume may hold at most, before a dot and its name.
-pub(super) const QUOTA: &str = "quota";
 
 /// What settings make of a cache with so many slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use super::{CacheFile, CacheFileError, Settings};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Change, Held, Verdict};
-use nandscape_cache::metadata::Report;
 use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
 use nandscape_core::CacheReport;
@@ -76,7 +75,7 @@ pub struct CacheStat {
 }
 
 /// A volume.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct VolumeStat {
     /// Its name.
     pub name: String,
@@ -281,11 +280,6 @@ fn gauges(held: &Held, design: &Design) -> Gauges {
     }
 }
 
-/// What is said of an opening.
-pub(super) fn recovered(report: &Report) -> String {
-    report.to_string()
-}
-
 impl CacheFile {
     /// What is known of a cache that nobody serves.
     pub fn stat(&mut self) -> Result<CacheStat, CacheFileError> {
@@ -302,7 +296,7 @@ impl CacheFile {
         }
         stat.gauges = gauges(&held, &design);
         stat.metadata_block_bytes = held.superblock.shape.unit;
-        stat.recovery = Some(recovered(&held.report));
+        stat.recovery = Some(held.report.to_string());
         if held.report.lost_session {
             Health::Failed.name().clone_into(&mut stat.health);
             stat.trouble = Some("flushed writes of the last session may be lost".to_owned());
@@ -323,10 +317,8 @@ impl CacheFile {
                 blocks: usage.blocks,
                 dirty_blocks: usage.dirty_blocks,
                 dirty_bytes: usage.dirty_bytes,
-                disk_counts: None,
-                quota_blocks: None,
-                counters: None,
                 state,
+                ..VolumeStat::default()
             });
         }
         stat.follow(&design, &settings);

@@ -1,32 +1,25 @@
 //! `nandscape compare`.
 
-use super::{command_line, deliver, interval_ns, typed, wants_series};
+use super::{deliver, run_options, typed};
 use crate::args::CompareArgs;
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
-use nandscape_report::{ReportContext, render_text};
+use crate::console::{Console, Failure, stop_on_ctrl_c};
+use nandscape_report::render_text;
 use nandscape_stack::cache::knows;
-use nandscape_stack::{CompareOptions, RunOptions, StackConfig};
+use nandscape_stack::{CompareOptions, StackConfig};
 
 /// Replays workloads through several translation layers or caches.
 pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;
     let bar = console.progress("compare");
-    let options = RunOptions {
-        stop: Some(&STOP),
-        with_series: wants_series(&args.output),
-        interval_ns: interval_ns(&args.output)?,
-        with_detail: args.output.detail,
-        count_programs: args.output.report.is_some(),
-        progress: &|_, progress| bar.show(progress),
-    };
+    let progress = |_: &str, progress| bar.show(progress);
+    let options = run_options(&args.output, &progress)?;
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions { jobs: args.jobs, skip_unsuited: args.ftl.is_empty() && args.cache.is_empty() };
     let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
     let runs = runs?;
-    let context = ReportContext { command: command_line(), ..ReportContext::default() };
-    deliver(&runs, &args.output, &context, true, || render_text(&runs), console)
+    deliver(&runs, &args.output, true, || render_text(&runs), console)
 }
 
 /// One configuration for each layer.

@@ -19,12 +19,7 @@ pub fn run(verb: &FsVerb, console: Console) -> Result<(), Failure> {
             for note in &map.notes {
                 console.note(&format!("{}: {note}", image.display()));
             }
-            if *json {
-                let text = serde_json::to_string_pretty(&document(&map)).expect("a document of plain values");
-                console.result(&text)
-            } else {
-                console.result(&table(&map, *ranges))
-            }
+            if *json { console.json(&document(&map)) } else { console.result(&table(&map, *ranges)) }
         }
     }
 }
@@ -79,10 +74,7 @@ fn table(map: &FileSystemMap, with_ranges: bool) -> String {
 
 fn document(map: &FileSystemMap) -> Value {
     let shape = &map.superblock;
-    let mut uuid = String::with_capacity(2 * shape.uuid.len());
-    for byte in shape.uuid {
-        let _ = write!(uuid, "{byte:02x}");
-    }
+    let uuid = format!("{:032x}", u128::from_be_bytes(shape.uuid));
     json!({
         "schema": 1,
         "version": env!("CARGO_PKG_VERSION"),

@@ -45,7 +45,7 @@ fn info(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
             "contents": contents,
             "config": config.to_json(),
         });
-        return console.result(&serde_json::to_string_pretty(&document).expect("plain data"));
+        return console.json(&document);
     }
     console.result(&(describe(header, &contents) + "\n" + &header.config))
 }
@@ -61,7 +61,7 @@ fn check(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
         document["schema"] = json!(1);
         document["file"] = json!(file);
         document["ok"] = json!(is_good);
-        console.result(&serde_json::to_string_pretty(&document).expect("plain data"))?;
+        console.json(&document)?;
     } else {
         console.result(&report(file, &checked))?;
     }
@@ -135,21 +135,10 @@ fn describe(header: &Header, contents: &Contents) -> String {
         "file",
         format!("{}, {} on disk", format_bytes(contents.file_bytes), format_bytes(contents.disk_bytes)),
     );
-    line(
-        "programmed",
-        format!(
-            "{} pages in {} of {} blocks, {} of them zeroes, {} cut short",
-            contents.programmed_pages,
-            contents.used_blocks,
-            contents.blocks,
-            contents.blank_pages,
-            contents.torn_pages
-        ),
-    );
-    line(
-        "erases",
-        format!("{} to {}, mean {:.2}", contents.erases_min, contents.erases_max, contents.erases_mean),
-    );
+    let Contents { used_blocks, blocks, blank_pages, torn_pages, erases_min, erases_max, .. } = contents;
+    let blocks = format!("{} pages in {used_blocks} of {blocks} blocks", contents.programmed_pages);
+    line("programmed", format!("{blocks}, {blank_pages} of them zeroes, {torn_pages} cut short"));
+    line("erases", format!("{erases_min} to {erases_max}, mean {:.2}", contents.erases_mean));
     let bad: Vec<String> = contents.bad_blocks.iter().take(32).map(u32::to_string).collect();
     let more = if contents.bad_blocks.len() > bad.len() { " ..." } else { "" };
     line("bad blocks", format!("{} {}{more}", contents.bad_blocks.len(), bad.join(",")).trim().to_owned());

@@ -2,6 +2,7 @@
 
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
+use clap::ValueEnum;
 use nandscape_cache::metadata;
 use nandscape_cache::presets::{PRESETS, Preset};
 use nandscape_core::Info;
@@ -16,23 +17,8 @@ use std::fmt::Write;
 
 /// Prints registries.
 pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
-    let all = [
-        Listing::Devices,
-        Listing::Ftls,
-        Listing::Victims,
-        Listing::Policies,
-        Listing::Caches,
-        Listing::Evictions,
-        Listing::Admissions,
-        Listing::Cleanings,
-        Listing::Metadata,
-        Listing::Disks,
-        Listing::Workloads,
-        Listing::Formats,
-        Listing::Keys,
-        Listing::Reproductions,
-    ];
-    let wanted: Vec<Listing> = args.what.map_or_else(|| all.to_vec(), |what| vec![what]);
+    let wanted: Vec<Listing> =
+        args.what.map_or_else(|| Listing::value_variants().to_vec(), |what| vec![what]);
     if args.json {
         let tables: serde_json::Map<String, serde_json::Value> = wanted
             .iter()
@@ -41,11 +27,10 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
                     Listing::Caches => serde_json::to_value(PRESETS),
                     what => serde_json::to_value(infos(*what)),
                 };
-                (title(*what).to_owned(), infos.expect("registry entries are plain data"))
+                (title(*what), infos.expect("registry entries are plain data"))
             })
             .collect();
-        let text = serde_json::to_string_pretty(&tables).expect("plain data");
-        return console.result(&text);
+        return console.json(&tables);
     }
     let mut text = String::new();
     for (i, what) in wanted.iter().enumerate() {
@@ -62,23 +47,9 @@ pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
     console.result(&text)
 }
 
-const fn title(what: Listing) -> &'static str {
-    match what {
-        Listing::Devices => "devices",
-        Listing::Ftls => "ftls",
-        Listing::Victims => "victims",
-        Listing::Policies => "policies",
-        Listing::Caches => "caches",
-        Listing::Evictions => "evictions",
-        Listing::Admissions => "admissions",
-        Listing::Cleanings => "cleanings",
-        Listing::Metadata => "metadata",
-        Listing::Disks => "disks",
-        Listing::Workloads => "workloads",
-        Listing::Formats => "formats",
-        Listing::Keys => "keys",
-        Listing::Reproductions => "reproductions",
-    }
+/// The name as it is typed.
+fn title(what: Listing) -> String {
+    what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 fn infos(what: Listing) -> Vec<Info> {

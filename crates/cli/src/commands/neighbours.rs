@@ -29,9 +29,5 @@ pub fn run(args: &NeighboursArgs, console: Console) -> Result<(), Failure> {
     let layouts: Vec<&str> = args.layouts.iter().map(String::as_str).collect();
     let options = SiteOptions { stop: Some(&STOP), ..SiteOptions::default() };
     let cases = noisy_neighbour(&typed, &file, &args.victim, &layouts, alone_ns, options)?;
-    if args.json {
-        console.result(&serde_json::to_string_pretty(&cases).expect("results are plain data"))
-    } else {
-        console.result(&render_cases(&cases))
-    }
+    if args.json { console.json(&cases) } else { console.result(&render_cases(&cases)) }
 }

@@ -1,10 +1,9 @@
 //! `nandscape replay`.
 
-use super::{command_line, deliver, interval_ns, typed, wants_series};
+use super::{deliver, run_options, typed};
 use crate::args::ReplayArgs;
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
-use nandscape_report::{ReportContext, render_detail};
-use nandscape_stack::RunOptions;
+use crate::console::{Console, Failure, stop_on_ctrl_c};
+use nandscape_report::render_detail;
 
 /// Replays one workload through one translation layer.
 pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
@@ -15,17 +14,10 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     let workload = args.workload.as_deref().expect("required unless --print-config");
     stop_on_ctrl_c()?;
     let bar = console.progress(&config.label());
-    let options = RunOptions {
-        stop: Some(&STOP),
-        with_series: wants_series(&args.output),
-        interval_ns: interval_ns(&args.output)?,
-        with_detail: args.output.detail,
-        count_programs: args.output.report.is_some(),
-        progress: &|_, progress| bar.show(progress),
-    };
+    let progress = |_: &str, progress| bar.show(progress);
+    let options = run_options(&args.output, &progress)?;
     let run = nandscape_stack::replay(&config, workload, &options);
     bar.finish();
     let runs = [run?];
-    let context = ReportContext { command: command_line(), ..ReportContext::default() };
-    deliver(&runs, &args.output, &context, false, || render_detail(&runs[0]), console)
+    deliver(&runs, &args.output, false, || render_detail(&runs[0]), console)
 }

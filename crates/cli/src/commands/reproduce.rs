@@ -1,12 +1,11 @@
 //! `nandscape reproduce`.
 
+use super::{write, write_report};
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::registry::unknown_name;
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
-use nandscape_report::{
-    ReportContext, render_html, render_reproduction_csv, render_reproduction_text, write_atomically,
-};
+use nandscape_report::{ReportContext, render_reproduction_csv, render_reproduction_text};
 use std::sync::atomic::Ordering;
 
 /// Repeats published experiments.
@@ -27,7 +26,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for reproduction in wanted {
         console.note(&format!("{} ...", reproduction.info.name));
-        rows.extend((reproduction.run)(&context)?);
+        rows.extend(reproduction.run(&context)?);
         if STOP.load(Ordering::Relaxed) {
             return Err(Failure::run("interrupted"));
         }
@@ -35,24 +34,16 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     if args.quick {
         console.note("--quick: figures of smaller devices and shorter loads");
     }
-    if let Some(path) = &args.report {
-        let context = ReportContext {
-            title: "Published experiments, repeated".to_owned(),
-            command: super::command_line(),
-            reproduction: rows.clone(),
-            ..ReportContext::default()
-        };
-        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
-        console.note(&format!("report: {}", path.display()));
-    }
+    let context = ReportContext {
+        title: "Published experiments, repeated".to_owned(),
+        reproduction: rows.clone(),
+        ..ReportContext::default()
+    };
+    write_report(args.report.as_deref(), &[], context, console)?;
     if let Some(path) = &args.csv {
-        write_atomically(path, render_reproduction_csv(&rows).as_bytes()).map_err(Failure::run)?;
+        write(path, render_reproduction_csv(&rows).as_bytes())?;
     }
-    if args.json {
-        console.result(&serde_json::to_string_pretty(&rows).expect("rows are plain data"))
-    } else {
-        console.result(&render_reproduction_text(&rows))
-    }
+    if args.json { console.json(&rows) } else { console.result(&render_reproduction_text(&rows)) }
 }
 
 fn find(id: &str) -> Result<&'static Reproduction, Failure> {

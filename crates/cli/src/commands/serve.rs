@@ -1,8 +1,9 @@
 //! `nandscape serve`: a stack with bytes behind a front end, until a signal comes. What the front ends have
-//! in common is in `serving`.
+//! in common is in `session`.
 
 mod fuse;
 mod nbd;
+mod session;
 
 use crate::args::ServeVerb;
 use crate::console::{Console, Failure};

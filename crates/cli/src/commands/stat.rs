@@ -7,6 +7,8 @@ mod watch;
 use super::control::connect;
 use crate::args::StatArgs;
 use crate::console::{Console, Failure};
+use nandscape_core::command::HostCounts;
+use nandscape_core::units::format_bytes;
 use std::fmt::Write as _;
 
 /// Prints it once, or a line for each interval.
@@ -22,4 +24,16 @@ pub fn run(args: &StatArgs, console: Console) -> Result<(), Failure> {
 /// Names stand in a column of this width.
 fn row(out: &mut String, name: &str, value: &str) {
     writeln!(out, "{name:<22}{value}").expect("a string takes everything");
+}
+
+/// What hosts asked for.
+pub fn requests(host: &HostCounts) -> String {
+    let HostCounts { reads, writes, trims, flushes, .. } = host;
+    let [read, written] = [host.read_bytes, host.write_bytes].map(format_bytes);
+    format!("{reads} reads ({read}), {writes} writes ({written}), {trims} trims, {flushes} flushes")
+}
+
+/// A share in percent, `-` of nothing.
+pub fn share(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0))
 }

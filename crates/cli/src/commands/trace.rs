@@ -1,12 +1,11 @@
 //! `nandscape trace`: look at, convert and make workloads.
 
-use crate::args::{ReadingArgs, Remap, SpaceArgs, TargetArgs, TraceVerb};
+use super::{open_options, write_report};
+use crate::args::{ReadingArgs, SpaceArgs, TargetArgs, TraceVerb};
 use crate::console::{Console, Failure};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
-use nandscape_report::{
-    ReportContext, ReportError, render_html, render_workload_text, write_atomically, write_atomically_with,
-};
+use nandscape_report::{ReportContext, ReportError, render_workload_text, write_atomically_with};
 use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
 use std::fs::File;
 use std::io::Write;
@@ -50,35 +49,18 @@ fn target_of(space: &SpaceArgs) -> Result<Target, Failure> {
 }
 
 fn page_of(space: &SpaceArgs) -> Result<u64, Failure> {
-    match units::parse_size(&space.page).map_err(Failure::usage)? {
-        0 => Err(Failure::usage("--page 0: expected a size of at least 1 byte")),
-        bytes => Ok(bytes),
-    }
+    above_0("page", &space.page)
 }
 
-fn block_of(space: &SpaceArgs) -> Result<u64, Failure> {
-    match units::parse_size(&space.block).map_err(Failure::usage)? {
-        0 => Err(Failure::usage("--block 0: expected a size of at least 1 byte")),
+fn above_0(flag: &str, text: &str) -> Result<u64, Failure> {
+    match units::parse_size(text).map_err(Failure::usage)? {
+        0 => Err(Failure::usage(format!("--{flag} 0: expected a size of at least 1 byte"))),
         bytes => Ok(bytes),
     }
 }
 
 fn open(workload: &str, reading: &ReadingArgs, space: &SpaceArgs) -> Result<BoxReader, Failure> {
-    let options = OpenOptions {
-        format: reading.format.clone(),
-        columns: reading.columns.clone(),
-        volumes: reading
-            .volumes
-            .as_deref()
-            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
-            .unwrap_or_default(),
-        remap_dense: reading.remap == Some(Remap::Dense),
-        repeat: reading.repeat.unwrap_or(1),
-        time_scale: reading.time_scale.unwrap_or(1.0),
-        limit: reading.limit.as_deref().map(units::parse_count).transpose().map_err(Failure::usage)?,
-        seed: space.seed,
-        ..OpenOptions::default()
-    };
+    let options = open_options(reading, space.seed)?;
     Ok(nandscape_trace::open(workload, &options, target_of(space)?)?)
 }
 
@@ -201,24 +183,15 @@ fn statistics(
 ) -> Result<(), Failure> {
     let options = StatsOptions {
         page_bytes: page_of(space)?,
-        block_bytes: block_of(space)?,
+        block_bytes: above_0("block", &space.block)?,
         ..StatsOptions::default()
     };
     let stats = TraceStats::of(open(workload, reading, space)?, options)?;
-    let value = serde_json::to_value(&stats).expect("statistics are plain data");
-    if let Some(path) = report {
-        let context = ReportContext {
-            title: format!("Workload {workload}"),
-            command: super::command_line(),
-            workload_stats: vec![(workload.to_owned(), stats.clone())],
-            ..ReportContext::default()
-        };
-        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
-        console.note(&format!("report: {}", path.display()));
-    }
-    if json {
-        console.result(&serde_json::to_string_pretty(&value).expect("plain data"))
-    } else {
-        console.result(&render_workload_text(workload, &stats))
-    }
+    let context = ReportContext {
+        title: format!("Workload {workload}"),
+        workload_stats: vec![(workload.to_owned(), stats.clone())],
+        ..ReportContext::default()
+    };
+    write_report(report, &[], context, console)?;
+    if json { console.json(&stats) } else { console.result(&render_workload_text(workload, &stats)) }
 }

@@ -4,52 +4,44 @@
 //! The article says neither how large its files were nor what was cached before. Here each cache is read once
 //! in random order, and then asked for what it has.
 
-use super::{Context, Reproduction, number, statement};
+use super::{Context, Done, Reproduction, Table, experiment};
 use nandscape_cache::presets::PRESETS;
-use nandscape_core::Info;
-use nandscape_jobs::JobFile;
-use nandscape_report::{ReproductionRow, Run};
+use nandscape_report::Run;
 use nandscape_stack::cache::NO_CACHE;
-use nandscape_stack::config::{StackConfig, Typed};
-use nandscape_stack::jobs::run_parsed;
 use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
-use serde_json::Value;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 const ID: &str = "cache-article";
 
-pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
-    info: Info {
-        name: ID,
-        summary: "raw SSD, HDD and RAM disk, and every design of a cache: sequential and random reads and writes",
-        source: "[cache-article introduction], [cache-article dm-cache], [cache-article flashcache], [cache-article rapiddisk]",
-        params: &[],
-    },
-    run: |context| rows(&context.scale(FULL, SMALL), context),
-};
+pub(super) const CACHE_ARTICLE: Reproduction = experiment(
+    ID,
+    "raw SSD, HDD and RAM disk, and every design of a cache: sequential and random reads and writes",
+    "[cache-article introduction], [cache-article dm-cache], [cache-article flashcache], [cache-article rapiddisk]",
+    |context, out| rows(&context.scale(FULL, SMALL), context, out),
+);
 
 /// How long it takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+struct Scale {
     /// Cached MiB of the designs of which the article says no size, and of rapidcache
     /// [cache-article rapiddisk].
-    pub cache_mib: u64,
+    cache_mib: u64,
     /// Cached MiB of dm-cache: 65,536 blocks [cache-article dm-cache].
-    pub fiu_mib: u64,
+    fiu_mib: u64,
     /// Cached MiB of flashcache: a quarter of the 57,018 MiB of [cache-article flashcache].
-    pub flashcache_mib: u64,
+    flashcache_mib: u64,
     /// Requests in sequence to a raw device.
-    pub sequential: u64,
+    sequential: u64,
     /// Requests at random to a raw device.
-    pub random: u64,
+    random: u64,
 }
 
 /// The published experiment.
-pub const FULL: Scale =
+const FULL: Scale =
     Scale { cache_mib: 1024, fiu_mib: 256, flashcache_mib: 14_254, sequential: 100_000, random: 20_000 };
 /// The same with caches of 1/64, for tests.
-pub const SMALL: Scale =
+const SMALL: Scale =
     Scale { cache_mib: 16, fiu_mib: 4, flashcache_mib: 222, sequential: 10_000, random: 3_000 };
 
 impl Scale {
@@ -189,15 +181,8 @@ fn jobs(size: &str, request: &str, is_warmed: bool, counts: Option<(u64, u64)>) 
     text
 }
 
-fn run(config: &StackConfig, jobs: &str, context: &Context<'_>) -> Result<Run, RunError> {
-    context.check_stop()?;
-    let file = JobFile::parse(ID, jobs)?;
-    let run = run_parsed(config, &file, ID, &RunOptions { stop: context.stop, ..RunOptions::default() })?;
-    context.check_stop()?;
-    match &run.result.error {
-        Some(error) => Err(RunError::Failed { label: run.label, message: error.message.clone() }),
-        None => Ok(run),
-    }
+fn run(context: &Context<'_>, keys: &[(&str, &dyn Display)], jobs: &str) -> Result<Run, RunError> {
+    context.run_jobs(&context.config(None, keys)?, ID, jobs, RunOptions::default())
 }
 
 fn four(run: &Run) -> Four {
@@ -208,106 +193,62 @@ fn four(run: &Run) -> Four {
     [of("read"), of("write"), of("randread"), of("randwrite")]
 }
 
-fn typed(pairs: &[(&str, &str)], seed: u64) -> Result<StackConfig, RunError> {
-    let mut typed = Typed::new();
-    for (key, value) in pairs {
-        typed.set(key, value)?;
-    }
-    typed.set("workload.seed", &seed.to_string())?;
-    Ok(typed.check()?)
+fn raw(raw: &Raw, scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
+    let jobs = jobs(VOLUME, raw.request, false, Some((scale.sequential, scale.random)));
+    Ok(four(&run(context, &[("cache.preset", &"none"), ("disk.preset", &raw.preset)], &jobs)?))
 }
 
-fn raw(raw: &Raw, scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
-    let config = typed(&[("cache.preset", "none"), ("disk.preset", raw.preset)], context.seed)?;
-    let jobs = jobs(VOLUME, raw.request, false, Some((scale.sequential, scale.random)));
-    Ok(four(&run(&config, &jobs, context)?))
-}
+/// The preset of the SSD as a flash stack.
+const FLASH: (&str, &dyn Display) = ("device.preset", &"article-ssd");
+/// Blocks of a plane of the flash stack, instead of 8192: what is not used makes no difference on an empty
+/// drive.
+const FLASH_BLOCKS: (&str, &dyn Display) = ("device.blocks_per_plane", &512);
 
 /// The SSD as a flash stack, empty.
 fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
-    let mut typed = Typed::new();
-    typed.merge_preset("article-ssd")?;
-    typed.set("device.blocks_per_plane", &FLASH_BLOCKS.to_string())?;
-    typed.set("workload.seed", &context.seed.to_string())?;
-    // Reads of what was never written take no time, so all is written first.
-    typed.set("workload.precondition", "fill:50%")?;
     let jobs = jobs("256m", "4k", false, Some((scale.sequential, scale.random)));
-    Ok(four(&run(&typed.check()?, &jobs, context)?))
+    // Reads of what was never written take no time, so all is written first.
+    Ok(four(&run(context, &[FLASH, FLASH_BLOCKS, ("workload.precondition", &"fill:50%")], &jobs)?))
 }
-
-/// Blocks of a plane of the flash stack, instead of 8192: what is not used makes no difference on an empty
-/// drive.
-const FLASH_BLOCKS: u32 = 512;
 
 /// A cache of a design in front of the disk, over the rated SSD or over the flash stack.
 fn cached(preset: &str, is_flash: bool, scale: &Scale, context: &Context<'_>) -> Result<Run, RunError> {
     let (mut mib, region_kib) = scale.sizes(preset);
-    let mut typed = Typed::new();
+    let mut keys: Vec<(&str, &dyn Display)> =
+        vec![("cache.preset", &preset), ("disk.preset", &"article-hdd")];
     if is_flash {
-        typed.merge_preset("article-ssd")?;
-        typed.set("device.blocks_per_plane", &FLASH_BLOCKS.to_string())?;
+        keys.extend([FLASH, FLASH_BLOCKS]);
         mib = mib.min(scale.cache_mib);
     }
-    typed.set("cache.preset", preset)?;
+    let (size, device) = (format!("{mib}MiB"), if preset == "rapidcache" { "ram" } else { "article-ssd" });
     if preset != NO_CACHE {
-        typed.set("cache.size", &format!("{mib}MiB"))?;
+        keys.push(("cache.size", &size));
     }
     if !is_flash && preset != NO_CACHE {
-        typed.set("cache.device", if preset == "rapidcache" { "ram" } else { "article-ssd" })?;
+        keys.push(("cache.device", &device));
     }
-    typed.set("disk.preset", "article-hdd")?;
-    typed.set("workload.seed", &context.seed.to_string())?;
-    run(&typed.check()?, &jobs(&format!("{region_kib}k"), "4k", true, None), context)
+    run(context, &keys, &jobs(&format!("{region_kib}k"), "4k", true, None))
 }
 
-fn unpublished(name: String, unit: &str, measured: f64, note: &str) -> ReproductionRow {
-    ReproductionRow {
-        id: ID.to_owned(),
-        source: String::new(),
-        name,
-        unit: unit.to_owned(),
-        published: Value::Null,
-        measured: measured.into(),
-        ratio: None,
-        note: note.to_owned(),
-        series: None,
-    }
-}
-
-/// The rows at a scale.
-pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
-    let mut rows = Vec::new();
+fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
+    let mut ssd = [0.0; 4];
     for device in &RAW {
         let measured = raw(device, scale, context)?;
+        if device.name == "raw SSD" {
+            ssd = measured;
+        }
         let divisor = if device.unit == "GB/s" { 1000.0 } else { 1.0 };
         for ((name, published), measured) in NAMES.iter().zip(device.published).zip(measured) {
-            let row = number(
-                ID,
-                device.source,
-                format!("{}, {name}", device.name),
-                device.unit,
-                published,
-                measured / divisor,
-                "",
-            );
-            rows.push(ReproductionRow {
-                note: if row.needs_note() { device.note.to_owned() } else { String::new() },
-                ..row
-            });
+            out.row(device.source, format!("{}, {name}", device.name))
+                .number(device.unit, published, measured / divisor)
+                .note_if_far(device.note);
         }
     }
     let flash = raw_flash(scale, context)?;
     for ((name, published), measured) in NAMES.iter().zip(RAW[0].published).zip(flash) {
-        let note = "the drive as a flash stack, fitted to these figures (preset article-ssd)";
-        rows.push(number(
-            ID,
-            RAW[0].source,
-            format!("SSD of flash, {name}"),
-            "MB/s",
-            published,
-            measured,
-            note,
-        ));
+        out.row(RAW[0].source, format!("SSD of flash, {name}"))
+            .number("MB/s", published, measured)
+            .note("the drive as a flash stack, fitted to these figures (preset article-ssd)");
     }
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.info.name).chain([NO_CACHE]).collect();
     let runs: Vec<(Run, Option<Run>)> = names
@@ -319,103 +260,68 @@ pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>
         })
         .collect::<Result<_, RunError>>()?;
     for (run, _) in &runs {
-        rows.extend(of_cache(run));
+        of_cache(run, out);
     }
-    rows.extend(runs.iter().filter_map(|(_, over_flash)| over_flash.as_ref()).flat_map(of_flash));
+    for run in runs.iter().filter_map(|(_, over_flash)| over_flash.as_ref()) {
+        of_flash(run, out);
+    }
     let rates: Vec<(String, Four)> = runs.iter().map(|(run, _)| (run.label.clone(), four(run))).collect();
-    rows.extend(statements(&rates, four_of(&rows, "raw SSD")));
-    Ok(rows)
+    statements(&rates, ssd, out);
+    Ok(())
 }
 
-/// The four figures of a device in the rows so far.
-fn four_of(rows: &[ReproductionRow], device: &str) -> Four {
-    NAMES.map(|name| {
-        let name = format!("{device}, {name}");
-        rows.iter()
-            .find(|row| row.name == name)
-            .and_then(|row| row.measured.as_f64())
-            .expect("measured before")
-    })
-}
-
-fn of_cache(run: &Run) -> Vec<ReproductionRow> {
+fn of_cache(run: &Run, out: &mut Table) {
     let preset = run.label.as_str();
     let published = PUBLISHED.iter().find(|published| published.preset == preset);
-    let figures = four(run).into_iter().zip(NAMES).enumerate().map(|(at, (measured, name))| {
+    for (at, (measured, name)) in four(run).into_iter().zip(NAMES).enumerate() {
         let name = format!("{preset}, {name}");
         match published {
-            None => unpublished(name, "MB/s", measured, ""),
-            Some(published) => {
-                let row = number(ID, published.source, name, "MB/s", published.figures[at], measured, "");
-                let note = if row.needs_note() { published.notes[at].to_owned() } else { String::new() };
-                ReproductionRow { note, ..row }
-            }
+            None => drop(out.row("", name).figure("MB/s", measured)),
+            Some(published) => out
+                .row(published.source, name)
+                .number("MB/s", published.figures[at], measured)
+                .note_if_far(published.notes[at]),
         }
-    });
-    figures.collect()
+    }
 }
 
 /// What the cache's writes cost the flash.
-fn of_flash(run: &Run) -> Vec<ReproductionRow> {
+fn of_flash(run: &Run, out: &mut Table) {
     let (preset, cache) = (run.label.as_str(), run.result.cache.as_ref().expect("it has a cache"));
-    let note = "over the flash stack; published nowhere";
-    let mut rows = Vec::new();
     for (name, value) in [
         ("bytes written to the SSD for each byte of the host", cache.device_write_ratio),
         ("bytes programmed for each byte written to the SSD", cache.device_waf),
     ] {
-        rows.extend(value.map(|value| unpublished(format!("{preset}, {name}"), "", value, note)));
+        if let Some(value) = value {
+            let row = out.row("", format!("{preset}, {name}")).figure("", value);
+            row.note("over the flash stack; published nowhere");
+        }
     }
-    rows
 }
 
 /// What the article says in words.
-fn statements(caches: &[(String, Four)], ssd: Four) -> Vec<ReproductionRow> {
+fn statements(caches: &[(String, Four)], ssd: Four, out: &mut Table) {
+    const RAPIDDISK: &str = "[cache-article rapiddisk]";
+    const FLASHCACHE: &str = "[cache-article flashcache]";
     let of = |name: &str| caches.iter().find(|(label, _)| label == name).expect("every preset was run").1;
     let (ram, flashcache, hdd) = (of("rapidcache"), of("flashcache"), of(NO_CACHE));
-    let is_over_ssd = |(label, _): &&(String, Four)| label != "rapidcache";
     let near = |measured: f64, expected: f64| (measured / expected - 1.0).abs() < 0.25;
-    vec![
-        statement(
-            ID,
-            "[cache-article rapiddisk]",
-            "rapidcache reads far above the SSD",
-            "at least twice the SSD's rate",
-            ram[0] > 2.0 * ssd[0] && ram[2] > 2.0 * ssd[2],
-            &format!("measured: {:.0} and {:.0} MB/s, SSD {:.0}", ram[0], ram[2], ssd[0]),
-        ),
-        statement(
-            ID,
-            "[cache-article rapiddisk]",
-            "rapidcache writes as the disk does",
+    out.row(RAPIDDISK, "rapidcache reads far above the SSD")
+        .says("at least twice the SSD's rate", ram[0] > 2.0 * ssd[0] && ram[2] > 2.0 * ssd[2])
+        .found(format!("{:.0} and {:.0} MB/s, SSD {:.0}", ram[0], ram[2], ssd[0]));
+    out.row(RAPIDDISK, "rapidcache writes as the disk does")
+        .says(
             "within 25 % of the disk alone under the same load",
             near(ram[1], hdd[1]) && near(ram[3], hdd[3]),
-            &format!(
-                "measured: {:.1} and {:.1} MB/s, disk alone {:.1} and {:.1}",
-                ram[1], ram[3], hdd[1], hdd[3]
-            ),
-        ),
-        statement(
-            ID,
-            "[cache-article flashcache]",
-            "flashcache writes to dirty blocks as the SSD does",
-            "within 25 % of the SSD's rate at random",
-            near(flashcache[3], ssd[3]),
-            &format!("measured: {:.1} MB/s, SSD {:.1}", flashcache[3], ssd[3]),
-        ),
-        statement(
-            ID,
-            "[cache-article flashcache]",
-            "no cache over the SSD reads faster than the SSD",
-            "follows from the designs; the article's flashcache did",
-            caches
-                .iter()
-                .filter(is_over_ssd)
-                .all(|(_, four)| four[0] < 1.05 * ssd[0] && four[2] < 1.05 * ssd[2]),
-            &format!(
-                "measured: at most {:.0} MB/s",
-                caches.iter().filter(is_over_ssd).map(|(_, four)| four[0].max(four[2])).fold(0.0, f64::max)
-            ),
-        ),
-    ]
+        )
+        .found(format!("{:.1} and {:.1} MB/s, disk alone {:.1} and {:.1}", ram[1], ram[3], hdd[1], hdd[3]));
+    out.row(FLASHCACHE, "flashcache writes to dirty blocks as the SSD does")
+        .says("within 25 % of the SSD's rate at random", near(flashcache[3], ssd[3]))
+        .found(format!("{:.1} MB/s, SSD {:.1}", flashcache[3], ssd[3]));
+    let over_ssd = || caches.iter().filter(|(label, _)| label != "rapidcache").map(|(_, four)| four);
+    let is_bound = over_ssd().all(|four| four[0] < 1.05 * ssd[0] && four[2] < 1.05 * ssd[2]);
+    let most = over_ssd().map(|four| four[0].max(four[2])).fold(0.0, f64::max);
+    out.row(FLASHCACHE, "no cache over the SSD reads faster than the SSD")
+        .says("follows from the designs; the article's flashcache did", is_bound)
+        .found(format!("at most {most:.0} MB/s"));
 }

@@ -4,42 +4,35 @@
 //! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that all runs do the
 //! same, and half of its blocks or more are dirty when it begins, far above the target of either policy.
 
-use super::{Context, Reproduction, statement};
-use nandscape_core::Info;
-use nandscape_jobs::JobFile;
-use nandscape_report::{ReproductionRow, RowSeries, Run};
+use super::{Context, Done, Reproduction, Table, experiment};
+use nandscape_report::{RowSeries, Run};
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::jobs::timeline::Window;
-use nandscape_stack::config::{StackConfig, Typed};
-use nandscape_stack::jobs::run_parsed;
 use nandscape_stack::{RunError, RunOptions};
-use serde_json::Value;
+use std::fmt::Display;
 
 const ID: &str = "cache-cleaning";
 
-pub(super) const CACHE_CLEANING: Reproduction = Reproduction {
-    info: Info {
-        name: ID,
-        summary: "latency of a load while a cache cleans at a controlled rate, beside the same load without cleaning",
-        source: "own bound: p99 within twice its value without cleaning",
-        params: &[],
-    },
-    run: |context| rows(context.scale(FULL, SMALL), context),
-};
+pub(super) const CACHE_CLEANING: Reproduction = experiment(
+    ID,
+    "latency of a load while a cache cleans at a controlled rate, beside the same load without cleaning",
+    "own bound: p99 within twice its value without cleaning",
+    |context, out| rows(context.scale(FULL, SMALL), context, out),
+);
 
 /// How much is run.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+struct Scale {
     /// Virtual time of a load, in seconds.
-    pub seconds: u32,
+    seconds: u32,
     /// Length of an interval of the series, in seconds.
-    pub step: u32,
+    step: u32,
 }
 
 /// What `nandscape reproduce` runs.
-pub const FULL: Scale = Scale { seconds: 120, step: 5 };
+const FULL: Scale = Scale { seconds: 120, step: 5 };
 /// What the tests run.
-pub const SMALL: Scale = Scale { seconds: 25, step: 5 };
+const SMALL: Scale = Scale { seconds: 25, step: 5 };
 
 /// A load on a cache of 64 MiB.
 struct Load {
@@ -81,33 +74,15 @@ fn jobs(load: &Load, scale: Scale) -> String {
 }
 
 fn run(jobs: &str, keys: &[(&str, &str)], context: &Context<'_>) -> Result<Run, RunError> {
-    context.check_stop()?;
-    let mut typed = Typed::new();
-    let seed = context.seed.to_string();
-    let common = [
-        ("cache.preset", "nandscape"),
-        ("cache.admission", "all"),
-        ("cache.device", "article-ssd"),
-        ("cache.size", "64MiB"),
-        ("workload.seed", &seed),
+    let mut all: Vec<(&str, &dyn Display)> = vec![
+        ("cache.preset", &"nandscape"),
+        ("cache.admission", &"all"),
+        ("cache.device", &"article-ssd"),
+        ("cache.size", &"64MiB"),
     ];
-    for (key, value) in common.iter().chain(keys) {
-        typed.set(key, value)?;
-    }
-    let config: StackConfig = typed.check()?;
-    let file = JobFile::parse(ID, jobs)?;
-    let options = RunOptions {
-        stop: context.stop,
-        with_series: true,
-        interval_ns: Some(1_000_000_000),
-        ..RunOptions::default()
-    };
-    let run = run_parsed(&config, &file, ID, &options)?;
-    context.check_stop()?;
-    match &run.result.error {
-        Some(error) => Err(RunError::Failed { label: run.label, message: error.message.clone() }),
-        None => Ok(run),
-    }
+    all.extend(keys.iter().map(|(key, value)| (*key, value as &dyn Display)));
+    let options = RunOptions { with_series: true, interval_ns: Some(1_000_000_000), ..RunOptions::default() };
+    context.run_jobs(&context.config(None, &all)?, ID, jobs, options)
 }
 
 /// What a run did, of the load as a whole and over time.
@@ -171,17 +146,18 @@ const CHARTS: [(&str, &str); 4] = [
     ("blocks cleaned", "blocks/s"),
 ];
 
-/// A measured figure, or a limit, with its line in a chart of a load.
+/// Adds a measured figure, or a limit, with its line in a chart of a load.
 fn figure(
+    out: &mut Table,
     load: &str,
     chart: usize,
     line: &str,
     is_bound: bool,
     value: f64,
     (time_s, values): (&[f64], &[Option<f64>]),
-) -> ReproductionRow {
+) {
     let (name, unit) = CHARTS[chart];
-    let series = Some(RowSeries {
+    out.row("", format!("{load}: {name}, {line}")).figure(unit, value).over_time(RowSeries {
         part: load.to_owned(),
         chart: name.to_owned(),
         line: line.to_owned(),
@@ -189,47 +165,26 @@ fn figure(
         time_s: time_s.to_vec(),
         values: values.to_vec(),
     });
-    ReproductionRow {
-        id: ID.to_owned(),
-        source: String::new(),
-        name: format!("{load}: {name}, {line}"),
-        unit: unit.to_owned(),
-        published: Value::Null,
-        measured: value.into(),
-        ratio: None,
-        note: String::new(),
-        series,
-    }
 }
 
-/// The rows at a scale.
-pub fn rows(scale: Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
-    let mut rows = Vec::new();
+fn rows(scale: Scale, context: &Context<'_>, out: &mut Table) -> Done {
     for load in LOADS {
         let jobs = jobs(&load, scale);
         let mut courses = Vec::new();
         for (_, keys) in WAYS {
             courses.push(course(&run(&jobs, keys, context)?, (scale.step * load.longer) as usize));
         }
-        rows.extend(of_load(load.name, &courses, f64::from(scale.seconds * load.longer)));
+        of_load(load.name, &courses, f64::from(scale.seconds * load.longer), out);
     }
-    Ok(rows)
+    Ok(())
 }
 
-fn of_load(load: &str, courses: &[Course], seconds: f64) -> Vec<ReproductionRow> {
+fn of_load(load: &str, courses: &[Course], seconds: f64, out: &mut Table) {
     let ratios = [0, 1].map(|direction| courses[1].p99_us[direction] / courses[0].p99_us[direction]);
-    let mut rows = vec![statement(
-        ID,
-        "",
-        format!("{load}: p99 while cleaning with pi-rate"),
-        "within twice its value without",
-        ratios.iter().all(|ratio| *ratio <= 2.0) && courses[1].cleaned > courses[0].cleaned,
-        &format!("measured: reads {:.2}, writes {:.2} times", ratios[0], ratios[1]),
-    )];
-    let bound = |rows: &mut Vec<ReproductionRow>, chart, name, value: f64| {
-        let line = [Some(value); 2];
-        rows.push(figure(load, chart, name, true, value, (&[0.0, seconds], &line)));
-    };
+    let holds = ratios.iter().all(|ratio| *ratio <= 2.0) && courses[1].cleaned > courses[0].cleaned;
+    out.row("", format!("{load}: p99 while cleaning with pi-rate"))
+        .says("within twice its value without", holds)
+        .found(format!("reads {:.2}, writes {:.2} times", ratios[0], ratios[1]));
     for chart in 0..CHARTS.len() {
         for ((way, _), course) in WAYS.iter().zip(courses) {
             let value = match chart {
@@ -238,13 +193,13 @@ fn of_load(load: &str, courses: &[Course], seconds: f64) -> Vec<ReproductionRow>
                 _ => course.cleaned as f64 / seconds,
             };
             let over_time = (course.time_s.as_slice(), course.values[chart].as_slice());
-            rows.push(figure(load, chart, way, false, value, over_time));
+            figure(out, load, chart, way, false, value, over_time);
         }
-        match chart {
-            0 | 1 => bound(&mut rows, chart, "twice that of no cleaning", 2.0 * courses[0].p99_us[chart]),
-            2 => bound(&mut rows, chart, "target", TARGET),
-            _ => {}
-        }
+        let (line, bound) = match chart {
+            0 | 1 => ("twice that of no cleaning", 2.0 * courses[0].p99_us[chart]),
+            2 => ("target", TARGET),
+            _ => continue,
+        };
+        figure(out, load, chart, line, true, bound, (&[0.0, seconds], &[Some(bound); 2]));
     }
-    rows
 }

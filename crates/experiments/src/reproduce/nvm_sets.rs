@@ -5,50 +5,43 @@
 //! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only
 //! `sets.layout`, the reader's depth and, for one row, `device.timing.contention` differ.
 
+mod compare;
 mod lab;
-mod rows;
 
-use super::{Context, Reproduction};
+use super::{Context, Done, Reproduction, Table, experiment};
 use lab::measure;
-use nandscape_core::Info;
-use nandscape_report::ReproductionRow;
-use nandscape_stack::RunError;
 
-/// Registry entry.
-pub const NVM_SETS: Reproduction = Reproduction {
-    info: Info {
-        name: "nvm-sets",
-        summary: "traditional, vertical and horizontal NVM sets under a writer and a reader; 10 M reads a layout",
-        source: "[sets-article test 1], [sets-article test 2], [sets-article write bandwidth], [sets-article open-channel]",
-        params: &[],
-    },
-    run: |context| rows_of(context, &context.scale(Effort::FULL, Effort::SMALL)),
-};
+pub(super) const NVM_SETS: Reproduction = experiment(
+    "nvm-sets",
+    "traditional, vertical and horizontal NVM sets under a writer and a reader; 10 M reads a layout",
+    "[sets-article test 1], [sets-article test 2], [sets-article write bandwidth], [sets-article open-channel]",
+    rows,
+);
 
 /// How much to run. The figures of a small effort are those of the full one, but for the far tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effort {
+struct Effort {
     /// Reads of the rows at depth 8.
-    pub reads: u64,
+    reads: u64,
     /// Reads of every other run.
-    pub sweep_reads: u64,
+    sweep_reads: u64,
     /// The drive's blocks are divided by this. Above 22 its spare space would be too small for an open block
     /// on every die.
-    pub scale: u32,
+    scale: u32,
     /// Half of the flash is spare and every die has an open block, for devices that are so small that a die
     /// has few blocks: with the drive's own share of spare blocks the translation layer could neither
     /// write all dies at once nor wait until blocks are empty.
-    pub is_roomy: bool,
+    is_roomy: bool,
 }
 
 impl Effort {
     /// What `nandscape reproduce` does.
-    pub const FULL: Self = Self { reads: 10_000_000, sweep_reads: 300_000, scale: 22, is_roomy: false };
+    const FULL: Self = Self { reads: 10_000_000, sweep_reads: 300_000, scale: 22, is_roomy: false };
     /// For tests.
-    pub const SMALL: Self = Self { reads: 150_000, sweep_reads: 30_000, scale: 64, is_roomy: true };
+    const SMALL: Self = Self { reads: 150_000, sweep_reads: 30_000, scale: 64, is_roomy: true };
 }
 
-/// Runs the experiment and compares.
-pub fn rows_of(context: &Context<'_>, effort: &Effort) -> Result<Vec<ReproductionRow>, RunError> {
-    Ok(rows::compare(&measure(context, effort)?))
+fn rows(context: &Context<'_>, out: &mut Table) -> Done {
+    compare::rows(&measure(context, &context.scale(Effort::FULL, Effort::SMALL))?, out);
+    Ok(())
 }

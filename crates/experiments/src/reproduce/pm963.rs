@@ -6,15 +6,12 @@
 //! same share of open blocks. The run is shorter by the same factor, so that every part of the drive is
 //! written as often as in the source's two hours.
 
-use super::{Context, Reproduction, number, statement};
-use nandscape_core::Info;
-use nandscape_jobs::JobFile;
-use nandscape_report::{ReproductionRow, Run};
-use nandscape_stack::config::{StackConfig, Typed};
-use nandscape_stack::jobs::run_parsed;
+use super::{Context, Done, Reproduction, Table, experiment};
+use nandscape_report::Run;
+use nandscape_stack::config::{ConfigError, StackConfig};
 use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 const ID: &str = "pm963";
 const RESULTS: &str = "[streams-article 3.2.3]";
@@ -24,31 +21,28 @@ const JOBS: &str = include_str!("../../../../configs/pm963.fio");
 /// Percent of the capacity that the file in [`JOBS`] has.
 const SHARE_OF_JOBS: f64 = 90.0;
 
-pub(super) const PM963: Reproduction = Reproduction {
-    info: Info {
-        name: ID,
-        summary: "readers and four writers on a PM963: stream ids without directives, and with them",
-        source: "[streams-article 3.2.2], [streams-article 3.2.3], [streams-article 3.3]",
-        params: &[],
-    },
-    run: |context| rows(&context.scale(FULL, SMALL), context),
-};
+pub(super) const PM963: Reproduction = experiment(
+    ID,
+    "readers and four writers on a PM963: stream ids without directives, and with them",
+    "[streams-article 3.2.2], [streams-article 3.2.3], [streams-article 3.3]",
+    |context, out| rows(&context.scale(FULL, SMALL), context, out),
+);
 
 /// How much smaller than the drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+struct Scale {
     /// Pages of a block, instead of 2046. Whole program units of 3.
-    pub pages_per_block: u32,
+    pages_per_block: u32,
     /// Blocks of a plane of the 1920 GB model, instead of 1025.
-    pub blocks_1920: u32,
+    blocks_1920: u32,
     /// Blocks of a plane of the 480 GB model, instead of 513.
-    pub blocks_480: u32,
+    blocks_480: u32,
 }
 
 /// Scale of the published experiment: 1/124 (1920 GB) and 1/62 (480 GB).
-pub const FULL: Scale = Scale { pages_per_block: 33, blocks_1920: 512, blocks_480: 513 };
+const FULL: Scale = Scale { pages_per_block: 33, blocks_1920: 512, blocks_480: 513 };
 /// A quick run that shows the orderings: 1/909 and 1/454.
-pub const SMALL: Scale = Scale { pages_per_block: 9, blocks_1920: 256, blocks_480: 257 };
+const SMALL: Scale = Scale { pages_per_block: 9, blocks_1920: 256, blocks_480: 257 };
 
 impl Scale {
     /// Virtual seconds that write the smaller 1920 GB model as often as two hours write the drive.
@@ -112,40 +106,31 @@ impl Case {
         text
     }
 
-    fn config(&self, scale: &Scale, seed: u64) -> Result<StackConfig, RunError> {
-        let mut typed = Typed::new();
-        typed.merge_preset(self.preset)?;
+    fn config(&self, scale: &Scale, context: &Context<'_>) -> Result<StackConfig, ConfigError> {
         let blocks = if self.preset == LARGE_DRIVE { scale.blocks_1920 } else { scale.blocks_480 };
-        typed.set("device.pages_per_block", &scale.pages_per_block.to_string())?;
-        typed.set("device.blocks_per_plane", &blocks.to_string())?;
-        typed.set("workload.precondition", &format!("fill:{}%", self.share))?;
-        typed.set("workload.seed", &seed.to_string())?;
+        let (fill, directives) =
+            (format!("fill:{}%", self.share), if self.streams { "streams" } else { "none" });
+        let mut keys: Vec<(&str, &dyn Display)> = vec![
+            ("device.pages_per_block", &scale.pages_per_block),
+            ("device.blocks_per_plane", &blocks),
+            ("workload.precondition", &fill),
+            ("directives.kind", &directives),
+        ];
         if !self.suspends {
-            typed.set("device.timing.suspend", "none")?;
+            keys.push(("device.timing.suspend", &"none"));
         }
-        typed.set("directives.kind", if self.streams { "streams" } else { "none" })?;
         if self.streams {
-            typed.set("ftl.streams", "4")?;
+            keys.push(("ftl.streams", &4));
         }
-        Ok(typed.check()?)
+        context.config(Some(self.preset), &keys)
     }
 
     fn run(&self, scale: &Scale, context: &Context<'_>) -> Result<Measured, RunError> {
-        context.check_stop()?;
         let seconds = scale.seconds();
-        let file = JobFile::parse(ID, &self.jobs(seconds))?;
-        let options = RunOptions {
-            stop: context.stop,
-            interval_ns: Some((seconds * 1e9) as u64 / WINDOWS + 1),
-            with_series: true,
-            ..RunOptions::default()
-        };
-        let run = run_parsed(&self.config(scale, context.seed)?, &file, ID, &options)?;
-        context.check_stop()?;
-        match &run.result.error {
-            Some(error) => Err(RunError::Failed { label: ID.to_owned(), message: error.message.clone() }),
-            None => Ok(Measured::new(&run)),
-        }
+        let interval_ns = Some((seconds * 1e9) as u64 / WINDOWS + 1);
+        let options = RunOptions { interval_ns, with_series: true, ..RunOptions::default() };
+        let run = context.run_jobs(&self.config(scale, context)?, ID, &self.jobs(seconds), options)?;
+        Ok(Measured::new(&run))
     }
 }
 
@@ -203,27 +188,25 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Runs everything at a scale.
-pub fn rows(scale: &Scale, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
+fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
     let measured: Vec<Measured> =
         CASES.par_iter().map(|case| case.run(scale, context)).collect::<Result<_, _>>()?;
     let [off_90, on_90, off_78, on_78, six, without_90, with_90, without_78, with_78] = &measured[..] else {
         unreachable!("one result a case")
     };
-    let mut out = Vec::new();
-    published(&mut out, [off_90, off_78], six);
+    published(out, [off_90, off_78], six);
     for (share, off, on) in [(90, off_90, on_90), (78, off_78, on_78)] {
-        no_effect(&mut out, share, off, on);
-        curve(&mut out, share, off);
+        no_effect(out, share, off, on);
+        curve(out, share, off);
     }
     for (share, without, with) in [(90, without_90, with_90), (78, without_78, with_78)] {
-        streams(&mut out, share, without, with);
+        streams(out, share, without, with);
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Figures of the table [streams-article 3.2.3].
-fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured) {
+fn published(out: &mut Table, off: [&Measured; 2], six: &Measured) {
     for (share, run) in [90, 78].into_iter().zip(off) {
         let note = format!(
             "mean over as many drive writes as in the source's 2 hours; {:.0} before the cliff, {:.0} in the last third at a write \
@@ -232,14 +215,14 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
             run.plateau().0,
             run.plateau().1
         );
-        out.push(number(ID, RESULTS, format!("writes, {share} % full"), "MB/s", 617.0, run.write_mb, &note));
+        out.row(RESULTS, format!("writes, {share} % full")).number("MB/s", 617.0, run.write_mb).note(note);
     }
     let note = "one job of depth 64, which the published pair fits (64 / 772 us = 82.9 K); programs are not suspended";
     let [run, other] = off;
-    out.push(number(ID, RESULTS, "random reads, 90 % full", "IOPS", 82_900.0, run.read_iops, note));
-    out.push(number(ID, RESULTS, "mean read latency, 90 % full", "us", 772.0, run.read_us, note));
-    out.push(number(ID, RESULTS, "random reads, 78 % full", "IOPS", 82_900.0, other.read_iops, note));
-    out.push(number(ID, RESULTS, "mean read latency, 78 % full", "us", 772.0, other.read_us, note));
+    out.row(RESULTS, "random reads, 90 % full").number("IOPS", 82_900.0, run.read_iops).note(note);
+    out.row(RESULTS, "mean read latency, 90 % full").number("us", 772.0, run.read_us).note(note);
+    out.row(RESULTS, "random reads, 78 % full").number("IOPS", 82_900.0, other.read_iops).note(note);
+    out.row(RESULTS, "mean read latency, 78 % full").number("us", 772.0, other.read_us).note(note);
     let note = format!(
         "the other reading: six jobs of depth 64, with programs suspended for reads as in the preset, have {:.0} us each and {:.0} K IOPS in \
          all, the data sheet's limit (six times the published figure would be 497 K, above it); but writes get only {:.0} MB/s beside them",
@@ -247,41 +230,25 @@ fn published(out: &mut Vec<ReproductionRow>, off: [&Measured; 2], six: &Measured
         six.read_iops / 1e3,
         six.write_mb
     );
-    out.push(number(
-        ID,
-        RESULTS,
-        "random reads per job of six",
-        "IOPS",
-        82_900.0,
-        six.read_iops / 6.0,
-        &note,
-    ));
+    out.row(RESULTS, "random reads per job of six").number("IOPS", 82_900.0, six.read_iops / 6.0).note(note);
 }
 
 /// Forced ids on a drive without directives [streams-article 3.3].
-fn no_effect(out: &mut Vec<ReproductionRow>, share: u32, off: &Measured, on: &Measured) {
+fn no_effect(out: &mut Table, share: u32, off: &Measured, on: &Measured) {
     let change = (on.write_mb - off.write_mb).abs() / off.write_mb * 100.0;
     let note = "the source's 0.2 % is its noise: here both runs are the same, request by request";
-    out.push(number(
-        ID,
-        RESULTS,
-        format!("change of writes by stream ids, {share} % full"),
-        "%",
-        0.2,
-        change,
-        note,
-    ));
+    out.row(RESULTS, format!("change of writes by stream ids, {share} % full"))
+        .number("%", 0.2, change)
+        .note(note);
     let name = format!("stream ids without directives, {share} % full");
     let is_same = on.curve == off.curve && (on.read_us - off.read_us).abs() < 1e-9;
-    let note = format!(
-        "measured: {change:.3} %, every window of the curve {}",
-        if is_same { "equal" } else { "differs" }
-    );
-    out.push(statement(ID, RESULTS, name, "no effect: less than 0.5 %", change < 0.5 && is_same, &note));
+    let note =
+        format!("{change:.3} %, every window of the curve {}", if is_same { "equal" } else { "differs" });
+    out.row(RESULTS, name).says("no effect: less than 0.5 %", change < 0.5 && is_same).found(note);
 }
 
 /// The curve over time [streams-article 3.2.3].
-fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
+fn curve(out: &mut Table, share: u32, run: &Measured) {
     let ((peak, cliff), (plateau, waf)) = (run.peak(), run.plateau());
     let third = run.curve.len() / 3;
     let before = mean(&run.curve[run.curve.len() - 2 * third..run.curve.len() - third]);
@@ -289,28 +256,28 @@ fn curve(out: &mut Vec<ReproductionRow>, share: u32, run: &Measured) {
     let has_cliff = cliff < run.curve.len() && plateau < 0.8 * peak && drift.abs() < 15.0;
     let curve: Vec<String> = run.curve.iter().map(|rate| format!("{rate:.0}")).collect();
     let note = format!(
-        "measured: {peak:.0} MB/s until {:.0} % of the run; {plateau:.0} in the last third ({drift:+.0} % from the third before), write \
+        "{peak:.0} MB/s until {:.0} % of the run; {plateau:.0} in the last third ({drift:+.0} % from the third before), write \
          amplification {waf:.2}; MB/s: {}",
         100.0 * cliff as f64 / run.curve.len() as f64,
         curve.join(" ")
     );
     let name = format!("writes over time, {share} % full");
     let text = "a peak while free blocks last, a cliff (below 0.8 of it), a steady state (last third within 15 % of the middle one)";
-    out.push(statement(ID, RESULTS, name, text, has_cliff, &note));
+    out.row(RESULTS, name).says(text, has_cliff).found(note);
 }
 
 /// The same load on a drive with streams, which the source could not measure [streams-article 3.3].
-fn streams(out: &mut Vec<ReproductionRow>, share: u32, without: &Measured, with: &Measured) {
+fn streams(out: &mut Table, share: u32, without: &Measured, with: &Measured) {
     let name = format!("write amplification with streams, {share} % full");
-    let note = format!("measured: {:.3} with streams, {:.3} without", with.waf, without.waf);
+    let note = format!("{:.3} with streams, {:.3} without", with.waf, without.waf);
     let holds = (with.waf - 1.0).abs() <= 0.05 && without.waf > with.waf;
-    out.push(statement(ID, OUTLOOK, name, "improves, to within 5 % of 1.0", holds, &note));
+    out.row(OUTLOOK, name).says("improves, to within 5 % of 1.0", holds).found(note);
     let name = format!("writes with streams, {share} % full");
     let ((plateau, _), (base, _)) = (with.plateau(), without.plateau());
     let note = format!(
-        "measured: {:.0} MB/s with streams and {:.0} without, {plateau:.0} and {base:.0} in the last third",
+        "{:.0} MB/s with streams and {:.0} without, {plateau:.0} and {base:.0} in the last third",
         with.write_mb, without.write_mb
     );
     let holds = with.write_mb > without.write_mb && plateau > base;
-    out.push(statement(ID, OUTLOOK, name, "improves", holds, &note));
+    out.row(OUTLOOK, name).says("improves", holds).found(note);
 }

@@ -4,70 +4,63 @@
 //! The sources print no figures for the rules, so their rows are statements; what was measured is in the
 //! notes.
 
-use super::{Context, Reproduction, number, statement};
+use super::{Context, Done, Reproduction, Table, experiment};
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Info, NamespaceError, Op, SimTime};
-use nandscape_report::ReproductionRow;
+use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
 use nandscape_sim::RunResult;
 use nandscape_stack::build::{BuildOptions, build};
-use nandscape_stack::config::{ConfigError, StackConfig, Typed};
-use nandscape_stack::{RunError, RunOptions, replay};
+use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
+use std::fmt::Display;
 
-type Rows = Result<Vec<ReproductionRow>, RunError>;
+pub(super) const EXAMPLE: Reproduction = experiment(
+    "streams-example",
+    "hot and cold pages in blocks of four: copies in one log and with two streams",
+    "[streams-article 1.2]",
+    example,
+);
 
-pub(super) const EXAMPLE: Reproduction = Reproduction {
-    info: Info {
-        name: "streams-example",
-        summary: "hot and cold pages in blocks of four: copies in one log and with two streams",
-        source: "[streams-article 1.2]",
-        params: &[],
-    },
-    run: example,
-};
-
-pub(super) const RULES: Reproduction = Reproduction {
-    info: Info {
-        name: "streams-rules",
-        summary: "when streams pay: empty and full devices, small and large requests, mixed lifetimes",
-        source: "[streams-article 4.1.1], [streams-article 4.1.2], [ATC21 2.2]",
-        params: &[],
-    },
-    run: rules,
-};
+pub(super) const RULES: Reproduction = experiment(
+    "streams-rules",
+    "when streams pay: empty and full devices, small and large requests, mixed lifetimes",
+    "[streams-article 4.1.1], [streams-article 4.1.2], [ATC21 2.2]",
+    rules,
+);
 
 /// H1 C1 H2 C2 C3 H3 H4 C4, then H1 to H4 again. Hot pages are 0 to 3 and of stream 1, cold ones 4 to 7 and
 /// of stream 2.
 const ORDER: [u64; 12] = [0, 4, 1, 5, 6, 2, 3, 7, 0, 1, 2, 3];
 
-fn example(context: &Context<'_>) -> Rows {
+fn example(context: &Context<'_>, out: &mut Table) -> Done {
     context.check_stop()?;
-    let (one_log, two_streams) = (copies(0)?, copies(2)?);
-    let row = |name: &str, published: f64, measured: u64| {
-        number("streams-example", "[streams-article 1.2]", name, "pages", published, measured as f64, "")
-    };
-    Ok(vec![
-        row("copied on reclaiming blocks 1 and 2, one log", 4.0, one_log.1),
-        row("copied, two streams", 0.0, two_streams.1),
-        row("reclaimed blocks, one log", 2.0, one_log.0),
-    ])
+    let (one_log, two_streams) = (copies(context, 0)?, copies(context, 2)?);
+    for (name, published, measured) in [
+        ("copied on reclaiming blocks 1 and 2, one log", 4.0, one_log.1),
+        ("copied, two streams", 0.0, two_streams.1),
+        ("reclaimed blocks, one log", 2.0, one_log.0),
+    ] {
+        out.row("[streams-article 1.2]", name).number("pages", published, measured as f64);
+    }
+    Ok(())
 }
 
 /// Blocks reclaimed and pages copied by the time nothing more can be gained.
-fn copies(streams: u32) -> Result<(u64, u64), RunError> {
-    let config = configure(&[
-        ("device.channels", "1"),
-        ("device.dies_per_channel", "1"),
-        ("device.planes_per_die", "1"),
-        ("device.blocks_per_plane", "24"),
-        ("device.pages_per_block", "4"),
-        ("device.page", "4k"),
-        ("ftl.op", "3"),
-        ("ftl.frontiers", "1"),
-        ("ftl.streams", &streams.to_string()),
-        ("ftl.background_gc", "true"),
-        ("ftl.background_watermark", "100%"),
-    ])?;
+fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64), RunError> {
+    let keys: [(&str, &dyn Display); 12] = [
+        ("ftl.kind", &"page-map"),
+        ("device.channels", &1),
+        ("device.dies_per_channel", &1),
+        ("device.planes_per_die", &1),
+        ("device.blocks_per_plane", &24),
+        ("device.pages_per_block", &4),
+        ("device.page", &"4k"),
+        ("ftl.op", &3),
+        ("ftl.frontiers", &1),
+        ("ftl.streams", &streams),
+        ("ftl.background_gc", &true),
+        ("ftl.background_watermark", &"100%"),
+    ];
+    let config = context.config(Some("generic-tlc"), &keys)?;
     let mut subsystem = build(&config, BuildOptions::default())?;
     let failed = |error: NamespaceError| RunError::Failed {
         label: format!("streams-example with {streams} streams"),
@@ -86,16 +79,6 @@ fn copies(streams: u32) -> Result<(u64, u64), RunError> {
     Ok((stats.gc_runs, stats.gc_moved_pages))
 }
 
-fn configure(pairs: &[(&str, &str)]) -> Result<StackConfig, ConfigError> {
-    let mut typed = Typed::new();
-    typed.merge_preset("generic-tlc")?;
-    typed.set_ftl("page-map")?;
-    for (key, value) in pairs {
-        typed.set(key, value)?;
-    }
-    typed.check()
-}
-
 /// Who keeps what apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Logs {
@@ -109,31 +92,26 @@ enum Logs {
 
 /// One run: 512 MiB of flash, a part of it filled once in order before anything is counted.
 fn run(context: &Context<'_>, logs: Logs, spec: &str, filled: &str) -> Result<RunResult, RunError> {
-    context.check_stop()?;
-    let config = configure(&[
-        ("device.channels", "2"),
-        ("device.dies_per_channel", "2"),
-        ("device.planes_per_die", "2"),
-        ("device.blocks_per_plane", "128"),
-        ("device.pages_per_block", "32"),
-        ("device.page", "16k"),
-        ("device.endurance", "endless"),
+    let (streams, split) = (if logs == Logs::One { 0 } else { 2 }, logs == Logs::Divided);
+    let split = if split { "auto" } else { "global" };
+    let keys: [(&str, &dyn Display); 13] = [
+        ("ftl.kind", &"page-map"),
+        ("device.channels", &2),
+        ("device.dies_per_channel", &2),
+        ("device.planes_per_die", &2),
+        ("device.blocks_per_plane", &128),
+        ("device.pages_per_block", &32),
+        ("device.page", &"16k"),
+        ("device.endurance", &"endless"),
         // Kept small beside the blocks, of which every log keeps some open.
-        ("ftl.frontiers", "4"),
-        ("ftl.streams", if logs == Logs::One { "0" } else { "2" }),
-        ("ftl.split", if logs == Logs::Divided { "auto" } else { "global" }),
-        ("workload.seed", &context.seed.to_string()),
-        ("workload.depth", "32"),
-        ("workload.precondition", filled),
-    ])?;
-    let run = replay(&config, spec, &RunOptions { stop: context.stop, ..RunOptions::default() })?;
-    if let Some(error) = &run.result.error {
-        return Err(RunError::Failed {
-            label: format!("{spec} with {logs:?}"),
-            message: error.message.clone(),
-        });
-    }
-    if run.result.partial { Err(RunError::Interrupted) } else { Ok(run.result) }
+        ("ftl.frontiers", &4),
+        ("ftl.streams", &streams),
+        ("ftl.split", &split),
+        ("workload.depth", &32),
+        ("workload.precondition", &filled),
+    ];
+    let config = context.config(Some("generic-tlc"), &keys)?;
+    Ok(context.replay(&config, spec, format!("{spec} with {logs:?}"), RunOptions::default())?.result)
 }
 
 /// The same load without and with streams.
@@ -163,24 +141,18 @@ fn hot_cold(more: &str) -> String {
     format!("hotcold:f=20%,r=80%,hints=true,{more}")
 }
 
-fn rules(context: &Context<'_>) -> Rows {
-    const ID: &str = "streams-rules";
-    let mut rows = Vec::new();
-    let mut say = |source: &str, name: &str, published: &str, holds: bool, note: String| {
-        rows.push(statement(ID, source, name, published, holds, &note));
-    };
+fn rules(context: &Context<'_>, out: &mut Table) -> Done {
     let empty = Pair::new(context, &hot_cold("bs=16k,count=12k"), "none")?;
-    say(
-        "[streams-article 4.1.1]",
-        "empty device",
-        "no collection, and throughput with streams within 1 % of that without",
-        empty.one.layer.gc.runs + empty.two.layer.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
-        format!(
+    out.row("[streams-article 4.1.1]", "empty device")
+        .says(
+            "no collection, and throughput with streams within 1 % of that without",
+            empty.one.layer.gc.runs + empty.two.layer.gc.runs == 0 && (empty.gain() - 1.0).abs() < 0.01,
+        )
+        .note(format!(
             "throughput x {:.4}, collections {}",
             empty.gain(),
             empty.one.layer.gc.runs + empty.two.layer.gc.runs
-        ),
-    );
+        ));
     let spans = [60, 80, 90, 100];
     let loads: Vec<Pair> = spans
         .par_iter()
@@ -197,48 +169,37 @@ fn rules(context: &Context<'_>) -> Rows {
         .zip(&loads)
         .map(|(span, pair)| format!("{span} %: {:.3} to {:.3}", pair.wafs().0, pair.wafs().1))
         .collect();
-    say(
-        "[streams-article 4.1.1]",
-        "60 to 100 % of the device in use",
-        "write amplification falls at every load",
-        loads.iter().all(|pair| pair.wafs().1 < pair.wafs().0),
-        wafs.join("; "),
-    );
+    out.row("[streams-article 4.1.1]", "60 to 100 % of the device in use")
+        .says(
+            "write amplification falls at every load",
+            loads.iter().all(|pair| pair.wafs().1 < pair.wafs().0),
+        )
+        .note(wafs.join("; "));
     let full = &loads[loads.len() - 1];
-    say(
-        "[streams-article 4.1.1]",
-        "full device, heavy writes",
-        "throughput rises",
-        full.gain() > 1.0,
-        format!("throughput x {:.3}", full.gain()),
-    );
+    out.row("[streams-article 4.1.1]", "full device, heavy writes")
+        .says("throughput rises", full.gain() > 1.0)
+        .note(format!("throughput x {:.3}", full.gain()));
     let divided = run(context, Logs::Divided, &hot_cold("bs=16k,count=400k,span=100%"), "fill")?;
-    say(
-        "",
-        "full device, blocks divided among the streams",
-        "our own: the gain grows once each stream has its share of the blocks",
-        divided.waf.pages < full.two.waf.pages,
-        format!(
+    out.row("", "full device, blocks divided among the streams")
+        .says(
+            "our own: the gain grows once each stream has its share of the blocks",
+            divided.waf < full.two.waf,
+        )
+        .note(format!(
             "write amplification {:.3}, {:.3} and {:.3}",
             full.wafs().0,
             full.wafs().1,
-            divided.waf.pages.unwrap_or(f64::NAN)
-        ),
-    );
+            divided.waf.unwrap_or(f64::NAN)
+        ));
     let large = Pair::new(context, &hot_cold("bs=4M,count=1600,span=100%"), "fill")?;
-    say(
-        "[streams-article 4.1.2]",
-        "requests of 16 KiB against 4 MiB",
-        "small random writes gain more than large sequential ones",
-        full.gain() > large.gain(),
-        format!("throughput x {:.3} against x {:.3}", full.gain(), large.gain()),
-    );
-    rows.extend(mixed(context, full)?);
-    Ok(rows)
+    out.row("[streams-article 4.1.2]", "requests of 16 KiB against 4 MiB")
+        .says("small random writes gain more than large sequential ones", full.gain() > large.gain())
+        .note(format!("throughput x {:.3} against x {:.3}", full.gain(), large.gain()));
+    mixed(context, full, out)
 }
 
 /// Streams that nobody tells apart: hints are not given, so that everything is in one.
-fn mixed(context: &Context<'_>, full: &Pair) -> Rows {
+fn mixed(context: &Context<'_>, full: &Pair, out: &mut Table) -> Done {
     let spec = "hotcold:f=20%,r=80%,bs=16k,count=400k,span=100%";
     let (mixed, plain) = (run(context, Logs::Two, spec, "fill")?, &full.one);
     let (waf, expected) = (mixed.waf.pages.unwrap_or(f64::NAN), full.wafs().0);
@@ -252,12 +213,6 @@ fn mixed(context: &Context<'_>, full: &Pair) -> Rows {
         mixed.cost.total_blocks - mixed.cost.logical_pages.div_ceil(mixed.cost.pages_per_block),
     );
     let published = "write amplification of a device without streams, within 1 %; spare blocks and DRAM are paid all the same";
-    Ok(vec![statement(
-        "streams-rules",
-        "[ATC21 2.2]",
-        "all lifetimes in one stream",
-        published,
-        holds,
-        &note,
-    )])
+    out.row("[ATC21 2.2]", "all lifetimes in one stream").says(published, holds).note(note);
+    Ok(())
 }

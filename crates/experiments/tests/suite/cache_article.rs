@@ -1,13 +1,11 @@
 //! The article's experiment with small caches: what follows from the designs holds at any size.
 
-use nandscape_experiments::reproduce::Context;
-use nandscape_experiments::reproduce::cache_article::{SMALL, rows};
-use nandscape_experiments::reproduce::cache_cleaning;
+use crate::rows;
 use serde_json::Value;
 
 #[test]
 fn what_follows_from_the_designs_holds_and_what_does_not_is_explained() {
-    let rows = rows(&SMALL, &Context::new(42, None)).unwrap();
+    let rows = rows("cache-article");
     for row in &rows {
         assert!(!row.needs_note() || !row.note.is_empty(), "no note: {row:?}");
     }
@@ -32,7 +30,7 @@ fn what_follows_from_the_designs_holds_and_what_does_not_is_explained() {
 
 #[test]
 fn who_uses_the_cache_while_it_cleans_waits_at_most_twice_as_long() {
-    let rows = cache_cleaning::rows(cache_cleaning::SMALL, &Context::new(42, None)).unwrap();
+    let rows = rows("cache-cleaning");
     let statements: Vec<_> = rows.iter().filter(|row| row.measured.is_boolean()).collect();
     assert_eq!(statements.len(), 3);
     for row in statements {

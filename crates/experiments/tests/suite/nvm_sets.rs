@@ -1,13 +1,11 @@
 //! The NVM Sets experiment, small: what holds of ten million reads holds of these, but for the far tail.
 
-use nandscape_experiments::reproduce::Context;
-use nandscape_experiments::reproduce::nvm_sets::{Effort, rows_of};
 use nandscape_report::ReproductionRow;
 use std::sync::OnceLock;
 
 fn rows() -> &'static [ReproductionRow] {
     static ROWS: OnceLock<Vec<ReproductionRow>> = OnceLock::new();
-    ROWS.get_or_init(|| rows_of(&Context::new(42, None), &Effort::SMALL).unwrap())
+    ROWS.get_or_init(|| crate::rows("nvm-sets"))
 }
 
 /// Rows that need more reads than a test can afford, and the one that cannot hold here.

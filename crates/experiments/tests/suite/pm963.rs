@@ -1,13 +1,12 @@
 //! The PM963 experiment on a small drive: everything that holds at its scale of 1/124 holds here.
 
-use nandscape_experiments::reproduce::Context;
-use nandscape_experiments::reproduce::pm963::{SMALL, rows};
+use crate::rows;
 use serde_json::Value;
 use std::path::Path;
 
 #[test]
 fn stream_ids_change_nothing_without_directives_and_much_with_them() {
-    let rows = rows(&SMALL, &Context::new(42, None)).unwrap();
+    let rows = rows("pm963");
     let statements: Vec<_> = rows.iter().filter(|row| row.measured.is_boolean()).collect();
     assert_eq!(statements.len(), 8);
     for row in statements {

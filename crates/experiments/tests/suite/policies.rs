@@ -2,13 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "a skip is said")]
 
-use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
+use crate::rows;
 use nandscape_report::ReproductionRow;
-
-fn rows(id: &str) -> Vec<ReproductionRow> {
-    let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();
-    (reproduction.run)(&Context::new(42, None)).unwrap()
-}
 
 fn waf(rows: &[ReproductionRow], name: &str) -> f64 {
     rows.iter().find(|row| row.name == name).unwrap().measured.as_f64().unwrap()

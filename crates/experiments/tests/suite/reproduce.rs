@@ -18,7 +18,7 @@ fn run_all(seed: u64) -> Vec<ReproductionRow> {
     let context = Context::new(seed, None);
     let mut rows = Vec::new();
     for reproduction in REPRODUCTIONS.iter().filter(|r| r.info.name.starts_with("thesis-")) {
-        let of_one = (reproduction.run)(&context).unwrap();
+        let of_one = reproduction.run(&context).unwrap();
         assert!(!of_one.is_empty(), "{}", reproduction.info.name);
         assert!(of_one.iter().all(|row| row.id == reproduction.info.name), "{}", reproduction.info.name);
         rows.extend(of_one);
@@ -134,8 +134,8 @@ fn mapping_traffic_and_table_sizes_are_those_published() {
 #[test]
 fn a_stopped_context_runs_nothing() {
     let stop = AtomicBool::new(true);
-    for reproduction in REPRODUCTIONS {
-        let stopped = (reproduction.run)(&Context::new(SEED, Some(&stop)));
+    for reproduction in REPRODUCTIONS.iter() {
+        let stopped = reproduction.run(&Context::new(SEED, Some(&stop)));
         assert!(matches!(stopped, Err(RunError::Interrupted)), "{}", reproduction.info.name);
     }
 }

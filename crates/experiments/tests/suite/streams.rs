@@ -1,7 +1,6 @@
 //! The experiments about streams, and the lifetime of a device in the result document.
 
-use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
-use nandscape_report::ReproductionRow;
+use crate::rows;
 use nandscape_sim::RunResult;
 use nandscape_stack::Typed;
 use nandscape_stack::{RunOptions, replay};
@@ -9,11 +8,6 @@ use serde_json::Value;
 use std::fmt::Write as _;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproductions/streams.md");
-
-fn rows(id: &str) -> Vec<ReproductionRow> {
-    let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();
-    (reproduction.run)(&Context::new(42, None)).unwrap()
-}
 
 #[test]
 fn the_example_is_met_exactly_and_every_rule_holds_as_the_document_says() {

@@ -1,8 +1,10 @@
 //! Bars in plain HTML: total throughput, and flash operations by cause.
 
+use super::Page;
+use super::elements::{cells, heads, left_heads};
 use super::escape::text;
-use super::{Page, cause_order};
-use crate::number::Kind;
+use crate::metrics::cause_order;
+use crate::number::grouped;
 use nandscape_core::OpCounts;
 use nandscape_sim::RunResult;
 use std::fmt::Write as _;
@@ -148,11 +150,11 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
                         .iter()
                         .map(|cause| {
                             let n = page.runs[i].result.flash.by_cause.get(*cause).map_or(0, |c| of(*c));
-                            let tip = format!("{cause}: {}", Kind::Count.show_alone(n as f64));
+                            let tip = format!("{cause}: {}", grouped(n));
                             (percent(n as f64, max), format!("k{}", cause_order(cause)), tip)
                         })
                         .collect(),
-                    value: Kind::Count.show_alone(total(i) as f64),
+                    value: grouped(total(i)),
                 })
                 .collect();
             out.push_str(&chart(title, unit, &bars));
@@ -164,20 +166,15 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
 }
 
 fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
+    let workload = if page.groups.len() > 1 { Some("workload") } else { None };
+    let names = [page.first_head()].into_iter().chain(workload).chain(["operation"]);
     let mut out = format!(
         "<details><summary>Numbers by cause</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"Flash operations by cause\"><table><caption>Flash operations by cause: programs, reads (pages) and erases \
-         (blocks). The sums are the medium's own counts.</caption>\n<thead><tr><th scope=\"col\" class=\"left\">{}</th>",
-        page.first_head()
+         (blocks). The sums are the medium's own counts.</caption>\n<thead><tr>{}{}</tr></thead>\n<tbody>\n",
+        left_heads(names),
+        heads(causes.iter().map(|cause| text(cause)).chain(["total".to_owned()]))
     );
-    if page.groups.len() > 1 {
-        out.push_str("<th scope=\"col\" class=\"left\">workload</th>");
-    }
-    out.push_str("<th scope=\"col\" class=\"left\">operation</th>");
-    for cause in causes {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", text(cause));
-    }
-    out.push_str("<th scope=\"col\">total</th></tr></thead>\n<tbody>\n");
     for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
         let flash = &run.result.flash;
         let parts: [TotalPart; 3] = [
@@ -186,17 +183,9 @@ fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {
             ("erases", flash.erases, |c| c.erases),
         ];
         for (name, total, of) in parts {
-            let _ = write!(
-                out,
-                "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td class=\"left\">{name}</td>",
-                page.name(i),
-                page.workload_cell(i)
-            );
-            for cause in causes {
-                let n = flash.by_cause.get(*cause).map_or(0, |c| of(*c));
-                let _ = write!(out, "<td>{}</td>", Kind::Count.show_alone(n as f64));
-            }
-            let _ = writeln!(out, "<td>{}</td></tr>", Kind::Count.show_alone(total as f64));
+            let counts = causes.iter().map(|cause| flash.by_cause.get(*cause).map_or(0, |c| of(*c)));
+            let counts = counts.chain([total]).map(grouped);
+            out += &page.row(i, &format!("<td class=\"left\">{name}</td>{}", cells(counts)));
         }
     }
     out.push_str("</tbody></table></div></details>\n");

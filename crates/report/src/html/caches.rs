@@ -1,5 +1,6 @@
 //! Miss-ratio curves and what follows from them.
 
+use super::elements::{Chart, cells, heads, left_heads, row};
 use super::escape::text;
 use super::tables::frame;
 use super::values::number;
@@ -19,33 +20,22 @@ pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
     let mut out = String::new();
     for (at, (advice, _)) in advice.iter().enumerate() {
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", text(&asked(advice)));
-        let _ = write!(
-            out,
-            "<figure class=\"card chart\" data-chart=\"misses\" data-cache=\"{at}\" aria-labelledby=\"t-misses-{at}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-misses-{at}\">Miss ratio</h4>\
-             <p class=\"about\">misses over requests, by size of the cache; lru at every size, the others at the sizes of the \
-             table</p></div><div class=\"controls\">"
-        );
         // With one kind only, all are of it.
         let accesses =
             advice.curves.iter().flat_map(|curve| &curve.points).map(|point| point.accesses).next();
         let has_both =
             accesses.is_some_and(|a| a.read_hits + a.read_misses > 0 && a.write_hits + a.write_misses > 0);
-        if has_both {
-            out.push_str("<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
-            for (view, name) in ["all", "reads", "writes"].into_iter().enumerate() {
-                let _ = write!(
-                    out,
-                    "<button type=\"button\" data-view=\"{view}\" aria-pressed=\"{}\">{name}</button>",
-                    view == 0
-                );
-            }
-            out.push_str("</div>");
+        out += &Chart {
+            kind: "misses",
+            number: at,
+            data: &[("cache", at)],
+            title: "Miss ratio",
+            about: "misses over requests, by size of the cache; lru at every size, the others at the sizes of the table",
+            tabs: if has_both { &["all", "reads", "writes"] } else { &[] },
+            can_be_log: false,
+            without: "the table does without.",
         }
-        out.push_str(
-            "</div></div>\n<div class=\"plot\"></div>\n\
-             <noscript><p class=\"about\">Drawn by a script; the table does without.</p></noscript></figure>\n",
-        );
+        .html();
         out.push_str("<h3>What follows</h3>\n<ul class=\"notes\">\n");
         for (name, finding) in findings(advice) {
             let _ = writeln!(out, "<li><strong>{name}</strong>: {}</li>", text(&finding));
@@ -57,29 +47,17 @@ pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
 }
 
 fn table(advice: &Advice) -> String {
-    let mut head =
-        String::from("<tr><th scope=\"col\" class=\"left\">size</th><th scope=\"col\">blocks</th>");
-    for curve in &advice.curves {
-        let _ = write!(head, "<th scope=\"col\">{}</th>", text(&curve.eviction));
-    }
-    head.push_str("</tr>");
+    let names = std::iter::once("blocks".to_owned()).chain(advice.curves.iter().map(|c| text(&c.eviction)));
+    let head = format!("<tr>{}{}</tr>", left_heads(["size"]), heads(names));
     let mut body = String::new();
     for (at, Choice { suggestion: best, .. }) in advice.best.iter().enumerate() {
         let size = if best.size_bytes == 0 { String::new() } else { format_bytes(best.size_bytes) };
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{size}</th><td>{}</td>",
-            grouped(best.size_blocks)
-        );
-        for curve in &advice.curves {
+        let ratios = advice.curves.iter().map(|curve| {
             let ratio = curve.points[at].accesses.miss_ratio();
-            let _ = if best.eviction == curve.eviction {
-                write!(body, "<td><strong>{ratio:.4}</strong></td>")
-            } else {
-                write!(body, "<td>{ratio:.4}</td>")
-            };
-        }
-        body.push_str("</tr>\n");
+            let is_best = best.eviction == curve.eviction;
+            if is_best { format!("<strong>{ratio:.4}</strong>") } else { format!("{ratio:.4}") }
+        });
+        body += &row(&size, &cells(std::iter::once(grouped(best.size_blocks)).chain(ratios)));
     }
     frame(
         "Miss ratios",

@@ -76,9 +76,9 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
 /// Percentiles as `[nines, ns]`: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request
 /// exceeds.
 fn nines(summary: &LatencySummary) -> Value {
-    let points: Vec<Value> = crate::text::latency_points(summary)
+    let points: Vec<Value> = crate::metrics::latency_points(summary)
         .into_iter()
-        .filter_map(|(name, ns)| Some((crate::text::rarity(name)?, ns)))
+        .filter_map(|(name, ns)| Some((crate::metrics::rarity(name)?, ns)))
         .filter(|(rarity, _)| summary.count as f64 >= *rarity)
         .map(|(rarity, ns)| json!([number(rarity.log10()), number(ns)]))
         .collect();

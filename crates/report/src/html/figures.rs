@@ -1,5 +1,6 @@
 //! Figures of an experiment over time.
 
+use super::elements::{CHART, Chart};
 use super::escape::text;
 use super::values::number;
 use crate::number::printable;
@@ -18,15 +19,10 @@ pub(super) fn figures(rows: &[ReproductionRow], first: usize) -> String {
             let _ = write!(out, "{end}<h4 class=\"part\">{}</h4>\n<div class=\"grid\">\n", text(chart.part));
             part = Some(chart.part);
         }
-        let _ = write!(
-            out,
-            "<figure class=\"card chart\" data-chart=\"figure\" data-figure=\"{at}\" aria-labelledby=\"t-figure-{at}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-figure-{at}\">{}</h4></div><div class=\"controls\">\
-             <button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n\
-             <div class=\"plot\"></div>\n<noscript><p class=\"about\">Drawn by a script; --json and --csv have the numbers.</p>\
-             </noscript></figure>\n",
-            text(&title(&chart))
-        );
+        let title = text(&title(&chart));
+        let data = [("figure", at)];
+        let without = "--json and --csv have the numbers.";
+        out += &Chart { kind: "figure", number: at, data: &data, title: &title, without, ..CHART }.html();
     }
     if part.is_some() {
         out.push_str("</div>\n");

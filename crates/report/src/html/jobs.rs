@@ -1,7 +1,9 @@
 //! The jobs of a job file: a table, and what each did over time.
 
 use super::Page;
+use super::elements::{CHART, Chart};
 use super::escape::text;
+use super::tables::frame;
 use super::values::{number, optional, ratio};
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
@@ -35,25 +37,18 @@ pub(super) fn jobs(page: &Page<'_>) -> String {
 }
 
 fn html_table(caption: &str, table: &Table) -> String {
-    let mut out = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>\n<caption>{caption}</caption>\n\
-         <thead><tr>"
-    );
-    for (name, is_left) in table.names() {
-        let class = if is_left { " class=\"left\"" } else { "" };
-        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", text(&name));
-    }
-    out.push_str("</tr></thead>\n<tbody>\n");
-    for row in table.rows() {
-        out.push_str("<tr>");
-        for (cell, (_, is_left)) in row.iter().zip(table.names()) {
-            let class = if is_left { " class=\"left\"" } else { "" };
-            let _ = write!(out, "<td{class}>{}</td>", text(cell.trim()));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-    out
+    let class = |is_left: bool| if is_left { " class=\"left\"" } else { "" };
+    let names = table.names();
+    let heads = names
+        .iter()
+        .map(|(name, is_left)| format!("<th scope=\"col\"{}>{}</th>", class(*is_left), text(name)));
+    let row = |row: &Vec<String>| {
+        let cells = row.iter().zip(&names);
+        let cells = cells.map(|(cell, (_, left))| format!("<td{}>{}</td>", class(*left), text(cell.trim())));
+        format!("<tr>{}</tr>\n", cells.collect::<Vec<_>>().concat())
+    };
+    let body: String = table.rows().iter().map(row).collect();
+    frame(caption, caption, &format!("<tr>{}</tr>", heads.collect::<String>()), &body)
 }
 
 fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
@@ -65,24 +60,8 @@ fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
     };
     let step = crate::number::Kind::Nanos.show_alone(series.interval_ns as f64);
     let mut chart = |kind: &str, title: &str, about: &str, tabs: &[&str]| {
-        let id = format!("{kind}-{index}");
-        let _ = write!(
-            out,
-            "<figure class=\"card chart\" data-chart=\"{kind}\" data-run=\"{index}\" aria-labelledby=\"t-{id}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{title}</h4><p class=\"about\">{about}, each {step}{more}</p></div>\
-             <div class=\"controls\"><div class=\"tabs\" role=\"group\" aria-label=\"View\">"
-        );
-        for (i, tab) in tabs.iter().enumerate() {
-            let _ = write!(
-                out,
-                "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
-                i == 0
-            );
-        }
-        out.push_str(
-            "</div><button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n\
-             <div class=\"plot\"></div>\n<noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
-        );
+        let (data, about) = ([("run", index)], format!("{about}, each {step}{more}"));
+        out += &Chart { kind, number: index, data: &data, title, about: &about, tabs, ..CHART }.html();
     };
     chart("job-rate", "Throughput over time", "of each job", &["MB/s", "IOPS"]);
     if has_cache(result, series) {

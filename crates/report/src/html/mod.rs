@@ -6,9 +6,11 @@
 //! `data.rs` puts into the page.
 
 mod bars;
+mod beside;
 mod caches;
 mod config;
 mod data;
+mod elements;
 mod escape;
 mod figures;
 mod jobs;
@@ -19,15 +21,12 @@ mod stats;
 mod tables;
 mod values;
 
-use crate::cached::cache_html;
-use crate::placement::placement_html;
 use crate::shape::Shape;
 use crate::{Output, ReportContext, ReportError, Run};
+use elements::{left_heads, row};
 use escape::json_for_script;
-pub(crate) use escape::text;
-use nandscape_core::Cause;
+use escape::text;
 use std::fmt::Write as _;
-pub(crate) use tables::frame;
 
 /// Registry entry.
 pub const OUTPUT: Output = Output {
@@ -49,11 +48,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// Distinct colours of the palette in `assets/report.css`; the next run repeats the first with another dash
 /// pattern.
 pub(crate) const COLOURS: usize = 8;
-
-/// Place of a cause in lists and stacks.
-pub(crate) fn cause_order(name: &str) -> usize {
-    Cause::ALL.iter().position(|cause| cause.name() == name).unwrap_or(Cause::ALL.len())
-}
 
 /// The runs of one workload.
 pub(crate) struct Group<'a> {
@@ -119,6 +113,25 @@ impl<'a> Page<'a> {
         group.members.iter().copied().filter(|run| self.has_flash(*run)).collect()
     }
 
+    /// Head of the column of workloads, where there are several; so many rows high.
+    pub fn workload_head(&self, rows: usize) -> String {
+        if self.groups.len() > 1 {
+            format!("<th scope=\"col\" class=\"left\" rowspan=\"{rows}\">workload</th>")
+        } else {
+            String::new()
+        }
+    }
+
+    /// The head of a table with a row for each run: what they are, then these heads.
+    pub fn head(&self, heads: &str) -> String {
+        format!("<tr>{}{}{heads}</tr>", left_heads([self.first_head()]), self.workload_head(1))
+    }
+
+    /// A row of a run in such a table.
+    pub fn row(&self, run: usize, cells: &str) -> String {
+        row(&self.name(run), &(self.workload_cell(run) + cells))
+    }
+
     /// Name of the workload beside the run's, where there are several.
     pub fn workload_cell(&self, run: usize) -> String {
         if self.groups.len() > 1 {
@@ -144,8 +157,8 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("latency", "Latency", sections::latency(&page)));
         parts.push(("requests", "Single requests", sections::requests(&page)));
         parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));
-        parts.push(("cache", "Cache", cache_html(runs)));
-        parts.push(("streams", "Streams and placement handles", placement_html(runs)));
+        parts.push(("cache", "Cache", beside::caches(runs)));
+        parts.push(("streams", "Streams and placement handles", beside::streams(runs)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));
     }

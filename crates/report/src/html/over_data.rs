@@ -1,7 +1,8 @@
 //! What a run did over the data that it wrote or read.
 
 use super::Page;
-use super::sections::{Chart, for_each_group, has_series};
+use super::elements::{CHART, Chart};
+use super::sections::{for_each_group, has_series};
 use crate::Run;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::metrics::Sample;
@@ -29,8 +30,10 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
             let mut lasts = runs.filter_map(|run| Some((run, run.series.as_ref()?.samples.last()?)));
             lasts.any(|(run, sample)| of(run, sample) > 0)
         };
-        let chart =
-            |kind, title, about, tabs| Chart { kind, group, title, about, tabs, can_be_log: true }.html();
+        let data = [("group", group)];
+        let chart = |kind, title, about, tabs| {
+            Chart { kind, number: group, data: &data, title, about, tabs, ..CHART }.html()
+        };
         let mut out = String::from("<div class=\"grid\">\n");
         out += &chart(
             "throughput",

@@ -1,9 +1,12 @@
 //! The parts of the page around the charts.
 
+use super::elements::{CHART, Chart, shown};
 use super::escape::text;
-use super::{Page, bars, tables};
-use crate::number::Kind;
+use super::{Page, bars, elements, tables};
+use crate::notes::shared;
+use crate::number::grouped;
 use crate::{ReportContext, Run};
+use nandscape_sim::result::WorkloadResult;
 use std::fmt::Write as _;
 
 /// Title, facts in a line of chips, links to the parts.
@@ -20,12 +23,8 @@ pub(super) fn header(
     if let [group] = page.groups.as_slice() {
         let first = &page.runs[group.members[0]].result;
         let requests = page.runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0);
-        let workload = format!(
-            "{} ({}, {} requests)",
-            first.workload.spec,
-            first.workload.format,
-            Kind::Count.show_alone(requests as f64)
-        );
+        let workload =
+            format!("{} ({}, {} requests)", first.workload.spec, first.workload.format, grouped(requests));
         facts.push(("Workload", workload));
     } else if page.groups.len() > 1 {
         facts.push(("Workloads", page.groups.iter().map(|g| g.spec).collect::<Vec<_>>().join(", ")));
@@ -47,12 +46,8 @@ pub(super) fn header(
     if !context.command.is_empty() {
         facts.push(("Made by", context.command.clone()));
     }
-    out.push_str("<dl class=\"facts\">\n");
-    for (name, value) in facts {
-        let class = if name == "Made by" { " class=\"command\"" } else { "" };
-        let _ = writeln!(out, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", text(&value));
-    }
-    out.push_str("</dl>\n</header>\n");
+    out.push_str(&elements::facts(&facts));
+    out.push_str("</header>\n");
     if parts.len() > 1 {
         out.push_str("<nav class=\"parts\" aria-label=\"Parts of the report\"><ul>\n");
         for (id, heading, _) in parts {
@@ -80,7 +75,7 @@ fn problems(runs: &[Run]) -> String {
                 items,
                 "<li><strong>{}</strong> failed at request {}: {}</li>",
                 text(&run.label),
-                Kind::Count.show_alone(error.request as f64),
+                grouped(error.request),
                 text(&error.message)
             );
         }
@@ -89,7 +84,7 @@ fn problems(runs: &[Run]) -> String {
                 items,
                 "<li><strong>{}</strong> was interrupted after {} requests; its figures are those until then.</li>",
                 text(&run.label),
-                Kind::Count.show_alone(run.result.workload.requests as f64)
+                grouped(run.result.workload.requests)
             );
         }
     }
@@ -102,81 +97,26 @@ fn problems(runs: &[Run]) -> String {
 }
 
 fn notes(runs: &[Run]) -> String {
-    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
-    for run in runs {
-        let mut own = run.result.notes.clone();
-        let back = run.result.workload.time_reversals;
-        if back > 0 {
-            own.push(format!("{back} time stamps of the workload went back and were clamped or sorted"));
-        }
-        if run.result.workload.skipped > 0 {
-            own.push(format!(
-                "{} records of the workload were skipped: not I/O",
-                run.result.workload.skipped
-            ));
-        }
-        for note in own {
-            match notes.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, labels)) => labels.push(&run.label),
-                None => notes.push((note, vec![&run.label])),
-            }
-        }
-    }
+    let of_workload = |workload: &WorkloadResult| {
+        let (back, skipped) = (workload.time_reversals, workload.skipped);
+        let back = (back > 0)
+            .then(|| format!("{back} time stamps of the workload went back and were clamped or sorted"));
+        let skipped =
+            (skipped > 0).then(|| format!("{skipped} records of the workload were skipped: not I/O"));
+        back.into_iter().chain(skipped)
+    };
+    let notes = shared(runs, "All runs", |result| {
+        result.notes.iter().cloned().chain(of_workload(&result.workload)).collect()
+    });
     if notes.is_empty() {
         return String::new();
     }
     let mut out = String::from("<h3>Notes</h3>\n<ul class=\"notes\">\n");
-    for (note, labels) in notes {
-        let who =
-            if labels.len() == runs.len() && runs.len() > 1 { "All runs".into() } else { labels.join(", ") };
+    for (who, note) in notes {
         let _ = writeln!(out, "<li><strong>{}</strong>: {}</li>", text(&who), text(&note));
     }
     out.push_str("</ul>\n");
     out
-}
-
-/// One chart: an empty figure that the script fills. `tabs` are the names of its views; the script knows them
-/// by number, and begins with the first that has a name.
-pub(super) struct Chart<'a> {
-    pub kind: &'a str,
-    pub group: usize,
-    pub title: &'a str,
-    pub about: &'a str,
-    pub tabs: &'a [&'a str],
-    pub can_be_log: bool,
-}
-
-impl Chart<'_> {
-    pub fn html(&self) -> String {
-        let id = format!("{}-{}", self.kind, self.group);
-        let mut out = format!(
-            "<figure class=\"card chart\" data-chart=\"{}\" data-group=\"{}\" aria-labelledby=\"t-{id}\">\n\
-             <div class=\"chart-head\"><div><h4 id=\"t-{id}\">{}</h4><p class=\"about\">{}</p></div>\
-             <div class=\"controls\">",
-            self.kind, self.group, self.title, self.about
-        );
-        if self.tabs.len() > 1 {
-            let _ = write!(out, "<div class=\"tabs\" role=\"group\" aria-label=\"View\">");
-            let named = |(_, tab): &(usize, &&str)| !tab.is_empty();
-            let first = self.tabs.iter().enumerate().find(named).map(|(i, _)| i);
-            for (i, tab) in self.tabs.iter().enumerate().filter(named) {
-                let _ = write!(
-                    out,
-                    "<button type=\"button\" data-view=\"{i}\" aria-pressed=\"{}\">{tab}</button>",
-                    Some(i) == first
-                );
-            }
-            out.push_str("</div>");
-        }
-        if self.can_be_log {
-            out.push_str("<button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button>");
-        }
-        out.push_str(
-            "</div></div>\n<div class=\"plot\"></div>\n\
-             <noscript><p class=\"about\">Drawn by a script; the tables do without.</p></noscript></figure>\n",
-        );
-        out
-    }
 }
 
 pub(super) fn for_each_group(page: &Page<'_>, mut body: impl FnMut(usize) -> String) -> String {
@@ -218,28 +158,17 @@ pub(super) fn latency(page: &Page<'_>) -> String {
                 continue;
             }
             any = true;
+            let data = [("group", group)];
+            let chart = Chart { number: group, data: &data, ..CHART };
             if has_series(page, group) {
                 let title = format!("{word} latency over the data");
-                out += &Chart {
-                    kind: over_data,
-                    group,
-                    title: &title,
-                    about: "of the requests that completed in an interval (within 6.25 %)",
-                    tabs: &["p99", "p50", "p99.9"],
-                    can_be_log: true,
-                }
-                .html();
+                let about = "of the requests that completed in an interval (within 6.25 %)";
+                let tabs = &["p99", "p50", "p99.9"];
+                out += &Chart { kind: over_data, title: &title, about, tabs, ..chart }.html();
             }
             let title = format!("{word} latency by percentile");
-            out += &Chart {
-                kind: percentiles,
-                group,
-                title: &title,
-                about: "of the whole run; each step to the right is ten times rarer; points need at least one slower request",
-                tabs: &[],
-                can_be_log: true,
-            }
-            .html();
+            let about = "of the whole run; each step to the right is ten times rarer; points need at least one slower request";
+            out += &Chart { kind: percentiles, title: &title, about, ..chart }.html();
         }
         if any { out + "</div>\n" } else { String::new() }
     });
@@ -257,24 +186,11 @@ pub(super) fn requests(page: &Page<'_>) -> String {
             if kept == 0 {
                 continue;
             }
-            let total = page.runs[run].result.workload.requests;
-            let share = if (kept as u64) < total {
-                format!(
-                    "{} of {} requests, evenly spaced",
-                    Kind::Count.show_alone(kept as f64),
-                    Kind::Count.show_alone(total as f64)
-                )
-            } else {
-                format!("all {} requests", Kind::Count.show_alone(kept as f64))
-            };
-            let _ = write!(
-                panels,
-                "<figure class=\"card chart\" data-chart=\"request\" data-group=\"{group}\" data-run=\"{run}\" \
-                 aria-labelledby=\"t-request-{run}\">\n<div class=\"chart-head\"><div><h4 id=\"t-request-{run}\">{}</h4>\
-                 <p class=\"about\">{share}</p></div><div class=\"controls\"><button type=\"button\" class=\"log\" \
-                 aria-pressed=\"false\" title=\"Logarithmic scale\">log</button></div></div>\n<div class=\"plot\"></div></figure>\n",
-                page.name(run)
-            );
+            let share = shown(kept, page.runs[run].result.workload.requests);
+            let data = [("group", group), ("run", run)];
+            let (title, about, without) = (&page.name(run), &share, "");
+            panels +=
+                &Chart { kind: "request", number: run, data: &data, title, about, without, ..CHART }.html();
         }
         if panels.is_empty() {
             return panels;

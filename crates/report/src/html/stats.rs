@@ -1,10 +1,11 @@
 //! Statistics of a workload: what is asked for, how large, where, and how it lies on pages and blocks.
 
 use super::bars::{Bar, chart, percent};
+use super::elements::{self, cells, heads, left_heads, row, shown};
 use super::escape::text;
 use super::tables::frame;
 use super::values::number;
-use crate::number::{Kind, grouped};
+use crate::number::grouped;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;
 use nandscape_trace::stats::{Alignment, Amount, Distribution};
@@ -22,15 +23,7 @@ pub(super) fn workloads(stats: &[(String, TraceStats)]) -> String {
         out.push_str(&facts(stats));
         out.push_str("<div class=\"grid\">\n");
         if !stats.points.is_empty() {
-            let about = if (kept(stats).count() as u64) < stats.requests {
-                format!(
-                    "{} of {} requests, evenly spaced",
-                    grouped(kept(stats).count() as u64),
-                    grouped(stats.requests)
-                )
-            } else {
-                format!("all {} requests", grouped(stats.requests))
-            };
+            let about = shown(kept(stats).count(), stats.requests);
             out.push_str(&plot("addresses", i, "Addresses", &about));
         }
         if stats.windows.len() > 1 {
@@ -96,11 +89,7 @@ fn facts(stats: &TraceStats) -> String {
             format!("{} times, clamped or sorted", grouped(stats.info.time_reversals)),
         ));
     }
-    let mut out = String::from("<dl class=\"facts\">\n");
-    for (name, value) in facts {
-        let _ = writeln!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
-    }
-    out + "</dl>\n"
+    elements::facts(&facts)
 }
 
 fn mix(stats: &TraceStats) -> String {
@@ -215,23 +204,12 @@ fn distributions(stats: &TraceStats) -> String {
         ("read sizes", &stats.read_sizes, format_bytes),
         ("between arrivals", &stats.inter_arrival_ns, format_ns),
     ];
-    let mut head = String::from("<tr><th scope=\"col\" class=\"left\"></th>");
-    for name in ["count", "mean", "min", "p50", "p90", "p99", "p99.9", "max"] {
-        let _ = write!(head, "<th scope=\"col\">{name}</th>");
-    }
-    head.push_str("</tr>");
+    let names = ["count", "mean", "min", "p50", "p90", "p99", "p99.9", "max"];
+    let head = format!("<tr>{}{}</tr>", left_heads([""]), heads(names));
     let mut body = String::new();
     for (name, d, show) in rows.into_iter().filter(|(_, d, _)| d.count > 0 && d.max > 0) {
-        let mean = show(d.mean.round() as u64);
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{name}</th><td>{}</td><td>{mean}</td>",
-            grouped(d.count)
-        );
-        for value in [d.min, d.p50, d.p90, d.p99, d.p99_9, d.max] {
-            let _ = write!(body, "<td>{}</td>", show(value));
-        }
-        body.push_str("</tr>\n");
+        let values = [d.mean.round() as u64, d.min, d.p50, d.p90, d.p99, d.p99_9, d.max].map(show);
+        body += &row(name, &cells(std::iter::once(grouped(d.count)).chain(values)));
     }
     if body.is_empty() {
         return body;
@@ -256,7 +234,7 @@ pub(super) fn charts(stats: &[(String, TraceStats)]) -> Value {
             "end": stats.windows.iter().map(end).collect::<Vec<_>>(),
             "window": stats.windows.iter().map(|w| number(w.pages as f64 * 4096.0)).collect::<Vec<_>>(),
             "so_far": stats.windows.iter().map(|w| number(w.pages_so_far as f64 * 4096.0)).collect::<Vec<_>>(),
-            "each": Kind::Count.show_alone(stats.windows.iter().map(|w| w.requests).max().unwrap_or(0) as f64),
+            "each": grouped(stats.windows.iter().map(|w| w.requests).max().unwrap_or(0)),
         })
     };
     Value::Array(stats.iter().map(|(_, stats)| chart(stats)).collect())

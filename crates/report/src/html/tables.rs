@@ -1,11 +1,12 @@
 //! The tables of the page.
 
 use super::Page;
+use super::elements::{cells, heads, left_heads};
 use super::escape::text;
-use crate::metrics::{Better, Metric, SUMMARY, over_provisioning};
-use crate::number::Kind;
+use crate::metrics::{Better, Metric, SUMMARY, latency_points, over_provisioning, rarity};
+use crate::number::{Kind, grouped};
 use crate::reproduction::{ReproductionRow, figure};
-use crate::text::latency_points;
+use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
@@ -15,14 +16,6 @@ pub(crate) fn frame(label: &str, caption: &str, head: &str, body: &str) -> Strin
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
          <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
-}
-
-fn workload_head(page: &Page<'_>, rows: usize) -> String {
-    if page.groups.len() > 1 {
-        format!("<th scope=\"col\" class=\"left\" rowspan=\"{rows}\">workload</th>")
-    } else {
-        String::new()
-    }
 }
 
 /// Which runs have the best value: among the complete runs of one workload, if they differ.
@@ -96,7 +89,7 @@ pub(super) fn summary(page: &Page<'_>) -> String {
     let head = format!(
         "<tr><th scope=\"col\" class=\"left\" rowspan=\"2\">{}</th>{}{groups}</tr><tr>{names}</tr>",
         page.first_head(),
-        workload_head(page, 2)
+        page.workload_head(2)
     );
     let marks: Vec<Vec<bool>> = used.iter().map(|metric| best(page, metric)).collect();
     let mut body = String::new();
@@ -106,12 +99,8 @@ pub(super) fn summary(page: &Page<'_>) -> String {
             status => format!(" <span class=\"badge\">{status}</span>"),
         };
         let class = if run.is_complete() { "" } else { " class=\"incomplete\"" };
-        let _ = write!(
-            body,
-            "<tr{class}><th scope=\"row\" class=\"left\">{}{status}</th>{}",
-            page.name(i),
-            page.workload_cell(i)
-        );
+        let (name, workload) = (page.name(i), page.workload_cell(i));
+        let _ = write!(body, "<tr{class}><th scope=\"row\" class=\"left\">{name}{status}</th>{workload}");
         for (metric, is_best) in used.iter().zip(&marks) {
             let value = (metric.value)(&run.result);
             let shown = value.map_or("–".to_owned(), |v| metric.kind.show(v, unit_of(page, metric)));
@@ -160,35 +149,22 @@ pub(super) fn latency(page: &Page<'_>) -> String {
         return String::new();
     }
     let unit = Kind::Nanos.unit(rows.iter().flat_map(|r| latency_points(r.2)).map(|(_, v)| v));
-    let mut head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\" class=\"left\"></th><th scope=\"col\">requests</th>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
-    for (name, _) in latency_points(rows[0].2) {
-        let _ = write!(head, "<th scope=\"col\">{name}</th>");
-    }
-    head.push_str("</tr>");
+    let names = latency_points(rows[0].2).map(|(name, _)| name);
+    let head = page.head(&(left_heads([""]) + &heads(std::iter::once("requests").chain(names))));
     let mut body = String::new();
     let mut any_thin = false;
     for (i, op, summary) in rows {
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td class=\"left\">{op}</td><td>{}</td>",
-            page.name(i),
-            page.workload_cell(i),
-            Kind::Count.show_alone(summary.count as f64)
-        );
+        let mut cells = format!("<td class=\"left\">{op}</td><td>{}</td>", grouped(summary.count));
         for (name, value) in latency_points(summary) {
             // One request in `rarity` is slower; with fewer requests than that the figure is only the longest
             // one again.
-            let rarity = crate::text::rarity(name);
+            let rarity = rarity(name);
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;
             let class = if is_thin { " class=\"thin\"" } else { "" };
-            let _ = write!(body, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
+            let _ = write!(cells, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
         }
-        body.push_str("</tr>\n");
+        body += &page.row(i, &cells);
     }
     let thin = if any_thin {
         " Grey: fewer requests than the percentile needs, so it is the longest one."
@@ -199,81 +175,57 @@ pub(super) fn latency(page: &Page<'_>) -> String {
     frame("Latency table", &caption, &head, &body)
 }
 
+/// A column of a table about flash: its head and its cell.
+type Column = (&'static str, fn(&RunResult) -> String);
+
+/// A row for each run with flash; empty if there is none.
+fn of_flash(page: &Page<'_>, columns: &[Column], label: &str, caption: &str) -> String {
+    let head = page.head(&heads(columns.iter().map(|(name, _)| name)));
+    let row = |i: usize| {
+        let values = columns.iter().map(|(_, value)| value(&page.runs[i].result));
+        page.row(i, &cells(values))
+    };
+    let body: String = (0..page.runs.len()).filter(|i| page.has_flash(*i)).map(row).collect();
+    if body.is_empty() { body } else { frame(label, caption, &head, &body) }
+}
+
 /// Erases per good block.
 pub(super) fn wear(page: &Page<'_>) -> String {
-    let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">total</th><th scope=\"col\">min</th>\
-         <th scope=\"col\">mean</th><th scope=\"col\">max</th><th scope=\"col\">standard deviation</th>\
-         <th scope=\"col\">max / mean</th></tr>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
-    let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
-        let wear = &run.result.wear;
-        let spread = if wear.erases_mean > 0.0 {
-            format!("{:.2}", wear.erases_max as f64 / wear.erases_mean)
-        } else {
-            "–".to_owned()
-        };
-        let _ = writeln!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}<td>{}</td><td>{}</td><td>{:.2}</td><td>{}</td><td>{:.2}</td><td>{spread}</td></tr>",
-            page.name(i),
-            page.workload_cell(i),
-            Kind::Count.show_alone(run.result.flash.erases as f64),
-            wear.erases_min,
-            wear.erases_mean,
-            wear.erases_max,
-            wear.erases_stddev
-        );
-    }
-    if body.is_empty() { body } else { frame("Wear table", "Erases per good block.", &head, &body) }
+    let columns: &[Column] = &[
+        ("total", |r| grouped(r.flash.erases)),
+        ("min", |r| r.wear.erases_min.to_string()),
+        ("mean", |r| format!("{:.2}", r.wear.erases_mean)),
+        ("max", |r| r.wear.erases_max.to_string()),
+        ("standard deviation", |r| format!("{:.2}", r.wear.erases_stddev)),
+        ("max / mean", |r| match r.wear.erases_mean {
+            mean if mean > 0.0 => format!("{:.2}", r.wear.erases_max as f64 / mean),
+            _ => "–".to_owned(),
+        }),
+    ];
+    of_flash(page, columns, "Wear table", "Erases per good block.")
 }
 
 /// What a translation layer costs.
 pub(super) fn cost(page: &Page<'_>) -> String {
-    let head = format!(
-        "<tr><th scope=\"col\" class=\"left\">{}</th>{}<th scope=\"col\">DRAM</th><th scope=\"col\">map table</th>\
-         <th scope=\"col\">usable</th><th scope=\"col\">over-provisioning</th><th scope=\"col\">good blocks</th>\
-         <th scope=\"col\">in reserve</th><th scope=\"col\">pages per block</th><th scope=\"col\">map updates</th>\
-         <th scope=\"col\">log-table updates</th></tr>",
-        page.first_head(),
-        workload_head(page, 1)
-    );
-    let mut body = String::new();
-    for (i, run) in page.runs.iter().enumerate().filter(|(i, _)| page.has_flash(*i)) {
-        let cost = &run.result.cost;
-        let count = |n: u64| Kind::Count.show_alone(n as f64);
-        let bytes = |n: u64| if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
-        let cells = [
-            bytes(cost.dram_bytes),
-            bytes(run.result.layer.map.table_bytes),
-            bytes(cost.usable_bytes),
-            over_provisioning(&run.result).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0)),
-            count(cost.total_blocks),
-            count(cost.reserve_blocks),
-            count(cost.pages_per_block),
-            count(run.result.layer.map.updates),
-            count(run.result.layer.map.log_table_updates),
-        ];
-        let _ = write!(
-            body,
-            "<tr><th scope=\"row\" class=\"left\">{}</th>{}",
-            page.name(i),
-            page.workload_cell(i)
-        );
-        for cell in cells {
-            let _ = write!(body, "<td>{cell}</td>");
-        }
-        body.push_str("</tr>\n");
+    fn bytes(n: u64) -> String {
+        if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) }
     }
-    if body.is_empty() {
-        return body;
-    }
+    let columns: &[Column] = &[
+        ("DRAM", |r| bytes(r.cost.dram_bytes)),
+        ("map table", |r| bytes(r.map.table_bytes)),
+        ("usable", |r| bytes(r.cost.usable_bytes)),
+        ("over-provisioning", |r| {
+            over_provisioning(r).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0))
+        }),
+        ("good blocks", |r| grouped(r.cost.total_blocks)),
+        ("in reserve", |r| grouped(r.cost.reserve_blocks)),
+        ("pages per block", |r| grouped(r.cost.pages_per_block)),
+        ("map updates", |r| grouped(r.map.updates)),
+        ("log-table updates", |r| grouped(r.map.log_table_updates)),
+    ];
     let caption = "Memory, space and map. Over-provisioning is (physical − logical) / logical over the good blocks; reserve blocks \
                    are kept free or open and are never a victim.";
-    frame("Cost table", caption, &head, &body)
+    of_flash(page, columns, "Cost table", caption)
 }
 
 /// Published, measured, ratio and note, one table per experiment.

@@ -9,12 +9,12 @@
 //! through (FUA). A flush alone (`F`, `FN`, `FWS` with no sectors) is a flush; a leading F on a write is not
 //! turned into one, since the kernel issues that flush as a request of its own.
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Head};
 use crate::error::shown;
-use crate::fields::{decimal, scaled, whole, words};
+use crate::fields::{decimal, sectors, whole, words};
 use crate::gate::{Clock, Parsed, device_number};
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -22,20 +22,15 @@ pub const ENTRY: Format = Format {
         name: "blkparse",
         summary: "blkparse default text, one action of it",
         source: "blktrace(8), blkparse(1)",
-        params: &[Param {
-            name: "action",
-            summary: "D: what the drive sees, Q: what the file system sends",
-            kind: ParamKind::Choice { of: &["D", "Q"] },
-            default: "D",
-        }],
+        params: &[Param::choice("action", &["D", "Q"], "D")
+            .means("D: what the drive sees, Q: what the file system sends")],
     },
     extensions: &["blkparse", "txt"],
     many_volumes: true,
     detect,
-    read: |Input { bytes, name, settings }, params| {
+    read: |input, params| {
         let action = params.text("action").as_bytes()[0];
-        let format = Blkparse { action, seen: [0; 2] };
-        Ok(Box::new(TextReader::new(bytes, &name, "blkparse", Clock::Clamp, &settings, format)))
+        Ok(Box::new(input.lines("blkparse", Clock::Clamp, Blkparse { action, seen: [0; 2] })))
     },
     write: None,
 };
@@ -50,10 +45,7 @@ fn detect(head: &Head) -> Confidence {
             && time.contains(&b'.')
     };
     // The first line decides: what follows may be messages or the summary.
-    match head.lines.first() {
-        Some(first) if event(first) => Confidence::Certain,
-        _ => Confidence::No,
-    }
+    Confidence::Certain.if_passed(head.lines.first().is_some_and(|first| event(first)))
 }
 
 fn device_of(field: &[u8]) -> Option<u32> {
@@ -71,7 +63,7 @@ struct Blkparse {
 impl LineFormat for Blkparse {
     fn parse(&mut self, line: &[u8], _: u64) -> Result<Parsed, String> {
         let (fields, count) = words::<10>(line);
-        let [device, _cpu, _seq, time, _pid, action, rwbs, start, plus, sectors] = fields;
+        let [device, _cpu, _seq, time, _pid, action, rwbs, start, plus, count_512] = fields;
         let Some(volume) = device_of(device) else {
             return Ok(if count == 0 { Parsed::Header } else { Parsed::Skip });
         };
@@ -92,10 +84,7 @@ impl LineFormat for Blkparse {
         let is_flush = rwbs.first() == Some(&b'F');
         let data = rwbs.iter().find(|b| matches!(b, b'R' | b'W' | b'D'));
         let (offset, len) = match plus {
-            b"+" => (
-                scaled(whole(start, "start")?, 512, "start")?,
-                scaled(whole(sectors, "count")?, 512, "count")?,
-            ),
+            b"+" => (sectors(start, "start")?, sectors(count_512, "count")?),
             _ if is_flush => (0, 0),
             _ => return Err(format!("{}: expected start + count after {}", shown(line), shown(rwbs))),
         };

@@ -3,17 +3,13 @@
 //! `time=0:us,op=3,offset=4:sectors,len=5,volume=1,header=1,sep=comma`: columns count from 0; a unit may
 //! follow a colon. Lines are sorted by time in a window, as in the public formats.
 
-use super::{Confidence, Format, Input};
+use super::{Confidence, Format};
 use crate::error::shown;
 use crate::fields::{decimal, scaled, trim, whole, whole32};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, Params, SimTime, units};
-
-const fn text(name: &'static str, summary: &'static str, default: &'static str) -> Param {
-    Param { name, summary, kind: ParamKind::Text, default }
-}
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime, units};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -22,37 +18,28 @@ pub const ENTRY: Format = Format {
         summary: "any text with one request a line, by a map of its columns",
         source: "nandscape",
         params: &[
-            text("time", "column[:s|ms|us|ns|filetime], decimals allowed; no times if absent", ""),
-            text("op", "column, or R or W for all requests", ""),
-            text("offset", "column[:bytes|sectors|SIZE]", ""),
-            text("len", "column[:bytes|sectors|SIZE], or a size for all requests", ""),
-            text("volume", "column, a number or a name", ""),
-            text("read", "what the op column says for a read, where it is not R or read", ""),
-            text("write", "what the op column says for a write, where it is not W or write", ""),
-            Param {
-                name: "header",
-                summary: "lines to pass over at the start",
-                kind: ParamKind::Int { min: 0, max: 1000 },
-                default: "0",
-            },
-            Param {
-                name: "sep",
-                summary: "what stands between columns; runs of blanks count as one",
-                kind: ParamKind::Choice { of: &["comma", "tab", "blank", "semicolon", "pipe"] },
-                default: "comma",
-            },
+            Param::text("time", "")
+                .means("column[:s|ms|us|ns|filetime], decimals allowed; no times if absent"),
+            Param::text("op", "").means("column, or R or W for all requests"),
+            Param::text("offset", "").means("column[:bytes|sectors|SIZE]"),
+            Param::text("len", "").means("column[:bytes|sectors|SIZE], or a size for all requests"),
+            Param::text("volume", "").means("column, a number or a name"),
+            Param::text("read", "").means("what the op column says for a read, where it is not R or read"),
+            Param::text("write", "").means("what the op column says for a write, where it is not W or write"),
+            Param::int("header", 0, 1000, "0").means("lines to pass over at the start"),
+            Param::choice("sep", &["comma", "tab", "blank", "semicolon", "pipe"], "comma")
+                .means("what stands between columns; runs of blanks count as one"),
         ],
     },
     extensions: &[],
     many_volumes: true,
     detect: |_| Confidence::No,
-    read: |Input { bytes, name, settings }, params| {
+    read: |input, params| {
         let format = Columns::new(params)?;
         if format.time.is_none() {
-            return Ok(Box::new(TextReader::new(bytes, &name, "columns", Clock::None, &settings, format)));
+            return Ok(Box::new(input.lines("columns", Clock::None, format)));
         }
-        let reader = TextReader::new(bytes, &name, "columns", Clock::Raw, &settings, format);
-        Ok(Box::new(SortWindow::new(reader)))
+        Ok(Box::new(SortWindow::new(input.lines("columns", Clock::Raw, format))))
     },
     write: None,
 };

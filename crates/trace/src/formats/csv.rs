@@ -5,12 +5,12 @@
 //! keeps there: `file-data`, `superblock`, `group-descriptors`, `block-bitmap`, `inode-bitmap`,
 //! `inode-table`, `directory` or `journal`), in any order after the four. Time going back is an error.
 
-use super::{Confidence, Format, Head};
+use super::{Confidence, Format};
 use crate::error::shown;
 use crate::fields::{decimal, whole, whole32};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use crate::write::RecordWriter;
+use crate::text::LineFormat;
+use crate::writer::lines;
 use nandscape_core::{BlockKind, Info, IoRecord, Op, Origin, SimTime};
 use std::io::Write;
 
@@ -26,26 +26,25 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["csv"],
     many_volumes: true,
-    detect,
-    read: |input, _| {
-        Ok(Box::new(TextReader::new(
-            input.bytes,
-            &input.name,
-            "csv",
-            Clock::Strict,
-            &input.settings,
-            Csv { extra: Vec::new(), kind: BlockKind::default() },
-        )))
+    detect: |head| {
+        Confidence::Certain.if_passed(head.lines.first().is_some_and(|first| first.starts_with(HEADER)))
     },
-    write: Some(|out, _| Box::new(Writer { out, line: Vec::new(), started: false })),
+    read: |input, _| {
+        let format = Csv { extra: Vec::new(), kind: BlockKind::default() };
+        Ok(Box::new(input.lines("csv", Clock::Strict, format)))
+    },
+    write: Some(|out, _| {
+        let (mut text, mut is_started) = (Vec::new(), false);
+        lines(out, move |out, record| {
+            text.clear();
+            if !std::mem::replace(&mut is_started, true) {
+                CsvLines::header(&mut text, false, false);
+            }
+            CsvLines::line(&mut text, record, false, false);
+            out.write_all(&text)
+        })
+    }),
 };
-
-fn detect(head: &Head) -> Confidence {
-    match head.lines.first() {
-        Some(first) if first.starts_with(HEADER) => Confidence::Certain,
-        _ => Confidence::No,
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extra {
@@ -176,27 +175,5 @@ impl CsvLines {
             out.write_all(b"\n")
         })();
         written.expect("a vector takes everything");
-    }
-}
-
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-    line: Vec<u8>,
-    started: bool,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        self.line.clear();
-        if !self.started {
-            self.started = true;
-            CsvLines::header(&mut self.line, false, false);
-        }
-        CsvLines::line(&mut self.line, record, false, false);
-        self.out.write_all(&self.line)
-    }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
     }
 }

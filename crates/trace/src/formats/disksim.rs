@@ -3,12 +3,12 @@
 //! `arrival device block size flags`: milliseconds with decimals, blocks of 512 B, `flags` hexadecimal with
 //! bit 0 set for reads.
 
-use super::{Confidence, Format, Head, Input};
+use super::Format;
 use crate::error::shown;
-use crate::fields::{decimal, scaled, whole, whole32, words};
+use crate::fields::{decimal, sectors, whole32, words};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use crate::write::{RecordWriter, unsupported};
+use crate::text::LineFormat;
+use crate::writer::{lines, read_or_write, whole_sectors};
 use nandscape_core::{Info, IoRecord, Op, SimTime};
 use std::io::Write;
 
@@ -22,17 +22,13 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["disksim", "trace"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(TextReader::new(bytes, &name, "disksim", Clock::Clamp, &settings, Disksim)))
+    // Only decimal arrivals tell it from MQSim's form.
+    detect: |head| {
+        head.likely(|line| Disksim.parse(line, 0).is_ok() && words::<1>(line).0[0].contains(&b'.'))
     },
-    write: Some(|out, _| Box::new(Writer { out })),
+    read: |input, _| Ok(Box::new(input.lines("disksim", Clock::Clamp, Disksim))),
+    write: Some(|out, _| lines(out, line)),
 };
-
-/// Only decimal arrivals tell it from MQSim's form.
-fn detect(head: &Head) -> Confidence {
-    head.likely(|line| Disksim.parse(line, 0).is_ok() && words::<1>(line).0[0].contains(&b'.'))
-}
 
 struct Disksim;
 
@@ -51,8 +47,8 @@ impl LineFormat for Disksim {
             .ok_or_else(|| format!("flags is {}: expected a hexadecimal number", shown(flags)))?;
         Ok(Parsed::Io(IoRecord {
             at: SimTime(decimal(arrival, 1_000_000, "arrival")?),
-            offset: scaled(whole(block, "block")?, 512, "block")?,
-            len: scaled(whole(size, "size")?, 512, "size")?,
+            offset: sectors(block, "block")?,
+            len: sectors(size, "size")?,
             volume: whole32(device, "device")?,
             hint: 0,
             op: if bits & 1 == 1 { Op::Read } else { Op::Write },
@@ -60,27 +56,9 @@ impl LineFormat for Disksim {
     }
 }
 
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        let flags = match record.op {
-            Op::Read => 1,
-            Op::Write => 0,
-            _ => return Err(unsupported(record, "disksim", "reads and writes only")),
-        };
-        if !(record.offset | record.len).is_multiple_of(512) {
-            return Err(unsupported(record, "disksim", "starts and lengths on 512 B"));
-        }
-        let ns = record.at.as_ns();
-        let (ms, rest) = (ns / 1_000_000, ns % 1_000_000);
-        let (start, size) = (record.offset / 512, record.len / 512);
-        writeln!(self.out, "{ms}.{rest:06} {} {start} {size} {flags}", record.volume)
-    }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+fn line(out: &mut dyn Write, record: &IoRecord) -> std::io::Result<()> {
+    let flags = read_or_write(record, "disksim", 1, 0)?;
+    let (start, size) = whole_sectors(record, "disksim")?;
+    let (ms, rest) = (record.at.as_ns() / 1_000_000, record.at.as_ns() % 1_000_000);
+    writeln!(out, "{ms}.{rest:06} {} {start} {size} {flags}", record.volume)
 }

@@ -6,12 +6,12 @@
 //! are flushes, `trim` a discard; add, open and close are skipped. The file name may hold blanks: lines are
 //! taken apart from both ends.
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Head};
 use crate::error::shown;
-use crate::fields::{split, trim, whole};
+use crate::fields::{digit, split, trim, whole};
 use crate::gate::{Clock, Labels, Parsed};
-use crate::text::{LineFormat, TextReader};
-use crate::write::{RecordWriter, unsupported};
+use crate::text::LineFormat;
+use crate::writer::{lines, unsupported};
 use nandscape_core::{Info, IoRecord, Op, SimTime};
 use std::io::Write;
 
@@ -26,13 +26,15 @@ pub const ENTRY: Format = Format {
     extensions: &["iolog", "fio-log", "log"],
     many_volumes: true,
     detect,
-    read: |Input { bytes, name, settings }, _| {
-        let (head, bytes) = crate::source::head(bytes, &name).map_err(|error| error.to_string())?;
+    read: |input, _| {
+        let (head, input) = input.head()?;
         let clock = if has_times(&head) { Clock::Clamp } else { Clock::None };
-        let format = Fio { version: 0, labels: Labels::default(), now_us: 0 };
-        Ok(Box::new(TextReader::new(bytes, &name, "fio", clock, &settings, format)))
+        Ok(Box::new(input.lines("fio", clock, Fio { version: 0, labels: Labels::default(), now_us: 0 })))
     },
-    write: Some(|out, _| Box::new(Writer { out, started: false })),
+    write: Some(|out, _| {
+        let mut is_started = false;
+        lines(out, move |out, record| line(out, record, std::mem::replace(&mut is_started, true)))
+    }),
 };
 
 fn version(line: &[u8]) -> Option<u8> {
@@ -57,7 +59,7 @@ fn detect(head: &Head) -> Confidence {
     if head.lines.first().is_some_and(|line| version(line).is_some()) {
         return Confidence::Certain;
     }
-    if head.all_lines(|line| plain(line).is_ok()) { Confidence::Possible } else { Confidence::No }
+    Confidence::Possible.if_passed(head.all_lines(|line| plain(line).is_ok()))
 }
 
 /// A line of version 1.
@@ -69,12 +71,7 @@ fn plain(line: &[u8]) -> Result<(Op, u64, u64), String> {
         )
     })?;
     let [rw, offset, len] = fields.map(trim);
-    let op = match rw {
-        b"0" => Op::Read,
-        b"1" => Op::Write,
-        _ => return Err(format!("rw is {}: expected 0 (read) or 1 (write)", shown(rw))),
-    };
-    Ok((op, whole(offset, "offset")?, whole(len, "length")?))
+    Ok((digit(rw, "rw")?, whole(offset, "offset")?, whole(len, "length")?))
 }
 
 struct Fio {
@@ -197,29 +194,17 @@ impl LineFormat for Fio {
 /// The name of the one file that written logs use; fio replaces it by `replay_redirect`.
 const FILE: &str = "/dev/nandscape";
 
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-    started: bool,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        let us = record.at.as_ns() / 1000;
-        if !self.started {
-            self.started = true;
-            writeln!(self.out, "fio version 3 iolog\n{us} {FILE} add\n{us} {FILE} open")?;
-        }
-        let word = match record.op {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-            Op::Flush => return writeln!(self.out, "{us} {FILE} sync 0 0"),
-            Op::WriteZeroes => return Err(unsupported(record, "fio", "reads, writes, discards and flushes")),
-        };
-        writeln!(self.out, "{us} {FILE} {word} {} {}", record.offset, record.len)
+fn line(out: &mut dyn Write, record: &IoRecord, is_started: bool) -> std::io::Result<()> {
+    let us = record.at.as_ns() / 1000;
+    if !is_started {
+        writeln!(out, "fio version 3 iolog\n{us} {FILE} add\n{us} {FILE} open")?;
     }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+    let word = match record.op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Trim => "trim",
+        Op::Flush => return writeln!(out, "{us} {FILE} sync 0 0"),
+        Op::WriteZeroes => return Err(unsupported(record, "fio", "reads, writes, discards and flushes")),
+    };
+    writeln!(out, "{us} {FILE} {word} {} {}", record.offset, record.len)
 }

@@ -3,12 +3,12 @@
 //! `ts_ns pid process lba size R|W major minor md5`, blanks between, sectors. The process name may hold
 //! blanks, so lines are taken apart from both ends. The hash is not used yet.
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format};
 use crate::error::shown;
-use crate::fields::{scaled, whole, whole32};
+use crate::fields::{letter, sectors, whole, whole32};
 use crate::gate::{Clock, Parsed, device_number};
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -20,16 +20,10 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["blkparse", "fiu"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(TextReader::new(bytes, &name, "fiu", Clock::ClampFromFirst, &settings, Fiu)))
-    },
+    detect: |head| Confidence::Certain.if_passed(head.all_lines(|line| Fiu.parse(line, 0).is_ok())),
+    read: |input, _| Ok(Box::new(input.lines("fiu", Clock::ClampFromFirst, Fiu))),
     write: None,
 };
-
-fn detect(head: &Head) -> Confidence {
-    if head.all_lines(|line| Fiu.parse(line, 0).is_ok()) { Confidence::Certain } else { Confidence::No }
-}
 
 struct Fiu;
 
@@ -50,18 +44,13 @@ impl LineFormat for Fiu {
         if !hash.iter().all(u8::is_ascii_hexdigit) {
             return Err(format!("md5 is {}: expected hexadecimal digits", shown(hash)));
         }
-        let op = match kind {
-            b"R" => Op::Read,
-            b"W" => Op::Write,
-            _ => return Err(format!("operation is {}: expected R or W", shown(kind))),
-        };
         Ok(Parsed::Io(IoRecord {
             at: SimTime(whole(time, "ts")?),
-            offset: scaled(whole(lba, "lba")?, 512, "lba")?,
-            len: scaled(whole(size, "size")?, 512, "size")?,
+            offset: sectors(lba, "lba")?,
+            len: sectors(size, "size")?,
             volume: device_number(whole32(major, "major")?, whole32(minor, "minor")?),
             hint: 0,
-            op,
+            op: letter(kind, "operation")?,
         }))
     }
 }

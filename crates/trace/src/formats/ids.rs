@@ -1,19 +1,14 @@
 //! Plain block ids: one little-endian u32 (or u64) after the other, or one decimal number a line. Reads, no
 //! times.
 
-use super::{Confidence, Format, Head, Input};
-use crate::binary::{BinaryReader, RecordFormat, u32_at, u64_at};
+use super::{Confidence, Format, block};
+use crate::binary::{RecordFormat, u32_at, u64_at};
 use crate::fields::{scaled, trim, whole};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
-const BLOCK: Param = Param {
-    name: "block",
-    summary: "bytes of a block",
-    kind: ParamKind::Size { min: 1, max: 1 << 30 },
-    default: "4k",
-};
+const BLOCK: Param = block("bytes of a block", "4k");
 
 /// Registry entry of the text form.
 pub const TEXT: Format = Format {
@@ -26,9 +21,8 @@ pub const TEXT: Format = Format {
     extensions: &["ids", "trc"],
     many_volumes: false,
     detect: |head| head.likely(|line| whole(trim(line), "").is_ok()),
-    read: |Input { bytes, name, settings }, params| {
-        let format = Ids { block: params.size("block"), bytes: 0 };
-        Ok(Box::new(TextReader::new(bytes, &name, "ids", Clock::None, &settings, format)))
+    read: |input, params| {
+        Ok(Box::new(input.lines("ids", Clock::None, Ids { block: params.size("block"), bytes: 0 })))
     },
     write: None,
 };
@@ -39,30 +33,15 @@ pub const BINARY: Format = Format {
         name: "ids-le",
         summary: "little-endian u32 (or u64) block ids; reads, no times",
         source: "CloudPhysics set of the LIRS2 authors",
-        params: &[
-            BLOCK,
-            Param {
-                name: "bits",
-                summary: "width of an id",
-                kind: ParamKind::Choice { of: &["32", "64"] },
-                default: "32",
-            },
-        ],
+        params: &[BLOCK, Param::choice("bits", &["32", "64"], "32").means("width of an id")],
     },
-    extensions: &["u32le", "ids32"],
+    extensions: ENTRY_EXTENSIONS,
     many_volumes: false,
     // Any bytes are block ids, so only the extension can say so.
-    detect: |head: &Head| {
-        if ENTRY_EXTENSIONS.contains(&head.extension.as_str()) {
-            Confidence::Possible
-        } else {
-            Confidence::No
-        }
-    },
-    read: |Input { bytes, name, settings }, params| {
-        let width = if params.text("bits") == "64" { 8 } else { 4 };
-        let format = Ids { block: params.size("block"), bytes: width };
-        Ok(Box::new(BinaryReader::new(bytes, &name, "ids-le", Clock::None, &settings, format)))
+    detect: |head| Confidence::Possible.if_passed(ENTRY_EXTENSIONS.contains(&head.extension.as_str())),
+    read: |input, params| {
+        let bytes = if params.text("bits") == "64" { 8 } else { 4 };
+        Ok(Box::new(input.records("ids-le", Clock::None, Ids { block: params.size("block"), bytes })))
     },
     write: None,
 };
@@ -78,14 +57,8 @@ struct Ids {
 impl Ids {
     fn record(&self, id: u64) -> Result<Parsed, String> {
         let offset = scaled(id, self.block, "block id")?;
-        Ok(Parsed::Io(IoRecord {
-            at: SimTime::ZERO,
-            offset,
-            len: self.block,
-            volume: 0,
-            hint: 0,
-            op: Op::Read,
-        }))
+        let (at, len) = (SimTime::ZERO, self.block);
+        Ok(Parsed::Io(IoRecord { at, offset, len, volume: 0, hint: 0, op: Op::Read }))
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! `start_block count ignored request_no`, blanks between; no operation (taken as reads) and no time.
 
-use super::{Format, Input};
+use super::{Format, block};
 use crate::error::shown;
 use crate::fields::{scaled, whole, words};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, Op, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -15,20 +15,12 @@ pub const ENTRY: Format = Format {
         name: "lis",
         summary: "ARC .lis: start_block count ignored request_no; reads, no times",
         source: "Megiddo and Modha, FAST '03",
-        params: &[Param {
-            name: "block",
-            summary: "bytes of a block: 512 or 4k, depending on the set",
-            kind: ParamKind::Size { min: 1, max: 1 << 30 },
-            default: "512",
-        }],
+        params: &[block("bytes of a block: 512 or 4k, depending on the set", "512")],
     },
     extensions: &["lis"],
     many_volumes: false,
     detect: |head| head.likely(|line| Lis { block: 1 }.parse(line, 0).is_ok()),
-    read: |Input { bytes, name, settings }, params| {
-        let format = Lis { block: params.size("block") };
-        Ok(Box::new(TextReader::new(bytes, &name, "lis", Clock::None, &settings, format)))
-    },
+    read: |input, params| Ok(Box::new(input.lines("lis", Clock::None, Lis { block: params.size("block") }))),
     write: None,
 };
 

@@ -28,13 +28,15 @@ pub mod systor;
 pub mod tencent;
 pub mod vscsi;
 
+use crate::binary::{BinaryReader, RecordFormat};
 use crate::decode::Bytes;
 use crate::error::{io, spec};
-use crate::gate::ReadSettings;
-use crate::workload::{BoxReader, OpenOptions, parse_call};
-use crate::write::RecordWriter;
+use crate::gate::{Clock, ReadSettings};
+use crate::options::{BoxReader, OpenOptions, parse_call};
+use crate::text::{LineFormat, TextReader};
+use crate::writer::RecordWriter;
 use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, Params, TraceError};
+use nandscape_core::{Info, Param, Params, TraceError};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -102,6 +104,13 @@ pub(crate) enum Confidence {
     Certain,
 }
 
+impl Confidence {
+    /// This one if the test was passed.
+    pub(crate) fn if_passed(self, is_passed: bool) -> Self {
+        if is_passed { self } else { Self::No }
+    }
+}
+
 /// What detection looks at.
 pub(crate) struct Head<'a> {
     pub(crate) bytes: &'a [u8],
@@ -132,7 +141,7 @@ impl<'a> Head<'a> {
 
     /// [`Confidence::Likely`] if all lines pass.
     pub(crate) fn likely(&self, test: impl Fn(&[u8]) -> bool) -> Confidence {
-        if self.all_lines(test) { Confidence::Likely } else { Confidence::No }
+        Confidence::Likely.if_passed(self.all_lines(test))
     }
 }
 
@@ -152,6 +161,29 @@ pub(crate) struct Input {
     pub(crate) bytes: Bytes,
     pub(crate) name: String,
     pub(crate) settings: ReadSettings,
+}
+
+impl Input {
+    /// Reads it line by line.
+    pub(crate) fn lines<F: LineFormat>(self, name: &str, clock: Clock, format: F) -> TextReader<F> {
+        TextReader::new(self.bytes, &self.name, name, clock, &self.settings, format)
+    }
+
+    /// Reads it record by record.
+    pub(crate) fn records<F: RecordFormat>(self, name: &str, clock: Clock, format: F) -> BinaryReader<F> {
+        BinaryReader::new(self.bytes, &self.name, name, clock, &self.settings, format)
+    }
+
+    /// Its first bytes, which stay in it.
+    pub(crate) fn head(self) -> Result<(Vec<u8>, Self), String> {
+        let (head, bytes) = crate::source::head(self.bytes, &self.name).map_err(|error| error.to_string())?;
+        Ok((head, Self { bytes, ..self }))
+    }
+}
+
+/// `block`: bytes of a block.
+const fn block(summary: &'static str, default: &'static str) -> Param {
+    Param::size("block", 1, 1 << 30, default).means(summary)
 }
 
 /// The format that the options name, if they do.

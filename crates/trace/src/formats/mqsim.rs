@@ -4,13 +4,13 @@
 //! and 1 a read. The unit of the integer arrival time is not in the file: SSDsim uses ns, MQSim what its
 //! workload file says.
 
-use super::{Confidence, Format, Head, Input};
+use super::Format;
 use crate::error::shown;
-use crate::fields::{scaled, whole, whole32, words};
+use crate::fields::{scaled, sectors, whole, whole32, words};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use crate::write::{RecordWriter, unsupported};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, Params, SimTime};
+use crate::text::LineFormat;
+use crate::writer::{lines, read_or_write, whole_sectors};
+use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime};
 use std::io::Write;
 
 /// Registry entry.
@@ -19,21 +19,19 @@ pub const ENTRY: Format = Format {
         name: "mqsim",
         summary: "MQSim/SSDsim ASCII: arrival device start size type(0 write, 1 read), sectors",
         source: "MQSim (FAST '18) and SSDsim trace readers",
-        params: &[Param {
-            name: "unit",
-            summary: "unit of the arrival times",
-            kind: ParamKind::Choice { of: &["ps", "ns", "us", "ms"] },
-            default: "ns",
-        }],
+        params: &[Param::choice("unit", &["ps", "ns", "us", "ms"], "ns").means("unit of the arrival times")],
     },
     extensions: &["mqsim", "ssdsim", "ascii", "trace"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, params| {
-        let format = Mqsim { unit: Unit::of(params) };
-        Ok(Box::new(TextReader::new(bytes, &name, "mqsim", Clock::Clamp, &settings, format)))
+    detect: |head| {
+        let unit = Unit { multiply: 1, divide: 1 };
+        head.likely(|line| Mqsim { unit }.parse(line, 0).is_ok())
     },
-    write: Some(|out, params| Box::new(Writer { out, unit: Unit::of(params) })),
+    read: |input, params| Ok(Box::new(input.lines("mqsim", Clock::Clamp, Mqsim { unit: Unit::of(params) }))),
+    write: Some(|out, params| {
+        let unit = Unit::of(params);
+        lines(out, move |out, record| line(out, record, unit))
+    }),
 };
 
 /// Times are `stamp x multiply / divide` ns.
@@ -53,11 +51,6 @@ impl Unit {
         };
         Self { multiply, divide }
     }
-}
-
-fn detect(head: &Head) -> Confidence {
-    let fits = |line: &[u8]| Mqsim { unit: Unit { multiply: 1, divide: 1 } }.parse(line, 0).is_ok();
-    head.likely(fits)
 }
 
 struct Mqsim {
@@ -81,8 +74,8 @@ impl LineFormat for Mqsim {
         let stamp = scaled(whole(arrival, "arrival")?, self.unit.multiply, "arrival")? / self.unit.divide;
         Ok(Parsed::Io(IoRecord {
             at: SimTime(stamp),
-            offset: scaled(whole(start, "start")?, 512, "start")?,
-            len: scaled(whole(size, "size")?, 512, "size")?,
+            offset: sectors(start, "start")?,
+            len: sectors(size, "size")?,
             volume: whole32(device, "device")?,
             hint: 0,
             op,
@@ -90,27 +83,9 @@ impl LineFormat for Mqsim {
     }
 }
 
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-    unit: Unit,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        let kind = match record.op {
-            Op::Read => 1,
-            Op::Write => 0,
-            _ => return Err(unsupported(record, "mqsim", "reads and writes only")),
-        };
-        if !(record.offset | record.len).is_multiple_of(512) {
-            return Err(unsupported(record, "mqsim", "starts and lengths on 512 B"));
-        }
-        let stamp =
-            u128::from(record.at.as_ns()) * u128::from(self.unit.divide) / u128::from(self.unit.multiply);
-        writeln!(self.out, "{stamp} {} {} {} {kind}", record.volume, record.offset / 512, record.len / 512)
-    }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+fn line(out: &mut dyn Write, record: &IoRecord, unit: Unit) -> std::io::Result<()> {
+    let kind = read_or_write(record, "mqsim", 1, 0)?;
+    let (start, size) = whole_sectors(record, "mqsim")?;
+    let stamp = u128::from(record.at.as_ns()) * u128::from(unit.divide) / u128::from(unit.multiply);
+    writeln!(out, "{stamp} {} {start} {size} {kind}", record.volume)
 }

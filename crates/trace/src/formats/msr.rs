@@ -4,13 +4,13 @@
 //! bytes. Files are not strictly in order; they are sorted in a window. Volumes are named `host_disk`, as the
 //! files are (`hm_0`).
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Head};
 use crate::error::shown;
 use crate::fields::{scaled, split, whole};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
-use crate::text::{LineFormat, TextReader};
-use crate::write::{RecordWriter, unsupported};
+use crate::text::LineFormat;
+use crate::writer::{lines, read_or_write};
 use nandscape_core::{Info, IoRecord, Op, SimTime};
 use std::io::Write;
 
@@ -25,17 +25,8 @@ pub const ENTRY: Format = Format {
     extensions: &["csv"],
     many_volumes: true,
     detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(SortWindow::new(TextReader::new(
-            bytes,
-            &name,
-            "msr",
-            Clock::Raw,
-            &settings,
-            Msr::default(),
-        ))))
-    },
-    write: Some(|out, _| Box::new(Writer { out })),
+    read: |input, _| Ok(Box::new(SortWindow::new(input.lines("msr", Clock::Raw, Msr::default())))),
+    write: Some(|out, _| lines(out, line)),
 };
 
 /// FILETIME of the start of the Unix epoch; written traces start there.
@@ -47,7 +38,7 @@ fn detect(head: &Head) -> Confidence {
             f[0].len() >= 17 && whole(f[0], "").is_ok() && op(f[3]).is_ok() && whole(f[4], "").is_ok()
         })
     };
-    if head.all_lines(fits) { Confidence::Certain } else { Confidence::No }
+    Confidence::Certain.if_passed(head.all_lines(fits))
 }
 
 fn op(field: &[u8]) -> Result<Op, String> {
@@ -102,22 +93,8 @@ impl LineFormat for Msr {
     }
 }
 
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        let kind = match record.op {
-            Op::Read => "Read",
-            Op::Write => "Write",
-            _ => return Err(unsupported(record, "msr", "reads and writes only")),
-        };
-        let ticks = UNIX_EPOCH + record.at.as_ns() / 100;
-        writeln!(self.out, "{ticks},nandscape,{},{kind},{},{},0", record.volume, record.offset, record.len)
-    }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+fn line(out: &mut dyn Write, record: &IoRecord) -> std::io::Result<()> {
+    let kind = read_or_write(record, "msr", "Read", "Write")?;
+    let ticks = UNIX_EPOCH + record.at.as_ns() / 100;
+    writeln!(out, "{ticks},nandscape,{},{kind},{},{},0", record.volume, record.offset, record.len)
 }

@@ -1,10 +1,12 @@
 //! The native packed binary; `docs/formats/trace-binary.md` has the byte layout.
 
-use super::{Confidence, Format, Head, Input};
-use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};
+use super::{Confidence, Format, Input};
+use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
+use crate::error::shown;
 use crate::gate::{Clock, Parsed};
-use crate::write::RecordWriter;
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use crate::options::BoxReader;
+use crate::writer::RecordWriter;
+use nandscape_core::{Info, IoRecord, Op, Params, SimTime};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -18,7 +20,7 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["nst"],
     many_volumes: true,
-    detect: |head: &Head| if head.bytes.starts_with(MAGIC) { Confidence::Certain } else { Confidence::No },
+    detect: |head| Confidence::Certain.if_passed(head.bytes.starts_with(MAGIC)),
     read: open,
     write: Some(|out, _| Box::new(Writer { out, hash: Xxh3Default::new(), count: 0, buffer: Vec::new() })),
 };
@@ -31,17 +33,14 @@ const FLAG_NO_TIMES: u32 = 1;
 /// Value of the operation byte in the closing record.
 const END: u8 = 0xff;
 
-fn open(input: Input, _: &nandscape_core::Params) -> Result<crate::BoxReader, String> {
-    let Input { mut bytes, name, settings } = input;
+fn open(mut input: Input, _: &Params) -> Result<BoxReader, String> {
     let mut header = [0; HEADER_BYTES];
-    bytes
+    input
+        .bytes
         .read_exact(&mut header)
         .map_err(|error| format!("offset 0: the header of {HEADER_BYTES} B is cut off: {error}"))?;
     if header[..8] != *MAGIC {
-        return Err(format!(
-            "offset 0: {}: expected the signature 'nstrace'",
-            crate::error::shown(&header[..8])
-        ));
+        return Err(format!("offset 0: {}: expected the signature 'nstrace'", shown(&header[..8])));
     }
     let sum = xxh3_64(&header[..HEADER_BYTES - 8]);
     if u64_at(&header, HEADER_BYTES - 8) != sum {
@@ -58,7 +57,8 @@ fn open(input: Input, _: &nandscape_core::Params) -> Result<crate::BoxReader, St
     }
     let expected = Some(u64_at(&header, 24)).filter(|count| *count != u64::MAX);
     let format = Nst { hash: Xxh3Default::new(), count: 0 };
-    let reader = BinaryReader::new(bytes, &name, "nst", Clock::Strict, &settings, format)
+    let reader = input
+        .records("nst", Clock::Strict, format)
         .starting_at(HEADER_BYTES as u64, expected)
         .with_real_times(flags & FLAG_NO_TIMES == 0);
     Ok(Box::new(reader))

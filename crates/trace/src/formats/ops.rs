@@ -10,14 +10,15 @@
 //! The requests that come out are those of a device under a file system: what their file, writer and kind of
 //! block is goes with them ([`nandscape_core::Origin`]).
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format, Input};
 use crate::decode::decompress;
 use crate::error::shown;
 use crate::fields::{decimal, split, whole, whole32};
 use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
+use crate::options::BoxReader;
 use nandscape_core::{
-    Info, IoRecord, Origin, Param, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Origin, Param, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
 };
 use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
 use std::fs::File;
@@ -27,10 +28,6 @@ const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
 const FORMAT: &str = "ops";
 
-const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
-    Param { name, summary, kind, default }
-}
-
 /// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
@@ -38,77 +35,37 @@ pub const ENTRY: Format = Format {
         summary: "file operations (ts_us,op,pid,file,offset,len) placed on blocks by a small file system model",
         source: "nandscape",
         params: &[
-            param(
-                "files",
-                "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths",
-                ParamKind::Text,
-                "",
-            ),
-            param(
-                "size",
-                "bytes of the volume; absent: as many as are needed",
-                ParamKind::Size { min: 1 << 20, max: 1 << 49 },
-                "",
-            ),
-            param(
-                "fit",
-                "where extents go: the first or the next free run that is long enough",
-                ParamKind::Choice { of: &["first", "next"] },
-                "first",
-            ),
-            param(
-                "cache",
-                "back: writes wait in the page cache; through: each goes to the device at once",
-                ParamKind::Choice { of: &["back", "through"] },
-                "back",
-            ),
-            param("expire", "dirty data older than this is written back", ParamKind::Time, "30s"),
-            param(
-                "interval",
-                "between two looks for such data, and between commits of the journal",
-                ParamKind::Time,
-                "5s",
-            ),
-            param(
-                "dirty",
-                "dirty bytes beyond which the oldest files are written back",
-                ParamKind::Size { min: 4096, max: 1 << 49 },
-                "256MiB",
-            ),
-            param(
-                "journal",
-                "bytes of the journal of metadata; none: no metadata is written",
-                ParamKind::Text,
-                "16MiB",
-            ),
-            param("discard", "discard freed blocks", ParamKind::Bool, "true"),
-            param(
-                "reads",
-                "all: reads go to the device; none: the page cache holds everything",
-                ParamKind::Choice { of: &["none", "all"] },
-                "none",
-            ),
-            param("request", "largest request", ParamKind::Size { min: 4096, max: 1 << 30 }, "1MiB"),
-            param(
-                "end",
-                "what happens to the files after the last operation",
-                ParamKind::Choice { of: &["keep", "delete"] },
-                "keep",
-            ),
+            Param::text("files", "")
+                .means("table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths"),
+            Param::size("size", 1 << 20, 1 << 49, "")
+                .means("bytes of the volume; absent: as many as are needed"),
+            Param::choice("fit", &["first", "next"], "first")
+                .means("where extents go: the first or the next free run that is long enough"),
+            Param::choice("cache", &["back", "through"], "back")
+                .means("back: writes wait in the page cache; through: each goes to the device at once"),
+            Param::time("expire", "30s").means("dirty data older than this is written back"),
+            Param::time("interval", "5s")
+                .means("between two looks for such data, and between commits of the journal"),
+            Param::size("dirty", 4096, 1 << 49, "256MiB")
+                .means("dirty bytes beyond which the oldest files are written back"),
+            Param::text("journal", "16MiB")
+                .means("bytes of the journal of metadata; none: no metadata is written"),
+            Param::flag("discard", "true").means("discard freed blocks"),
+            Param::choice("reads", &["none", "all"], "none")
+                .means("all: reads go to the device; none: the page cache holds everything"),
+            Param::size("request", 4096, 1 << 30, "1MiB").means("largest request"),
+            Param::choice("end", &["keep", "delete"], "keep")
+                .means("what happens to the files after the last operation"),
         ],
     },
     extensions: &["csv"],
     many_volumes: false,
-    detect,
+    detect: |head| Confidence::Certain.if_passed(head.lines.first() == Some(&HEADER)),
     read,
     write: None,
 };
 
-fn detect(head: &Head) -> Confidence {
-    if head.lines.first() == Some(&HEADER) { Confidence::Certain } else { Confidence::No }
-}
-
-fn read(input: Input, params: &Params) -> Result<crate::BoxReader, String> {
+fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let names = names(&input.name, params.get("files"))?;
     let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
     Ok(Box::new(Ops {
@@ -124,7 +81,7 @@ fn options(params: &Params) -> Result<FsOptions, String> {
     let journal = match params.text("journal") {
         "none" => None,
         text => Some(
-            nandscape_core::units::parse_size(text)
+            units::parse_size(text)
                 .ok()
                 .filter(|bytes| (1 << 15..=1 << 40).contains(bytes))
                 .ok_or_else(|| params.error("journal", "none, or a size from 32KiB to 1TiB").to_string())?,

@@ -5,11 +5,11 @@
 //! volumes. Without operations every request is a read. For block traces the object is the block address:
 //! `block` gives its unit (512 B sectors by default).
 
-use super::{Confidence, Format, Head, Input};
-use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};
+use super::{Confidence, Format, Head, block};
+use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -18,27 +18,16 @@ pub const ENTRY: Format = Format {
         summary: "libCacheSim oracleGeneral binary: time, object, size; everything is a read",
         source: "libCacheSim (Yang et al.), traceReader/generalReader",
         params: &[
-            Param {
-                name: "block",
-                summary: "bytes that one step of the object id stands for",
-                kind: ParamKind::Size { min: 1, max: 1 << 30 },
-                default: "512",
-            },
-            Param {
-                name: "ops",
-                summary: "the 27 B variant with operation and namespace",
-                kind: ParamKind::Bool,
-                default: "false",
-            },
+            block("bytes that one step of the object id stands for", "512"),
+            Param::flag("ops", "false").means("the 27 B variant with operation and namespace"),
         ],
     },
     extensions: &["oraclegeneral", "bin"],
     many_volumes: true,
     detect,
-    read: |Input { bytes, name, settings }, params| {
+    read: |input, params| {
         let format = OracleGeneral { block: params.size("block"), ops: params.flag("ops") };
-        let reader = BinaryReader::new(bytes, &name, "oracle-general", Clock::Raw, &settings, format);
-        Ok(Box::new(SpreadSeconds::new(reader)))
+        Ok(Box::new(SpreadSeconds::new(input.records("oracle-general", Clock::Raw, format))))
     },
     write: None,
 };
@@ -54,7 +43,7 @@ fn detect(head: &Head) -> Confidence {
         last = time;
         in_order && size > 0 && (next == -1 || u64::try_from(next).is_ok_and(|next| next > index as u64))
     });
-    if plausible && head.bytes.len() >= 24 { Confidence::Possible } else { Confidence::No }
+    Confidence::Possible.if_passed(plausible && head.bytes.len() >= 24)
 }
 
 struct OracleGeneral {

@@ -3,12 +3,12 @@
 //! `ASU,LBA,Size,Opcode,Timestamp[,...]`: LBA in 512 B blocks of its unit, size in bytes, `R`/`W` in either
 //! case, seconds with decimals. Blanks after commas and further columns occur. Each ASU is a volume.
 
-use super::{Confidence, Format, Head, Input};
+use super::Format;
 use crate::error::shown;
-use crate::fields::{decimal, scaled, split, trim, whole, whole32};
+use crate::fields::{decimal, sectors, split, trim, whole, whole32};
 use crate::gate::{Clock, Parsed};
-use crate::text::{LineFormat, TextReader};
-use crate::write::{RecordWriter, unsupported};
+use crate::text::LineFormat;
+use crate::writer::{lines, read_or_write, unsupported};
 use nandscape_core::{Info, IoRecord, Op, SimTime};
 use std::io::Write;
 
@@ -22,18 +22,14 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["spc"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(TextReader::new(bytes, &name, "spc", Clock::Clamp, &settings, Spc)))
+    detect: |head| {
+        let has_decimals =
+            |line: &[u8]| split::<5>(line, b',').is_some_and(|fields| fields[4].contains(&b'.'));
+        head.likely(|line| Spc.parse(line, 0).is_ok() && has_decimals(line))
     },
-    write: Some(|out, _| Box::new(Writer { out })),
+    read: |input, _| Ok(Box::new(input.lines("spc", Clock::Clamp, Spc))),
+    write: Some(|out, _| lines(out, line)),
 };
-
-fn detect(head: &Head) -> Confidence {
-    head.likely(|line| {
-        Spc.parse(line, 0).is_ok() && split::<5>(line, b',').is_some_and(|f| f[4].contains(&b'.'))
-    })
-}
 
 struct Spc;
 
@@ -53,7 +49,7 @@ impl LineFormat for Spc {
         };
         Ok(Parsed::Io(IoRecord {
             at: SimTime(decimal(stamp, 1_000_000_000, "Timestamp")?),
-            offset: scaled(whole(lba, "LBA")?, 512, "LBA")?,
+            offset: sectors(lba, "LBA")?,
             len: whole(size, "Size")?,
             volume: whole32(asu, "ASU")?,
             hint: 0,
@@ -62,32 +58,12 @@ impl LineFormat for Spc {
     }
 }
 
-struct Writer<'a> {
-    out: Box<dyn Write + 'a>,
-}
-
-impl RecordWriter for Writer<'_> {
-    fn write(&mut self, record: &IoRecord) -> std::io::Result<()> {
-        let code = match record.op {
-            Op::Read => 'R',
-            Op::Write => 'W',
-            _ => return Err(unsupported(record, "spc", "reads and writes only")),
-        };
-        if !record.offset.is_multiple_of(512) {
-            return Err(unsupported(record, "spc", "starts on 512 B"));
-        }
-        let ns = record.at.as_ns();
-        let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
-        writeln!(
-            self.out,
-            "{},{},{},{code},{seconds}.{rest:09}",
-            record.volume,
-            record.offset / 512,
-            record.len
-        )
+fn line(out: &mut dyn Write, record: &IoRecord) -> std::io::Result<()> {
+    let code = read_or_write(record, "spc", 'R', 'W')?;
+    let IoRecord { offset, len, volume, .. } = record;
+    if !offset.is_multiple_of(512) {
+        return Err(unsupported(record, "spc", "starts on 512 B"));
     }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+    let (seconds, rest) = (record.at.as_ns() / 1_000_000_000, record.at.as_ns() % 1_000_000_000);
+    writeln!(out, "{volume},{},{len},{code},{seconds}.{rest:09}", offset / 512)
 }

@@ -3,13 +3,13 @@
 //! Header `Timestamp,Response,IOType,LUN,Offset,Size`; Unix seconds with nine decimals, response possibly
 //! empty, bytes. Lines are not in order; they are sorted in a window.
 
-use super::{Confidence, Format, Head, Input};
+use super::{Confidence, Format};
 use crate::error::shown;
-use crate::fields::{decimal, split, whole, whole32};
+use crate::fields::{decimal, letter, split, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::order::SortWindow;
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -21,18 +21,12 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["csv"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(SortWindow::new(TextReader::new(bytes, &name, "systor", Clock::Raw, &settings, Systor))))
-    },
+    detect: |head| Confidence::Certain.if_passed(head.lines.first() == Some(&HEADER)),
+    read: |input, _| Ok(Box::new(SortWindow::new(input.lines("systor", Clock::Raw, Systor)))),
     write: None,
 };
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
-
-fn detect(head: &Head) -> Confidence {
-    if head.lines.first() == Some(&HEADER) { Confidence::Certain } else { Confidence::No }
-}
 
 struct Systor;
 
@@ -44,18 +38,13 @@ impl LineFormat for Systor {
         let [time, _response, kind, lun, offset, size] = split::<6>(line, b',').ok_or_else(|| {
             format!("{}: expected 6 columns, Timestamp,Response,IOType,LUN,Offset,Size", shown(line))
         })?;
-        let op = match kind {
-            b"R" => Op::Read,
-            b"W" => Op::Write,
-            _ => return Err(format!("IOType is {}: expected R or W", shown(kind))),
-        };
         Ok(Parsed::Io(IoRecord {
             at: SimTime(decimal(time, 1_000_000_000, "Timestamp")?),
             offset: whole(offset, "Offset")?,
             len: whole(size, "Size")?,
             volume: whole32(lun, "LUN")?,
             hint: 0,
-            op,
+            op: letter(kind, "IOType")?,
         }))
     }
 }

@@ -3,13 +3,13 @@
 //! `Timestamp,Offset,Size,IOType,VolumeID`, no header: whole Unix seconds, sectors, 0 read and 1 write. File
 //! order is kept, and the requests of one second are spread evenly over it.
 
-use super::{Confidence, Format, Head, Input};
+use super::Format;
 use crate::error::shown;
-use crate::fields::{scaled, split, whole, whole32};
+use crate::fields::{digit, scaled, sectors, split, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
-use crate::text::{LineFormat, TextReader};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use crate::text::LineFormat;
+use nandscape_core::{Info, IoRecord, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -21,23 +21,10 @@ pub const ENTRY: Format = Format {
     },
     extensions: &["csv"],
     many_volumes: true,
-    detect,
-    read: |Input { bytes, name, settings }, _| {
-        Ok(Box::new(SpreadSeconds::new(TextReader::new(
-            bytes,
-            &name,
-            "tencent",
-            Clock::Raw,
-            &settings,
-            Tencent,
-        ))))
-    },
+    detect: |head| head.likely(|line| Tencent.parse(line, 0).is_ok()),
+    read: |input, _| Ok(Box::new(SpreadSeconds::new(input.lines("tencent", Clock::Raw, Tencent)))),
     write: None,
 };
-
-fn detect(head: &Head) -> Confidence {
-    head.likely(|line| Tencent.parse(line, 0).is_ok())
-}
 
 struct Tencent;
 
@@ -49,18 +36,13 @@ impl LineFormat for Tencent {
         let [time, offset, size, kind, volume] = split::<5>(line, b',').ok_or_else(|| {
             format!("{}: expected 5 columns, Timestamp,Offset,Size,IOType,VolumeID", shown(line))
         })?;
-        let op = match kind {
-            b"0" => Op::Read,
-            b"1" => Op::Write,
-            _ => return Err(format!("IOType is {}: expected 0 (read) or 1 (write)", shown(kind))),
-        };
         Ok(Parsed::Io(IoRecord {
             at: SimTime(scaled(whole(time, "Timestamp")?, 1_000_000_000, "Timestamp")?),
-            offset: scaled(whole(offset, "Offset")?, 512, "Offset")?,
-            len: scaled(whole(size, "Size")?, 512, "Size")?,
+            offset: sectors(offset, "Offset")?,
+            len: sectors(size, "Size")?,
             volume: whole32(volume, "VolumeID")?,
             hint: 0,
-            op,
+            op: digit(kind, "IOType")?,
         }))
     }
 }

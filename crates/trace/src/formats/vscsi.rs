@@ -6,10 +6,10 @@
 //! Lengths in bytes, `lbn` in 512 B sectors, microseconds. SCSI reads and writes are requests, UNMAP and
 //! WRITE SAME discards, SYNCHRONIZE CACHE a flush; other commands are skipped.
 
-use super::{Confidence, Format, Input};
-use crate::binary::{BinaryReader, RecordFormat, u16_at, u32_at, u64_at};
+use super::{Confidence, Format};
+use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind, SimTime};
+use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -17,28 +17,20 @@ pub const ENTRY: Format = Format {
         name: "vscsi",
         summary: "CloudPhysics vscsi binary, version 1 (32 B records) or 2 (40 B)",
         source: "Waldspurger et al., FAST '15; libCacheSim's reader",
-        params: &[Param {
-            name: "version",
-            summary: "record layout; found from the content if 0",
-            kind: ParamKind::Int { min: 0, max: 2 },
-            default: "0",
-        }],
+        params: &[Param::int("version", 0, 2, "0").means("record layout; found from the content if 0")],
     },
     extensions: &["vscsi", "vscsi1", "vscsi2", "vscsitrace"],
     many_volumes: false,
-    detect: |head| if layout_of(head.bytes, 8).is_some() { Confidence::Certain } else { Confidence::No },
-    read: |Input { mut bytes, name, settings }, params| {
-        let (head, rest) =
-            crate::source::head(std::mem::replace(&mut bytes, Box::new(std::io::empty())), &name)
-                .map_err(|error| error.to_string())?;
+    detect: |head| Confidence::Certain.if_passed(layout_of(head.bytes, 8).is_some()),
+    read: |input, params| {
+        let (head, input) = input.head()?;
         let version = match params.int("version") {
             0 => layout_of(&head, 2)
                 .ok_or("offset 0: neither version 1 nor version 2: give vscsi:version=1 or 2")?,
             1 => Version::One,
             _ => Version::Two,
         };
-        let format = Vscsi { version };
-        Ok(Box::new(BinaryReader::new(rest, &name, "vscsi", Clock::ClampFromFirst, &settings, format)))
+        Ok(Box::new(input.records("vscsi", Clock::ClampFromFirst, Vscsi { version })))
     },
     write: None,
 };

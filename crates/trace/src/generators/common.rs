@@ -3,61 +3,54 @@
 use super::Context;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
 use nandscape_core::{
-    IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
+    IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
 };
 
-pub(crate) const SPAN: Param = Param {
-    name: "span",
-    summary: "size of the area that is used: a share of the logical capacity, or bytes",
-    kind: ParamKind::Text,
-    default: "100%",
-};
-pub(crate) const OFFSET: Param = Param {
-    name: "offset",
-    summary: "first byte of the area",
-    kind: ParamKind::Size { min: 0, max: 1 << 49 },
-    default: "0",
-};
-pub(crate) const BS: Param = Param {
-    name: "bs",
-    summary: "bytes of each request",
-    kind: ParamKind::Size { min: 1, max: 1 << 30 },
-    default: "4k",
-};
-pub(crate) const ALIGN: Param = Param {
-    name: "align",
-    summary: "starts are multiples of this many bytes from the start of the area; bs if absent",
-    kind: ParamKind::Size { min: 1, max: 1 << 30 },
-    default: "",
-};
-pub(crate) const COUNT: Param = Param {
-    name: "count",
-    summary: "requests; as many as fill the span once if neither count nor size is given",
-    kind: ParamKind::Count,
-    default: "",
-};
-pub(crate) const SIZE: Param = Param {
-    name: "size",
-    summary: "bytes transferred in all, instead of count",
-    kind: ParamKind::Size { min: 1, max: 1 << 60 },
-    default: "",
-};
-pub(crate) const READ: Param =
-    Param { name: "read", summary: "share of reads", kind: ParamKind::Share, default: "0" };
-pub(crate) const TRIM: Param =
-    Param { name: "trim", summary: "share of discards", kind: ParamKind::Share, default: "0" };
-pub(crate) const SEED: Param = Param {
-    name: "seed",
-    summary: "seed; that of the run if absent",
-    kind: ParamKind::Int { min: 0, max: u64::MAX },
-    default: "",
-};
-pub(crate) const GAP: Param = Param {
-    name: "gap",
-    summary: "time between arrivals; if absent the load has no times of its own",
-    kind: ParamKind::Time,
-    default: "",
-};
+pub(crate) const SPAN: Param = Param::text("span", "100%")
+    .means("size of the area that is used: a share of the logical capacity, or bytes");
+pub(crate) const OFFSET: Param = Param::size("offset", 0, 1 << 49, "0").means("first byte of the area");
+pub(crate) const BS: Param = Param::size("bs", 1, 1 << 30, "4k").means("bytes of each request");
+pub(crate) const ALIGN: Param = Param::size("align", 1, 1 << 30, "")
+    .means("starts are multiples of this many bytes from the start of the area; bs if absent");
+pub(crate) const COUNT: Param = Param::count("count", "")
+    .means("requests; as many as fill the span once if neither count nor size is given");
+pub(crate) const SIZE: Param =
+    Param::size("size", 1, 1 << 60, "").means("bytes transferred in all, instead of count");
+pub(crate) const READ: Param = Param::share("read", "0").means("share of reads");
+pub(crate) const TRIM: Param = Param::share("trim", "0").means("share of discards");
+pub(crate) const SEED: Param = Param::int("seed", 0, u64::MAX, "").means("seed; that of the run if absent");
+pub(crate) const GAP: Param =
+    Param::time("gap", "").means("time between arrivals; if absent the load has no times of its own");
+
+/// `gap` in nanoseconds, if it was given.
+pub(crate) fn gap(params: &Params) -> Option<u64> {
+    params.get("gap").map(|_| params.time_ns("gap"))
+}
+
+/// The generator of random numbers for `seed`, or that of the run.
+pub(crate) fn rng(params: &Params, context: Context) -> Xoshiro256PlusPlus {
+    seeded(params.get("seed").map_or(context.seed, |_| params.int("seed")))
+}
+
+/// A share as a bound on draws of 64 bits; 2^64 is always.
+pub(crate) fn threshold(share: f64) -> u128 {
+    (share * (1u128 << 64) as f64) as u128
+}
+
+/// Refuses arrivals so far apart that the last comes after more than 100 years.
+pub(crate) fn check_gap(params: &Params, gap_ns: u64, count: u64, start_ns: u64) -> Result<(), ParamError> {
+    let end = gap_ns.checked_mul(count).and_then(|ns| ns.checked_add(start_ns));
+    match end {
+        Some(end) if end <= crate::gate::TIME_MAX_NS => Ok(()),
+        _ => Err(params.error("gap", "count x gap below 100 years")),
+    }
+}
+
+/// What is known before the first request of a load.
+pub(crate) fn info_of(name: &str, count: u64, has_real_times: bool) -> WorkloadInfo {
+    let (format, expected_records) = (name.to_owned(), Some(count));
+    WorkloadInfo { format, has_real_times, expected_records, ..WorkloadInfo::default() }
+}
 
 /// Chooses where each request goes.
 pub(crate) trait Pattern: Send {
@@ -94,9 +87,8 @@ pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError
             .map_err(|_| params.error("span", "a share such as 80% or a size such as 1GiB"))?
     };
     if span < bs {
-        return Err(
-            params.error("span", format!("at least one request of {} (it is {})", size(bs), size(span)))
-        );
+        let (bs, span) = (units::format_bytes(bs), units::format_bytes(span));
+        return Err(params.error("span", format!("at least one request of {bs} (it is {span})")));
     }
     let end = base.checked_add(span);
     if capacity > 0 && end.is_none_or(|end| end > capacity) {
@@ -108,10 +100,6 @@ pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError
         return Err(params.error("span", "an area that ends below 2^49 B"));
     }
     Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
-}
-
-fn size(bytes: u64) -> String {
-    units::format_bytes(bytes)
 }
 
 /// Requests of one size, placed by a pattern.
@@ -154,14 +142,12 @@ pub(crate) fn synthetic<P: Pattern>(
     if read + trim > 1.0 {
         return Err(params.error("trim", "shares of reads and discards that are at most 1 together"));
     }
-    let gap_ns = params.get("gap").map_or(0, |_| params.time_ns("gap"));
-    if gap_ns.checked_mul(count).is_none_or(|total| total > crate::gate::TIME_MAX_NS) {
-        return Err(params.error("gap", "count x gap below 100 years"));
-    }
-    let threshold = |share: f64| (share * (1u128 << 64) as f64) as u128;
+    let gap = gap(params);
+    let gap_ns = gap.unwrap_or(0);
+    check_gap(params, gap_ns, count, 0)?;
     Ok(Synthetic {
         pattern: pattern(&area)?,
-        rng: seeded(params.get("seed").map_or(context.seed, |_| params.int("seed"))),
+        rng: rng(params, context),
         area,
         bs,
         read: threshold(read),
@@ -169,12 +155,7 @@ pub(crate) fn synthetic<P: Pattern>(
         gap_ns,
         now_ns: 0,
         left: count,
-        info: WorkloadInfo {
-            format: name.to_owned(),
-            has_real_times: params.get("gap").is_some(),
-            expected_records: Some(count),
-            ..WorkloadInfo::default()
-        },
+        info: info_of(name, count, gap.is_some()),
     })
 }
 

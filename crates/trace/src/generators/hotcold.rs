@@ -1,9 +1,15 @@
 //! Two temperatures: a share `f` of the places takes a share `r` of the requests.
 
 use super::Generator;
-use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
+use super::common::{
+    ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic, threshold,
+};
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, below};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, Param};
+
+const F: Param = Param::share("f", "20%").means("share of places that are hot");
+const R: Param = Param::share("r", "80%").means("share of requests that go to hot places");
+const HINTS: Param = Param::flag("hints", "false").means("mark requests with a lifetime hint: 1 hot, 2 cold");
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -11,47 +17,17 @@ pub const ENTRY: Generator = Generator {
         name: "hotcold",
         summary: "a share f of the places takes a share r of the requests, uniformly inside each part",
         source: "the hot/cold model of the LFS and Desnoyers analyses",
-        params: &[
-            Param {
-                name: "f",
-                summary: "share of places that are hot",
-                kind: ParamKind::Share,
-                default: "20%",
-            },
-            Param {
-                name: "r",
-                summary: "share of requests that go to hot places",
-                kind: ParamKind::Share,
-                default: "80%",
-            },
-            Param {
-                name: "hints",
-                summary: "mark requests with a lifetime hint: 1 hot, 2 cold",
-                kind: ParamKind::Bool,
-                default: "false",
-            },
-            SPAN,
-            BS,
-            COUNT,
-            SIZE,
-            READ,
-            TRIM,
-            ALIGN,
-            OFFSET,
-            GAP,
-            SEED,
-        ],
+        params: &[F, R, HINTS, SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
     },
     build: |params, context| {
         let pattern = |area: &super::common::Area| {
             let hot = (area.slots as f64 * params.share("f")).round() as u64;
             if hot == 0 || hot >= area.slots {
-                return Err(params.error(
-                    "f",
-                    format!("a share that leaves at least one of {} places hot and one cold", area.slots),
-                ));
+                let slots = area.slots;
+                let expected = format!("a share that leaves at least one of {slots} places hot and one cold");
+                return Err(params.error("f", expected));
             }
-            let threshold = (params.share("r") * (1u128 << 64) as f64) as u128;
+            let threshold = threshold(params.share("r"));
             Ok(HotCold { hot, slots: area.slots, threshold, hints: params.flag("hints") })
         };
         Ok(Box::new(synthetic("hotcold", params, context, pattern)?))

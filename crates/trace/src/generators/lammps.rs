@@ -7,10 +7,10 @@
 //! are no larger than a block of 1 MiB, as about one in ten of the recorded ones. The growing file ends the
 //! address range: a last piece of 1 to 6 pages, growing over the passes, which makes 7075 MiB in all.
 
-use super::common::{GAP, SEED};
+use super::common::{GAP, SEED, gap, rng};
 use super::listed::Listed;
 use super::{Context, Generator};
-use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{Info, ParamError, Params};
 
 /// Registry entry.
@@ -23,14 +23,6 @@ pub const ENTRY: Generator = Generator {
     },
     build: |params, context| Ok(Box::new(Listed::new("lammps", requests(params, context)?, gap(params)))),
 };
-
-pub(super) fn gap(params: &Params) -> Option<u64> {
-    params.get("gap").map(|_| params.time_ns("gap"))
-}
-
-pub(super) fn rng(params: &Params, context: Context) -> Xoshiro256PlusPlus {
-    seeded(params.get("seed").map_or(context.seed, |_| params.int("seed")))
-}
 
 /// Half a block; all sizes below are in this unit unless they say bytes.
 const HALF: u64 = 512 << 10;

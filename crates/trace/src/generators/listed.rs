@@ -1,5 +1,6 @@
 //! A reader over requests that were laid out beforehand, for the small synthetic application loads.
 
+use super::common::info_of;
 use nandscape_core::{IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo};
 
 /// (offset, length) of write requests in order, `gap_ns` apart.
@@ -13,12 +14,7 @@ pub(crate) struct Listed {
 impl Listed {
     /// `gap_ns` is absent where the load has no times of its own.
     pub(crate) fn new(name: &str, requests: Vec<(u64, u64)>, gap_ns: Option<u64>) -> Self {
-        let info = WorkloadInfo {
-            format: name.to_owned(),
-            has_real_times: gap_ns.is_some(),
-            expected_records: Some(requests.len() as u64),
-            ..WorkloadInfo::default()
-        };
+        let info = info_of(name, requests.len() as u64, gap_ns.is_some());
         Self { requests, next: 0, gap_ns: gap_ns.unwrap_or(0), info }
     }
 }

@@ -9,8 +9,7 @@
 //! in all.
 
 use super::Generator;
-use super::common::{GAP, SEED};
-use super::lammps::{gap, rng};
+use super::common::{GAP, SEED, gap, rng};
 use super::listed::Listed;
 use nandscape_core::Info;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, unit};

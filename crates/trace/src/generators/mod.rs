@@ -11,7 +11,7 @@ pub mod uniform;
 pub mod zipf;
 pub mod zipf_cdf;
 
-use crate::workload::{BoxReader, Target};
+use crate::options::{BoxReader, Target};
 use nandscape_core::{Info, ParamError, Params};
 
 /// One generator.

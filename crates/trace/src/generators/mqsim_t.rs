@@ -6,8 +6,9 @@
 //! given beside it wins.
 
 use super::Generator;
+use super::common::{check_gap, gap, info_of};
 use nandscape_core::{
-    Info, IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -17,44 +18,16 @@ pub const ENTRY: Generator = Generator {
         summary: "fixed random traces for comparisons with MQSim (xorshift addresses, constant gap)",
         source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; docs/reproductions/mqsim.md",
         params: &[
-            Param {
-                name: "preset",
-                summary: "T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k",
-                kind: ParamKind::Choice { of: &["t1", "t2", "t3"] },
-                default: "t1",
-            },
-            Param {
-                name: "slots",
-                summary: "places that a request may start at",
-                kind: ParamKind::Int { min: 1, max: 1 << 40 },
-                default: "",
-            },
-            Param {
-                name: "bs",
-                summary: "bytes of a request and of a slot",
-                kind: ParamKind::Size { min: 512, max: 1 << 24 },
-                default: "",
-            },
-            Param { name: "count", summary: "requests", kind: ParamKind::Count, default: "" },
-            Param {
-                name: "reads",
-                summary: "reads in ten requests; at 0 no second draw is made",
-                kind: ParamKind::Int { min: 0, max: 10 },
-                default: "",
-            },
-            Param { name: "gap", summary: "time between arrivals", kind: ParamKind::Time, default: "" },
-            Param {
-                name: "start",
-                summary: "arrival of the first request",
-                kind: ParamKind::Time,
-                default: "1us",
-            },
-            Param {
-                name: "seed",
-                summary: "state of the xorshift before the first draw",
-                kind: ParamKind::Int { min: 1, max: u64::MAX },
-                default: "88172645463325252",
-            },
+            Param::choice("preset", &["t1", "t2", "t3"], "t1")
+                .means("T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k"),
+            Param::int("slots", 1, 1 << 40, "").means("places that a request may start at"),
+            Param::size("bs", 512, 1 << 24, "").means("bytes of a request and of a slot"),
+            Param::count("count", "").means("requests"),
+            Param::int("reads", 0, 10, "").means("reads in ten requests; at 0 no second draw is made"),
+            Param::time("gap", "").means("time between arrivals"),
+            Param::time("start", "1us").means("arrival of the first request"),
+            Param::int("seed", 1, u64::MAX, "88172645463325252")
+                .means("state of the xorshift before the first draw"),
         ],
     },
     build: |params, _| Ok(Box::new(build(params)?)),
@@ -74,21 +47,16 @@ fn build(params: &Params) -> Result<MqsimT, ParamError> {
         .find(|(preset, _)| *preset == name)
         .map(|(_, values)| *values)
         .expect("a checked choice");
-    let given = |key: &str, typed: u64, preset: u64| if params.get(key).is_some() { typed } else { preset };
-    let int = |key| params.get(key).map_or(0, |_| params.int(key));
-    let slots = given("slots", int("slots"), slots);
-    let bs = given("bs", params.get("bs").map_or(0, |_| params.size("bs")), bs);
-    let count = given("count", params.get("count").map_or(0, |_| params.count("count")), count);
-    let reads = given("reads", int("reads"), reads);
-    let gap_ns = given("gap", params.get("gap").map_or(0, |_| params.time_ns("gap")), gap_ns);
+    let slots = params.get("slots").map_or(slots, |_| params.int("slots"));
+    let bs = params.get("bs").map_or(bs, |_| params.size("bs"));
+    let count = params.get("count").map_or(count, |_| params.count("count"));
+    let reads = params.get("reads").map_or(reads, |_| params.int("reads"));
+    let gap_ns = gap(params).unwrap_or(gap_ns);
     if slots.checked_mul(bs).is_none_or(|end| end > crate::gate::OFFSET_MAX) {
         return Err(params.error("slots", "slots x bs below 2^49 B"));
     }
     let start_ns = params.time_ns("start");
-    let end = gap_ns.checked_mul(count).and_then(|ns| ns.checked_add(start_ns));
-    if end.is_none_or(|end| end > crate::gate::TIME_MAX_NS) {
-        return Err(params.error("gap", "count x gap below 100 years"));
-    }
+    check_gap(params, gap_ns, count, start_ns)?;
     Ok(MqsimT { state: params.int("seed"), slots, bs, count, reads, gap_ns, now_ns: start_ns, done: 0 })
 }
 
@@ -133,13 +101,7 @@ impl Iterator for MqsimT {
 
 impl TraceReader for MqsimT {
     fn info(&self) -> WorkloadInfo {
-        WorkloadInfo {
-            format: "mqsim-t".to_owned(),
-            has_real_times: self.gap_ns > 0,
-            records: self.done,
-            expected_records: Some(self.count),
-            ..WorkloadInfo::default()
-        }
+        WorkloadInfo { records: self.done, ..info_of("mqsim-t", self.count, self.gap_ns > 0) }
     }
 }
 

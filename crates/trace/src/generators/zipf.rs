@@ -6,7 +6,11 @@ use super::Generator;
 use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
 use nandscape_core::rng::Xoshiro256PlusPlus;
 use nandscape_core::sample::{Scatter, Zipf as Law};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, Param};
+
+const THETA: Param = Param::float("theta", 0.01, 10.0, "0.99").means("skew");
+const SCRAMBLED: Param = Param::flag("scrambled", "true")
+    .means("scatter the popular places over the span instead of putting them first");
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -14,30 +18,7 @@ pub const ENTRY: Generator = Generator {
         name: "zipf",
         summary: "place of rank k with probability proportional to k^-theta",
         source: "Hörmann and Derflinger 1996 (sampler); theta 0.99 as in YCSB",
-        params: &[
-            Param {
-                name: "theta",
-                summary: "skew",
-                kind: ParamKind::Float { min: 0.01, max: 10.0 },
-                default: "0.99",
-            },
-            Param {
-                name: "scrambled",
-                summary: "scatter the popular places over the span instead of putting them first",
-                kind: ParamKind::Bool,
-                default: "true",
-            },
-            SPAN,
-            BS,
-            COUNT,
-            SIZE,
-            READ,
-            TRIM,
-            ALIGN,
-            OFFSET,
-            GAP,
-            SEED,
-        ],
+        params: &[THETA, SCRAMBLED, SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
     },
     build: |params, context| {
         let pattern = |area: &super::common::Area| {

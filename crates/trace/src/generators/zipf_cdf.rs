@@ -7,10 +7,10 @@
 //! multiplications and divisions are used.
 
 use super::Generator;
-use super::common::{BS, COUNT, GAP, OFFSET, READ};
-use crate::workload::BoxReader;
+use super::common::{BS, COUNT, GAP, OFFSET, READ, check_gap, gap, info_of, threshold};
+use crate::options::BoxReader;
 use nandscape_core::{
-    Info, IoRecord, Op, Param, ParamError, ParamKind, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -20,24 +20,14 @@ pub const ENTRY: Generator = Generator {
         summary: "block of rank r with probability proportional to 1 / (r + 1)^alpha, block 0 the most popular; reproducible in any language",
         source: "nandscape; caches are compared on it",
         params: &[
-            Param { name: "ranks", summary: "blocks, a count", kind: ParamKind::Count, default: "1M" },
-            Param {
-                name: "alpha",
-                summary: "skew",
-                kind: ParamKind::Float { min: 0.0, max: 10.0 },
-                default: "1",
-            },
+            Param::count("ranks", "1M").means("blocks, a count"),
+            Param::float("alpha", 0.0, 10.0, "1").means("skew"),
             BS,
             Param { default: "20M", ..COUNT },
             Param { default: "100%", ..READ },
             OFFSET,
             GAP,
-            Param {
-                name: "seed",
-                summary: "seed",
-                kind: ParamKind::Int { min: 0, max: u64::MAX },
-                default: "42",
-            },
+            Param::int("seed", 0, u64::MAX, "42").means("seed"),
         ],
     },
     build: |params, _| Ok(Box::new(ZipfCdf::new(params)?) as BoxReader),
@@ -79,10 +69,8 @@ impl ZipfCdf {
         if ranks * bs > crate::gate::OFFSET_MAX - base.min(crate::gate::OFFSET_MAX) {
             return Err(params.error("ranks", "an area that ends below 2^49 B"));
         }
-        let gap_ns = params.get("gap").map_or(0, |_| params.time_ns("gap"));
-        if gap_ns.checked_mul(count).is_none_or(|total| total > crate::gate::TIME_MAX_NS) {
-            return Err(params.error("gap", "count x gap below 100 years"));
-        }
+        let gap = gap(params);
+        check_gap(params, gap.unwrap_or(0), count, 0)?;
         let cumulative = cumulative(ranks, params.float("alpha"));
         let total = cumulative[cumulative.len() - 1];
         let first = |upper: u64| rank_of(&cumulative, scaled(upper << (53 - GUIDE_BITS), total)) as u32;
@@ -92,18 +80,13 @@ impl ZipfCdf {
             total,
             draws: SplitMix64(seed),
             mix: SplitMix64(!seed),
-            read: (params.share("read") * (1u128 << 64) as f64) as u128,
+            read: threshold(params.share("read")),
             bs,
             base,
-            gap_ns,
+            gap_ns: gap.unwrap_or(0),
             now_ns: 0,
             left: count,
-            info: WorkloadInfo {
-                format: "zipf-cdf".to_owned(),
-                has_real_times: params.get("gap").is_some(),
-                expected_records: Some(count),
-                ..WorkloadInfo::default()
-            },
+            info: info_of("zipf-cdf", count, gap.is_some()),
             cumulative,
         })
     }

@@ -199,6 +199,7 @@ const SIZES_COUNTED: usize = 4096;
 /// Ends of requests that a sequential stream may continue.
 const RECENT: usize = 32;
 
+#[derive(Default)]
 struct Gather {
     options: StatsOptions,
     requests: u64,
@@ -225,24 +226,9 @@ impl Gather {
     fn new(options: StatsOptions) -> Self {
         Self {
             options: StatsOptions { points: options.points.max(2), ..options },
-            requests: 0,
-            mix: Mix::default(),
-            times: None,
-            range: None,
-            written: PageSet::new(),
-            page_writes: 0,
-            page_overwrites: 0,
-            read_sizes: Histogram::default(),
-            write_sizes: Histogram::default(),
-            gaps: Histogram::default(),
-            size_counts: BTreeMap::new(),
             alignment: [options.page_bytes, options.block_bytes].map(|unit| Alignment::new(unit.max(1))),
-            recent: VecDeque::with_capacity(RECENT),
-            run_bytes: 0,
-            sequentiality: Sequentiality::default(),
-            windows: Windows::default(),
-            points: Vec::new(),
             point_step: 1,
+            ..Self::default()
         }
     }
 

@@ -9,15 +9,24 @@
 //! stays one request over exactly these. One that covers no touched page stays as a request of length 0, so
 //! that the command is still counted.
 
-use crate::BoxReader;
+use super::Changed;
+use crate::options::BoxReader;
 use crate::pages::{DenseMap, GRANULE};
-use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Op, TraceReader};
 use std::sync::Arc;
 
-pub(crate) struct Dense {
-    inner: BoxReader,
+struct Dense {
     map: Arc<DenseMap>,
     hint: usize,
+}
+
+/// The requests of `inner` in the dense space.
+pub(crate) fn dense(inner: BoxReader, map: Arc<DenseMap>) -> impl TraceReader + use<> {
+    let mut dense = Dense { map, hint: 0 };
+    Changed::new(inner, move |record| {
+        dense.remap(record);
+        Ok(())
+    })
 }
 
 /// Whether a request counts as touching its pages.
@@ -26,10 +35,6 @@ pub(crate) fn touches(op: Op) -> bool {
 }
 
 impl Dense {
-    pub(crate) fn new(inner: BoxReader, map: Arc<DenseMap>) -> Self {
-        Self { inner, map, hint: 0 }
-    }
-
     /// Where a byte of the source lies in the dense space; the start of the next touched page if its own is
     /// untouched.
     fn locate(&mut self, volume: u32, at: u64) -> u64 {
@@ -51,28 +56,6 @@ impl Dense {
     }
 }
 
-impl Iterator for Dense {
-    type Item = Result<IoRecord, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut next = self.inner.next();
-        if let Some(Ok(record)) = &mut next {
-            self.remap(record);
-        }
-        next
-    }
-}
-
-impl TraceReader for Dense {
-    fn info(&self) -> WorkloadInfo {
-        self.inner.info()
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        self.inner.origin()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,7 +67,7 @@ mod tests {
         for record in records.iter().filter(|r| touches(r.op)) {
             set.insert(record.volume, record.offset, record.len);
         }
-        all(Dense::new(list(records), Arc::new(DenseMap::new(set))))
+        all(super::dense(list(records), Arc::new(DenseMap::new(set))))
     }
 
     const G: u64 = GRANULE;

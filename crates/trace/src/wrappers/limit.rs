@@ -1,6 +1,6 @@
 //! `--limit N`: the first N requests of the source.
 
-use crate::BoxReader;
+use crate::options::BoxReader;
 use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
 
 pub(crate) struct Limit {

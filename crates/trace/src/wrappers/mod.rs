@@ -6,6 +6,51 @@ pub(crate) mod repeat;
 pub(crate) mod time_scale;
 pub(crate) mod volumes;
 
+use crate::options::BoxReader;
+use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
+
+/// Changes each request of another reader. An error of the change ends it.
+pub(crate) struct Changed<C> {
+    inner: BoxReader,
+    change: C,
+    is_finished: bool,
+}
+
+impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> Changed<C> {
+    pub(crate) fn new(inner: BoxReader, change: C) -> Self {
+        Self { inner, change, is_finished: false }
+    }
+}
+
+impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> Iterator for Changed<C> {
+    type Item = Result<IoRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_finished {
+            return None;
+        }
+        let mut next = self.inner.next();
+        if let Some(Ok(record)) = &mut next
+            && let Err(error) = (self.change)(record)
+        {
+            self.is_finished = true;
+            return Some(Err(error));
+        }
+        next
+    }
+}
+
+impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> TraceReader for Changed<C> {
+    fn info(&self) -> WorkloadInfo {
+        self.inner.info()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.inner.origin()
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod testing {
     use nandscape_core::{IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo};

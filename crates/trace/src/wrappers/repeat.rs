@@ -1,8 +1,8 @@
 //! `--repeat N`: the whole workload N times, each time opened anew.
 
-use crate::BoxReader;
 use crate::error::io;
 use crate::gate::TIME_MAX_NS;
+use crate::options::BoxReader;
 use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
 
 /// Opens the workload that is repeated.

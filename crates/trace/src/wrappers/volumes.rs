@@ -4,8 +4,10 @@
 //! for the largest end of each, so that a file with one volume costs one pass. The others follow in the order
 //! of their numbers, each start rounded up to 1 MiB.
 
-use crate::BoxReader;
-use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
+use super::Changed;
+use crate::error::io;
+use crate::options::BoxReader;
+use nandscape_core::{Op, TraceError, TraceReader};
 use std::collections::BTreeMap;
 
 /// Largest end of each volume of the workload, in bytes.
@@ -15,22 +17,29 @@ pub(crate) type Scanner = Box<dyn FnMut() -> Result<Ends, TraceError> + Send>;
 
 const ALIGN: u64 = 1 << 20;
 
-pub(crate) struct SideBySide {
-    inner: BoxReader,
+struct SideBySide {
     source: String,
     scan: Scanner,
     first: Option<u32>,
     last: (u32, u64),
     bases: Option<BTreeMap<u32, u64>>,
-    finished: bool,
+}
+
+/// The requests of `inner` in one address space.
+pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> impl TraceReader + use<> {
+    let source = source.to_owned();
+    let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), bases: None };
+    Changed::new(inner, move |record| {
+        let base = volumes.base(record.volume)?;
+        if record.op != Op::Flush {
+            record.offset += base;
+        }
+        record.volume = 0;
+        Ok(())
+    })
 }
 
 impl SideBySide {
-    pub(crate) fn new(inner: BoxReader, source: &str, scan: Scanner) -> Self {
-        let source = source.to_owned();
-        Self { inner, source, scan, first: None, last: (0, 0), bases: None, finished: false }
-    }
-
     /// Where a volume starts.
     #[inline]
     fn base(&mut self, volume: u32) -> Result<u64, TraceError> {
@@ -42,10 +51,7 @@ impl SideBySide {
                 }
                 let bases = self.bases.as_ref().expect("set above");
                 let base = *bases.get(&volume).ok_or_else(|| {
-                    crate::error::io(
-                        &self.source,
-                        format!("volume {volume} appeared while the file was being read"),
-                    )
+                    io(&self.source, format!("volume {volume} appeared while the file was being read"))
                 })?;
                 self.last = (volume, base);
             }
@@ -59,13 +65,13 @@ impl SideBySide {
 }
 
 /// The start of every volume.
-pub(crate) fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>, TraceError> {
+fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>, TraceError> {
     let mut bases = BTreeMap::from([(first, 0)]);
     let mut next = ends.get(&first).copied().unwrap_or(0);
     for (&volume, &end) in ends.iter().filter(|(volume, _)| **volume != first) {
         let base = next.checked_next_multiple_of(ALIGN);
         next = base.and_then(|base| base.checked_add(end)).ok_or_else(|| {
-            crate::error::io(
+            io(
                 source,
                 format!("volume {volume} does not fit 2^64 bytes behind the others: expected fewer volumes or --remap dense"),
             )
@@ -73,44 +79,6 @@ pub(crate) fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<
         bases.insert(volume, base.expect("checked with next"));
     }
     Ok(bases)
-}
-
-impl Iterator for SideBySide {
-    type Item = Result<IoRecord, TraceError>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.finished {
-            return None;
-        }
-        let mut record = match self.inner.next()? {
-            Ok(record) => record,
-            Err(error) => return Some(Err(error)),
-        };
-        match self.base(record.volume) {
-            Ok(base) => {
-                if record.op != Op::Flush {
-                    record.offset += base;
-                }
-                record.volume = 0;
-                Some(Ok(record))
-            }
-            Err(error) => {
-                self.finished = true;
-                Some(Err(error))
-            }
-        }
-    }
-}
-
-impl TraceReader for SideBySide {
-    fn info(&self) -> WorkloadInfo {
-        self.inner.info()
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        self.inner.origin()
-    }
 }
 
 #[cfg(test)]
@@ -121,7 +89,7 @@ mod tests {
     #[test]
     fn one_volume_is_never_scanned() {
         let records = [io(0, Op::Read, 7, 512, 512), io(0, Op::Read, 7, 0, 512)];
-        let side = SideBySide::new(list(&records), "t", Box::new(|| panic!("scanned")));
+        let side = side_by_side(list(&records), "t", Box::new(|| panic!("scanned")));
         assert_eq!(all(side).iter().map(|r| (r.volume, r.offset)).collect::<Vec<_>>(), [(0, 512), (0, 0)]);
     }
 
@@ -130,7 +98,7 @@ mod tests {
         let records = [io(0, Op::Read, 7, 0, 512), io(0, Op::Read, 2, 512, 512), io(0, Op::Read, 9, 1, 1)];
         let scan = || Ok(Ends::from([(7, 3 << 20), (2, ALIGN + 1), (9, 2)]));
         let got: Vec<_> =
-            all(SideBySide::new(list(&records), "t", Box::new(scan))).iter().map(|r| r.offset).collect();
+            all(side_by_side(list(&records), "t", Box::new(scan))).iter().map(|r| r.offset).collect();
         assert_eq!(got, [0, (3 << 20) + 512, (5 << 20) + 1]);
     }
 
@@ -138,7 +106,7 @@ mod tests {
     fn volumes_that_do_not_fit_are_refused() {
         let records = [io(0, Op::Read, 0, 0, 512), io(0, Op::Read, 1, 512, 512)];
         let scan = || Ok(Ends::from([(0, u64::MAX - 5), (1, 512)]));
-        let mut side = SideBySide::new(list(&records), "t", Box::new(scan));
+        let mut side = side_by_side(list(&records), "t", Box::new(scan));
         assert!(side.next().unwrap().is_ok());
         assert!(side.next().unwrap().unwrap_err().to_string().contains("volume 1 does not fit"));
         assert!(side.next().is_none());

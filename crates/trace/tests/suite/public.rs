@@ -2,7 +2,7 @@
 //! data, so they are not in the repository: `NANDSCAPE_PUBLIC_TRACES` names a directory that has them, and
 //! without it this test says that it was skipped.
 
-use nandscape_trace::{OpenOptions, Scan, Target, Workload};
+use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, open};
 use std::path::Path;
 
 /// What is known of a sample from its index, which was made by other programs; MB are 10^6 bytes.
@@ -53,14 +53,15 @@ const FILES: &[Known] = &[
 ];
 
 impl Known {
-    fn agrees(&self, scan: &Scan) -> bool {
-        let writes = scan.writes as f64 / scan.records as f64 * 100.0;
+    fn agrees(&self, stats: &TraceStats) -> bool {
+        let mix = &stats.mix;
+        let writes = mix.writes.requests as f64 / stats.requests as f64 * 100.0;
         let measured =
-            [scan.write_bytes, scan.read_bytes, scan.touched_pages * 4096].map(|bytes| bytes as f64 / 1e6);
-        scan.records == self.records
-            && scan.info.records == self.records
+            [mix.writes.bytes, mix.reads.bytes, stats.touched_bytes].map(|bytes| bytes as f64 / 1e6);
+        stats.requests == self.records
+            && stats.info.records == self.records
             && (writes - self.writes).abs() < 0.06
-            && scan.info.has_real_times == self.has_real_times
+            && stats.info.has_real_times == self.has_real_times
             && measured.iter().zip(self.megabytes).all(|(got, want)| want < 0.0 || (got - want).abs() < 1.0)
     }
 }
@@ -80,8 +81,10 @@ fn public_samples_have_their_known_counts() {
             remap_dense: true,
             ..OpenOptions::default()
         };
-        match Workload::new(path.to_str().unwrap(), &options, Target::NONE).and_then(|w| w.scan()) {
-            Ok(scan) if known.agrees(&scan) => {}
+        let stats = open(path.to_str().unwrap(), &options, Target::NONE)
+            .and_then(|reader| TraceStats::of(reader, StatsOptions::default()));
+        match stats {
+            Ok(stats) if known.agrees(&stats) => {}
             other => wrong.push(format!("{}: {other:?}", known.file)),
         }
     }

@@ -1,7 +1,7 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
-use crate::CacheFileError;
+use crate::{CacheFileError, refused};
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::metadata::Area as _;
@@ -56,12 +56,9 @@ impl CachedFiles {
     /// it.
     fn flush_all(&mut self) -> Result<(), CacheFileError> {
         let fast = self.fast.iter_mut();
-        for place in fast.chain(self.served.iter_mut().map(|volume| &mut volume.place.place)) {
-            place.flush().map_err(|source| CacheFileError::Io {
-                path: place.path().to_owned(),
-                what: "flush",
-                source: std::io::Error::other(source),
-            })?;
+        for place in fast.chain(self.served.iter_mut().map(|volume| &mut volume.place)) {
+            let done = place.flush().map_err(std::io::Error::other);
+            done.map_err(refused(place.path(), "flush"))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Signs of life of a server, and a look at its files.
 
 use super::giving_up::Teller;
-use crate::{DiskPlace, Place};
+use crate::Place;
 use nandscape_cache::manage::Disk as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -19,18 +19,14 @@ pub(super) struct Heart {
 }
 
 impl Heart {
-    pub(super) fn start(
-        fast: Option<Place>,
-        mut disks: Vec<DiskPlace>,
-        teller: Teller,
-    ) -> std::io::Result<Self> {
+    pub(super) fn start(fast: Option<Place>, mut disks: Vec<Place>, teller: Teller) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let beat = move || {
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 // The cache finds out by itself: its next command fails, or it looks when it is idle.
                 let _ = fast.as_ref().map(|fast| fast.look_over(true));
                 for disk in &mut disks {
-                    if let Some(error) = disk.place.look_over(false) {
+                    if let Some(error) = disk.look_over(false) {
                         teller.say(format!("a disk cannot be used any more: {error}"));
                         continue;
                     }

@@ -220,7 +220,7 @@ impl CachedFiles {
     /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
     fn close(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
         for volume in &self.served {
-            volume.place.place.look_over(false);
+            volume.place.look_over(false);
         }
         let checked = self.check_fast(true, at);
         let done = checked

@@ -2,11 +2,11 @@
 
 use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::AdviseArgs;
-use crate::commands::command_line;
+use crate::commands::{write, write_report};
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
 use nandscape_experiments::miss_ratio::{AdviseCase, Options, advise};
-use nandscape_report::{ReportContext, render_advice_csv, render_advice_text, render_html, write_atomically};
+use nandscape_report::{ReportContext, render_advice_csv, render_advice_text};
 
 /// Finds the curves and what follows from them.
 pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
@@ -32,23 +32,17 @@ pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     bar.finish();
     let advised = advised?;
     if let Some(path) = &args.csv {
-        let csv = render_advice_csv(&advised.advice, &advised.lru);
-        write_atomically(path, csv.as_bytes()).map_err(Failure::run)?;
+        write(path, render_advice_csv(&advised.advice, &advised.lru).as_bytes())?;
     }
     if args.json {
-        console.result(&serde_json::to_string_pretty(&advised.advice).expect("plain data"))?;
+        console.json(&advised.advice)?;
     } else {
         console.result(&render_advice_text(&advised.advice))?;
     }
-    if let Some(path) = &args.report {
-        let context = ReportContext {
-            title: format!("A cache for {}", args.workload),
-            command: command_line(),
-            advice: vec![(advised.advice, advised.lru)],
-            ..ReportContext::default()
-        };
-        write_atomically(path, render_html(&[], &context).as_bytes()).map_err(Failure::run)?;
-        console.note(&format!("report: {}", path.display()));
-    }
-    Ok(())
+    let context = ReportContext {
+        title: format!("A cache for {}", args.workload),
+        advice: vec![(advised.advice, advised.lru)],
+        ..ReportContext::default()
+    };
+    write_report(args.report.as_deref(), &[], context, console)
 }

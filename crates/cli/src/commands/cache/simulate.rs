@@ -26,7 +26,7 @@ pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
     bar.finish();
     let rows = rows?;
     if args.json {
-        console.result(&serde_json::to_string_pretty(&rows).expect("plain data"))?;
+        console.json(&rows)?;
     } else {
         console.result(&render_simulations_text(&rows))?;
     }

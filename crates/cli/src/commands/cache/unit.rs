@@ -1,9 +1,10 @@
 //! What simulations and advice have in common: the workload, the block, sizes.
 
-use crate::args::{Remap, UnitArgs};
+use crate::args::UnitArgs;
+use crate::commands::open_options;
 use crate::console::Failure;
 use nandscape_core::units;
-use nandscape_trace::{BoxReader, OpenOptions, Target};
+use nandscape_trace::{BoxReader, Target};
 use std::path::Path;
 
 /// Block where neither the user nor a design says one.
@@ -31,22 +32,7 @@ pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure
     }
     let capacity =
         units::parse_size(&args.capacity).map_err(|error| Failure::usage(format!("--capacity {error}")))?;
-    let reading = &args.reading;
-    let limit = reading.limit.as_deref().map(units::parse_count).transpose();
-    let volumes = reading.volumes.as_deref();
-    let options = OpenOptions {
-        format: reading.format.clone(),
-        columns: reading.columns.clone(),
-        volumes: volumes
-            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
-            .unwrap_or_default(),
-        remap_dense: reading.remap == Some(Remap::Dense),
-        repeat: reading.repeat.unwrap_or(1),
-        time_scale: reading.time_scale.unwrap_or(1.0),
-        limit: limit.map_err(Failure::usage)?,
-        seed: args.seed,
-        ..OpenOptions::default()
-    };
+    let options = open_options(&args.reading, args.seed)?;
     let target = Target { capacity_bytes: capacity, page_bytes: BLOCK_BYTES };
     Ok(nandscape_trace::open(workload, &options, target)?)
 }

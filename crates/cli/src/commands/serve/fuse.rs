@@ -1,8 +1,8 @@
 //! `nandscape serve fuse`: files of a mount, and loop devices over them.
 
+use super::session::{Session, memory};
 use crate::args::ServeFuseArgs;
 use crate::console::{Console, Failure};
-use crate::serving::{Session, memory};
 use nandscape_core::units;
 use nandscape_fuse::{
     LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard,

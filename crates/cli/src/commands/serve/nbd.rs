@@ -1,8 +1,8 @@
 //! `nandscape serve nbd`.
 
+use super::session::{Session, memory};
 use crate::args::ServeNbdArgs;
 use crate::console::{Console, Failure};
-use crate::serving::{Session, memory};
 use nandscape_core::NamespaceInfo;
 use nandscape_nbd::limits::LEAST_MEMORY_BYTES;
 use nandscape_nbd::server::{ConnectionError, Events, ListenError, ServerOptions, TlsConfig};

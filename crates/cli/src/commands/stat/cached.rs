@@ -1,6 +1,6 @@
 //! A cache in a stat document, for people. All its counters are in `nandscape cache status`.
 
-use super::row;
+use super::{row, share};
 use nandscape_core::units::format_bytes;
 use nandscape_policies::admission::Bypass;
 use nandscape_volumes::CacheStat;
@@ -9,11 +9,8 @@ use nandscape_volumes::CacheStat;
 pub fn rows(out: &mut String, cache: &CacheStat) {
     let (gauges, counters) = (&cache.gauges, &cache.counters);
     let of = |path: &std::path::Path| path.display().to_string();
-    row(
-        out,
-        "cache",
-        &format!("{}, {}, {}, {}", of(&cache.fast), cache.preset, cache.mode.name(), cache.health),
-    );
+    let (fast, mode) = (of(&cache.fast), cache.mode.name());
+    row(out, "cache", &format!("{fast}, {}, {mode}, {}", cache.preset, cache.health));
     if let Some(trouble) = &cache.trouble {
         row(out, "", trouble);
     }
@@ -23,23 +20,11 @@ pub fn rows(out: &mut String, cache: &CacheStat) {
     row(out, "cached", &format!("{blocks}, {dirty}"));
     for volume in &cache.volumes {
         let place = format!("{}, {}", of(&volume.disk), format_bytes(volume.bytes));
-        row(
-            out,
-            &format!("  {}", volume.name),
-            &format!("{place}, {} blocks, {} dirty", volume.blocks, volume.dirty_blocks),
-        );
+        let blocks = format!("{} blocks, {} dirty", volume.blocks, volume.dirty_blocks);
+        row(out, &format!("  {}", volume.name), &format!("{place}, {blocks}"));
     }
-    let share =
-        |ratio: Option<f64>| ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0));
-    row(
-        out,
-        "hits",
-        &format!(
-            "{} of the reads, {} of the writes",
-            share(cache.read_hit_ratio),
-            share(cache.write_hit_ratio)
-        ),
-    );
+    let [reads, writes] = [cache.read_hit_ratio, cache.write_hit_ratio].map(share);
+    row(out, "hits", &format!("{reads} of the reads, {writes} of the writes"));
     let past = Bypass::ALL.iter().filter_map(|why| {
         let bytes = counters.bypass.bytes[why.index()];
         (bytes > 0).then(|| format!("{} {}", format_bytes(bytes), why.name()))
@@ -48,19 +33,12 @@ pub fn rows(out: &mut String, cache: &CacheStat) {
     if !past.is_empty() {
         row(out, "past the cache", &past.join(", "));
     }
-    for (name, reads, writes) in [
-        (
-            "to the disks",
-            (counters.disk_reads, counters.disk_read_bytes),
-            (counters.disk_writes, counters.disk_write_bytes),
-        ),
-        (
-            "to the cache device",
-            (counters.fast_reads, counters.fast_read_bytes),
-            (counters.fast_writes, counters.fast_write_bytes),
-        ),
-    ] {
-        let [read, written] = [reads.1, writes.1].map(format_bytes);
-        row(out, name, &format!("{} reads ({read}), {} writes ({written})", reads.0, writes.0));
+    let disks =
+        [counters.disk_reads, counters.disk_read_bytes, counters.disk_writes, counters.disk_write_bytes];
+    let fast =
+        [counters.fast_reads, counters.fast_read_bytes, counters.fast_writes, counters.fast_write_bytes];
+    for (name, [reads, read, writes, written]) in [("to the disks", disks), ("to the cache device", fast)] {
+        let [read, written] = [read, written].map(format_bytes);
+        row(out, name, &format!("{reads} reads ({read}), {writes} writes ({written})"));
     }
 }

@@ -1,6 +1,7 @@
 //! A stat document for people.
 
-use super::{cached, row};
+use super::{cached, requests, row};
+use nandscape_core::OpCounts;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::{Latencies, Stat};
 use nandscape_sim::result::LatencySummary;
@@ -48,55 +49,27 @@ fn head(out: &mut String, stat: &Stat) {
 }
 
 fn since_start(out: &mut String, stat: &Stat) {
-    let host = &stat.host;
-    row(
-        out,
-        "requests",
-        &format!(
-            "{} reads ({}), {} writes ({}), {} trims, {} flushes",
-            host.reads,
-            format_bytes(host.read_bytes),
-            host.writes,
-            format_bytes(host.write_bytes),
-            host.trims,
-            host.flushes
-        ),
-    );
+    row(out, "requests", &requests(&stat.host));
     // Files take no time of the model.
     if stat.cached.is_some() {
         return;
     }
-    let model_s = stat.speed.time.simulated_ns as f64 / 1e9;
-    row(
-        out,
-        "in the model's time",
-        &format!(
-            "{model_s:.3} s, {}/s read, {}/s written",
-            format_bytes(stat.speed.throughput.read_bytes_per_s as u64),
-            format_bytes(stat.speed.throughput.write_bytes_per_s as u64)
-        ),
-    );
-    row(
-        out,
-        "write amplification",
-        &format!(
-            "{} since the start ({} by bytes), {} in the last {:.0} s",
-            ratio(stat.waf.pages),
-            ratio(stat.waf.bytes),
-            ratio(stat.interval.waf),
-            stat.interval.seconds
-        ),
-    );
+    let model_s = stat.time.simulated_ns as f64 / 1e9;
+    let speeds = speeds(stat.throughput.read_bytes_per_s, stat.throughput.write_bytes_per_s);
+    row(out, "in the model's time", &format!("{model_s:.3} s, {speeds}"));
+    let [waf, by_bytes, recent] = [stat.waf, stat.waf_bytes, stat.interval.waf].map(ratio);
+    let last = format!("{recent} in the last {:.0} s", stat.interval.seconds);
+    row(out, "write amplification", &format!("{waf} since the start ({by_bytes} by bytes), {last}"));
+}
+
+fn speeds(read: f64, written: f64) -> String {
+    format!("{}/s read, {}/s written", format_bytes(read as u64), format_bytes(written as u64))
 }
 
 fn recent(out: &mut String, stat: &Stat) {
     let interval = &stat.interval;
-    let mut text = format!(
-        "{:.0} requests/s, {}/s read, {}/s written",
-        interval.requests_per_s,
-        format_bytes(interval.read_bytes_per_s as u64),
-        format_bytes(interval.write_bytes_per_s as u64)
-    );
+    let speeds = speeds(interval.read_bytes_per_s, interval.write_bytes_per_s);
+    let mut text = format!("{:.0} requests/s, {speeds}", interval.requests_per_s);
     if stat.cached.is_none() {
         let flash = &interval.flash;
         write!(text, ", {} programs, {} erases", flash.programs, flash.erases)
@@ -107,17 +80,12 @@ fn recent(out: &mut String, stat: &Stat) {
 
 fn causes(out: &mut String, stat: &Stat) {
     let flash = &stat.flash;
-    row(
-        out,
-        "flash",
-        &format!("{} programs, {} reads, {} erases", flash.programs, flash.reads, flash.erases),
-    );
-    for (cause, counts) in &flash.by_cause {
-        if (counts.programs, counts.reads, counts.erases) != (0, 0, 0) {
-            let counts =
-                format!("{} programs, {} reads, {} erases", counts.programs, counts.reads, counts.erases);
-            row(out, &format!("  {cause}"), &counts);
-        }
+    let counts = |programs: u64, reads: u64, erases: u64| {
+        format!("{programs} programs, {reads} reads, {erases} erases")
+    };
+    row(out, "flash", &counts(flash.programs, flash.reads, flash.erases));
+    for (cause, of) in flash.by_cause.iter().filter(|(_, counts)| **counts != OpCounts::default()) {
+        row(out, &format!("  {cause}"), &counts(of.programs, of.reads, of.erases));
     }
     row(
         out,
@@ -140,40 +108,22 @@ fn latencies(out: &mut String, name: &str, latencies: &Latencies) {
 }
 
 fn quantiles(latency: &LatencySummary) -> String {
-    format!(
-        "p50 {}, p99 {}, p99.9 {}, max {}, mean {}",
-        format_ns(latency.p50),
-        format_ns(latency.p99),
-        format_ns(latency.p99_9),
-        format_ns(latency.max),
-        format_ns(latency.mean as u64)
-    )
+    let [p50, p99, p99_9, max, mean] =
+        [latency.p50, latency.p99, latency.p99_9, latency.max, latency.mean as u64].map(format_ns);
+    format!("p50 {p50}, p99 {p99}, p99.9 {p99_9}, max {max}, mean {mean}")
 }
 
 /// What may be wrong, or become so.
 fn state(out: &mut String, stat: &Stat) {
     let (space, wear) = (&stat.space, &stat.wear);
     if stat.cached.is_none() {
-        row(
-            out,
-            "space",
-            &format!(
-                "{} of {} blocks erased, {} bad; {} hold data ({:.1} %)",
-                space.free_blocks,
-                space.total_blocks,
-                space.bad_blocks,
-                format_bytes(space.live_bytes),
-                100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64
-            ),
-        );
-        row(
-            out,
-            "erases of a block",
-            &format!(
-                "{} to {}, mean {:.2}, deviation {:.2}",
-                wear.erases_min, wear.erases_max, wear.erases_mean, wear.erases_stddev
-            ),
-        );
+        let blocks = format!("{} of {} blocks erased", space.free_blocks, space.total_blocks);
+        let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
+        let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
+        row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
+        let (min, max) = (wear.erases_min, wear.erases_max);
+        let spread = format!("mean {:.2}, deviation {:.2}", wear.erases_mean, wear.erases_stddev);
+        row(out, "erases of a block", &format!("{min} to {max}, {spread}"));
     }
     if let Some(pace) = stat.service.pace {
         let late = format!("{} of {} late; {}", pace.late, pace.answers, quantiles(&pace.late_ns));
@@ -194,14 +144,9 @@ fn state(out: &mut String, stat: &Stat) {
     }
     for (set, found) in stat.faults.recovery.iter().enumerate() {
         let end = if found.was_clean { "clean" } else { "not clean" };
-        row(
-            out,
-            "start",
-            &format!(
-                "set {set} {end}, checkpoint {}, {} pages scanned, {} torn",
-                found.checkpoint, found.scanned_pages, found.torn_pages
-            ),
-        );
+        let (at, scanned, torn) = (&found.checkpoint, found.scanned_pages, found.torn_pages);
+        let text = format!("set {set} {end}, checkpoint {at}, {scanned} pages scanned, {torn} torn");
+        row(out, "start", &text);
     }
     if let Some(recording) = &stat.recording {
         let state = match (&recording.error, recording.is_running) {
@@ -209,16 +154,9 @@ fn state(out: &mut String, stat: &Stat) {
             (None, true) => "running",
             (None, false) => "ended",
         };
-        row(
-            out,
-            "recording",
-            &format!(
-                "{}: {} commands, {}, {state}",
-                recording.path,
-                recording.commands,
-                format_bytes(recording.file_bytes)
-            ),
-        );
+        let bytes = format_bytes(recording.file_bytes);
+        let text = format!("{}: {} commands, {bytes}, {state}", recording.path, recording.commands);
+        row(out, "recording", &text);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::{Context, Effort};
 use crate::neighbours::{Site, SiteOptions, only};
+use crate::reproduce::extremes;
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::jobs::JobSeries;
 use nandscape_sim::result::{DirectionResult, JobResult};
 use nandscape_stack::RunError;
-use nandscape_stack::config::{ConfigError, StackConfig, Typed};
+use nandscape_stack::config::{ConfigError, StackConfig};
 use rayon::prelude::*;
+use std::fmt::Display;
 
 /// The load of all runs.
 const LOAD: &str = include_str!("../../../../../configs/nvm-sets.fio");
@@ -94,47 +96,18 @@ impl Measured {
     }
 }
 
-enum Task {
-    Layout(Layout),
-    Free(Layout),
-    OpenChannel,
-}
-
-enum Done {
-    Layout(Box<Outcome>),
-    Free(Vec<Pair>),
-    OpenChannel(Box<Pair>),
-}
-
 pub(super) fn measure(context: &Context<'_>, effort: &Effort) -> Result<Measured, RunError> {
     let lab = Lab { context, effort, file: JobFile::parse("configs/nvm-sets.fio", LOAD)? };
+    let layouts = || Layout::ALL.par_iter().map(|layout| lab.layout(*layout)).collect::<Result<Vec<_>, _>>();
+    let free = || rayon::join(|| lab.free(Layout::Vertical), || lab.free(Layout::Horizontal));
     // The longest first.
-    let mut tasks: Vec<Task> = Layout::ALL.into_iter().map(Task::Layout).collect();
-    tasks.extend([Task::Free(Layout::Vertical), Task::Free(Layout::Horizontal), Task::OpenChannel]);
-    let run = |task: &Task| {
-        context.check_stop()?;
-        Ok(match task {
-            Task::Layout(layout) => Done::Layout(Box::new(lab.layout(*layout)?)),
-            Task::Free(layout) => Done::Free(lab.free(*layout)?),
-            Task::OpenChannel => Done::OpenChannel(Box::new(lab.open_channel()?)),
-        })
-    };
-    let done: Vec<Done> = tasks.par_iter().map(run).collect::<Result<_, RunError>>()?;
-    let (mut layouts, mut free, mut open_channel) = (Vec::new(), Vec::new(), None);
-    for done in done {
-        match done {
-            Done::Layout(outcome) => layouts.push(*outcome),
-            Done::Free(pairs) => free.push(pairs),
-            Done::OpenChannel(pair) => open_channel = Some(*pair),
-        }
-    }
-    let layouts: [Outcome; 3] = layouts.try_into().expect("three layouts");
-    let open_channel = open_channel.expect("one task");
+    let (layouts, (free, open_channel)) = rayon::join(layouts, || rayon::join(free, || lab.open_channel()));
+    let layouts: [Outcome; 3] = layouts?.try_into().expect("three layouts");
     Ok(Measured {
         device_side: layouts[Layout::Horizontal as usize].at(8).clone(),
         layouts,
-        free: free.try_into().expect("two layouts"),
-        open_channel,
+        free: [free.0?, free.1?],
+        open_channel: open_channel?,
         reads: effort.reads,
     })
 }
@@ -146,22 +119,20 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    fn config(&self, layout: Layout, pairs: &[&str]) -> Result<StackConfig, ConfigError> {
-        let mut typed = Typed::new();
-        typed.merge_preset("pblaze5-916")?;
-        typed.set("device.scale", &format!("1/{}", self.effort.scale))?;
-        typed.set("sets.layout", layout.name())?;
-        typed.set("namespaces.count", "2")?;
-        typed.set("workload.seed", &self.context.seed.to_string())?;
+    fn config(
+        &self,
+        layout: Layout,
+        key: Option<(&'static str, &'static str)>,
+    ) -> Result<StackConfig, ConfigError> {
+        let (scale, name) = (format!("1/{}", self.effort.scale), layout.name());
+        let mut keys: Vec<(&str, &dyn Display)> =
+            vec![("device.scale", &scale), ("sets.layout", &name), ("namespaces.count", &2)];
         if self.effort.is_roomy {
-            let dies = if layout == Layout::Traditional { "128" } else { "64" };
-            typed.set("ftl.frontiers", dies)?;
-            typed.set("ftl.op", "1")?;
+            let dies: &dyn Display = if layout == Layout::Traditional { &128 } else { &64 };
+            keys.extend([("ftl.frontiers", dies), ("ftl.op", &1)]);
         }
-        for pair in pairs {
-            typed.set_pair(pair)?;
-        }
-        typed.check()
+        keys.extend(key.as_ref().map(|(key, value)| (*key, value as &dyn Display)));
+        self.context.config(Some("pblaze5-916"), &keys)
     }
 
     fn options(&self) -> SiteOptions<'_> {
@@ -173,8 +144,9 @@ impl Lab<'_> {
     }
 
     /// A device in steady state: every write of the writer's set needs an erase.
-    fn site(&self, layout: Layout, pairs: &[&str]) -> Result<Site, RunError> {
-        let mut site = Site::new(&self.config(layout, pairs)?, self.options())?;
+    fn site(&self, layout: Layout, key: Option<(&'static str, &'static str)>) -> Result<Site, RunError> {
+        self.context.check_stop()?;
+        let mut site = Site::new(&self.config(layout, key)?, self.options())?;
         site.wear_in(&self.job("writer"), self.options())?;
         Ok(site)
     }
@@ -189,7 +161,7 @@ impl Lab<'_> {
     }
 
     fn layout(&self, layout: Layout) -> Result<Outcome, RunError> {
-        let mut site = self.site(layout, &[])?;
+        let mut site = self.site(layout, None)?;
         let writer = self.job("writer");
         let alone = Job { runtime_ns: Some(ALONE_NS), ..writer.clone() };
         let write_alone = site.run(&only(&[alone]), self.options())?.result.jobs.remove(0).write;
@@ -215,12 +187,12 @@ impl Lab<'_> {
     }
 
     fn free(&self, layout: Layout) -> Result<Vec<Pair>, RunError> {
-        let mut site = self.site(layout, &["device.timing.contention=off"])?;
+        let mut site = self.site(layout, Some(("device.timing.contention", "off")))?;
         FREE_DEPTHS.iter().map(|depth| self.pair(&mut site, *depth, self.effort.sweep_reads)).collect()
     }
 
     fn open_channel(&self) -> Result<Pair, RunError> {
-        let mut site = self.site(Layout::Horizontal, &["sets.owner=host"])?;
+        let mut site = self.site(Layout::Horizontal, Some(("sets.owner", "host")))?;
         self.pair(&mut site, 8, self.effort.reads)
     }
 }
@@ -238,7 +210,5 @@ fn means(series: &JobSeries) -> (f64, f64) {
         .filter(|cell| cell.requests > 0)
         .map(|cell| cell.latency_sum_ns as f64 / cell.requests as f64 / 1e3)
         .collect();
-    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = means.iter().copied().fold(0.0, f64::max);
-    if means.is_empty() { (0.0, 0.0) } else { (least, most) }
+    if means.is_empty() { (0.0, 0.0) } else { extremes(means) }
 }

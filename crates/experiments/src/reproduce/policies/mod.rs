@@ -4,36 +4,27 @@ mod load;
 mod measure;
 mod synthetic;
 
-use super::{Context, Reproduction, number, statement};
+use super::{Context, Done, Reproduction, Table, experiment};
 use load::{Load, RECORDINGS, Recording};
 use measure::{COARSE, Cell, FINE, STREAMS, Shape, measure};
-use nandscape_core::{Info, TraceError};
-use nandscape_report::ReproductionRow;
+use nandscape_core::TraceError;
+use nandscape_host::fs::FsError;
 use nandscape_stack::RunError;
 use rayon::prelude::*;
-use serde_json::Value;
 
-type Rows = Result<Vec<ReproductionRow>, RunError>;
+pub(super) const CAPTURED: Reproduction = experiment(
+    "streams-captured",
+    "write amplification of stream policies on recorded loads (folder in NANDSCAPE_TRACES)",
+    "[AutoStream abstract]; the recordings are ours",
+    captured,
+);
 
-pub(super) const CAPTURED: Reproduction = Reproduction {
-    info: Info {
-        name: "streams-captured",
-        summary: "write amplification of stream policies on recorded loads (folder in NANDSCAPE_TRACES)",
-        source: "[AutoStream abstract]; the recordings are ours",
-        params: &[],
-    },
-    run: captured,
-};
-
-pub(super) const POLICIES: Reproduction = Reproduction {
-    info: Info {
-        name: "streams-policies",
-        summary: "streams for metadata, mails, logs and tables: what the sources claim of hints, names and pools",
-        source: "[FStream abstract], [AutoStream abstract], [streams-article 4.2]",
-        params: &[],
-    },
-    run: policies,
-};
+pub(super) const POLICIES: Reproduction = experiment(
+    "streams-policies",
+    "streams for metadata, mails, logs and tables: what the sources claim of hints, names and pools",
+    "[FStream abstract], [AutoStream abstract], [streams-article 4.2]",
+    policies,
+);
 
 /// A policy with its keys, as it stands in the table.
 struct Column {
@@ -72,34 +63,21 @@ const OCCUPANCIES: [f64; 3] = [0.7, 0.9, 1.0];
 /// collection.
 const TOLERANCE: f64 = 0.002;
 
-/// A measured figure that no source states.
-fn figure(id: &str, name: String, measured: f64, note: &str) -> ReproductionRow {
-    ReproductionRow {
-        id: id.to_owned(),
-        source: String::new(),
-        name,
-        unit: "WAF".to_owned(),
-        published: Value::Null,
-        measured: measured.into(),
-        ratio: None,
-        note: note.to_owned(),
-        series: None,
-    }
+/// Adds the figure of a policy, which no source states.
+fn figure(out: &mut Table, name: String, cell: &Cell) {
+    let note = format!("{} of {STREAMS} streams used", cell.used);
+    out.row("", name).figure("WAF", cell.waf).note(note);
 }
 
-fn captured(context: &Context<'_>) -> Rows {
-    let id = CAPTURED.info.name;
-    let mut rows = Vec::new();
-    let mut best = 0.0_f64;
+fn captured(context: &Context<'_>, out: &mut Table) -> Done {
+    let mut best: Option<f64> = None;
     for recording in &RECORDINGS {
         context.check_stop()?;
         let path = match recording.find() {
             Ok(path) => path,
             Err(why) => {
-                rows.push(ReproductionRow {
-                    measured: Value::Null,
-                    ..figure(id, recording.name.to_owned(), 0.0, &why)
-                });
+                // A number that is none is null.
+                out.row("", recording.name).figure("WAF", f64::NAN).note(why);
                 continue;
             }
         };
@@ -117,27 +95,22 @@ fn captured(context: &Context<'_>) -> Rows {
                 context.check_stop()?;
                 let cells = table(&load, shape, occupancy, recording)?;
                 let setting = format!("{} {:.0} %{units}{mount}", recording.name, occupancy * 100.0);
-                rows.extend(rows_of(id, &setting, &cells));
+                rows_of(&setting, &cells, out);
                 let none = cells[0].1.waf;
                 let auto = cells.iter().filter(|(column, _)| column.policy.starts_with("autostream"));
-                best = auto.fold(best, |best, (_, cell)| best.max((none - cell.waf) / none));
+                let cuts = auto.map(|(_, cell)| (none - cell.waf) / none);
+                best = Some(cuts.fold(best.unwrap_or(0.0), f64::max));
             }
         }
     }
-    if rows.iter().any(|row| !row.measured.is_null()) {
-        let note =
-            "the loads of the source are not public; see docs/stream-policies.md for what limits these";
-        rows.push(number(
-            id,
-            "[AutoStream abstract]",
-            "largest WAF reduction by AutoStream",
-            "%",
-            60.0,
-            best * 100.0,
-            note,
-        ));
+    if let Some(best) = best {
+        out.row("[AutoStream abstract]", "largest WAF reduction by AutoStream")
+            .number("%", 60.0, best * 100.0)
+            .note(
+                "the loads of the source are not public; see docs/stream-policies.md for what limits these",
+            );
     }
-    Ok(rows)
+    Ok(())
 }
 
 fn table<'a>(
@@ -155,14 +128,10 @@ fn table<'a>(
 }
 
 /// The figures of one setting and whether the oracle bounds them.
-fn rows_of(id: &str, setting: &str, cells: &[(&Column, Cell)]) -> Vec<ReproductionRow> {
-    let mut rows: Vec<ReproductionRow> = cells
-        .iter()
-        .map(|(column, cell)| {
-            let note = format!("{} of {STREAMS} streams used", cell.used);
-            figure(id, format!("{setting}: {}", column.name), cell.waf, &note)
-        })
-        .collect();
+fn rows_of(setting: &str, cells: &[(&Column, Cell)], out: &mut Table) {
+    for (column, cell) in cells {
+        figure(out, format!("{setting}: {}", column.name), cell);
+    }
     let oracle =
         cells.iter().find(|(column, _)| column.name == ORACLE).map_or(f64::NAN, |(_, cell)| cell.waf);
     let (nearest, least) = cells
@@ -171,18 +140,19 @@ fn rows_of(id: &str, setting: &str, cells: &[(&Column, Cell)]) -> Vec<Reproducti
         .map(|(column, cell)| (column.name, cell.waf))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .unwrap_or_default();
-    let note = format!("measured: {oracle:.3}, next {nearest} with {least:.3}");
-    let holds = oracle <= least + TOLERANCE;
-    rows.push(statement(id, "", format!("{setting}: bound"), "oracle <= every other policy", holds, &note));
-    rows
+    out.row("", format!("{setting}: bound"))
+        .says("oracle <= every other policy", oracle <= least + TOLERANCE)
+        .found(format!("{oracle:.3}, next {nearest} with {least:.3}"));
 }
 
-fn policies(context: &Context<'_>) -> Rows {
+fn policies(context: &Context<'_>, out: &mut Table) -> Done {
     const OCCUPANCY: f64 = 0.9;
-    let id = POLICIES.info.name;
     context.check_stop()?;
-    let mut reader = synthetic::Synthetic::new(context.seed)
-        .map_err(|error| TraceError::Io { source_name: id.to_owned(), message: error.to_string() })?;
+    let failed = |error: FsError| TraceError::Io {
+        source_name: POLICIES.info.name.to_owned(),
+        message: error.to_string(),
+    };
+    let mut reader = synthetic::Synthetic::new(context.seed).map_err(failed)?;
     let load = Load::of(&mut reader)?;
     let names = [
         "none",
@@ -200,66 +170,37 @@ fn policies(context: &Context<'_>) -> Rows {
         .map(|name| measure(&load, FINE, OCCUPANCY, name, &[]))
         .collect::<Result<Vec<_>, RunError>>()?;
     let of = |name: &str| names.iter().position(|other| *other == name).map_or(f64::NAN, |at| cells[at].waf);
-    let mut rows: Vec<ReproductionRow> = names
-        .iter()
-        .zip(&cells)
-        .map(|(name, cell)| {
-            let note = format!("{} of {STREAMS} streams used", cell.used);
-            figure(id, (*name).to_owned(), cell.waf, &note)
-        })
-        .collect();
+    for (name, cell) in names.iter().zip(&cells) {
+        figure(out, (*name).to_owned(), cell);
+    }
     let (none, shared, exclusive) = (of("none"), of("shared"), of("exclusive"));
-    let mut claim = |source: &str, name: &str, published: &str, holds: bool, note: String| {
-        rows.push(statement(id, source, name, published, holds, &format!("measured: {note}")));
-    };
-    claim(
-        "[streams-article 4.2.1]",
-        "exclusive streams are the upper bound of knowing the class",
-        "exclusive <= shared <= none",
-        exclusive <= shared && shared <= none,
-        format!("{exclusive:.3}, {shared:.3}, {none:.3}"),
-    );
+    out.row("[streams-article 4.2.1]", "exclusive streams are the upper bound of knowing the class")
+        .says("exclusive <= shared <= none", exclusive <= shared && shared <= none)
+        .found(format!("{exclusive:.3}, {shared:.3}, {none:.3}"));
     let used = cells[2].used;
-    claim(
-        "[streams-article 4.2.2]",
-        "streams that four levels use",
-        "never more than 4",
-        used <= 4,
-        used.to_string(),
-    );
+    out.row("[streams-article 4.2.2]", "streams that four levels use")
+        .says("never more than 4", used <= 4)
+        .found(used.to_string());
     let cut = |waf: f64| (none - waf) / none * 100.0;
-    claim(
-        "[FStream abstract]",
-        "WAF cut by names and classes of metadata",
-        "7 to 46 % (filebench), up to 81 % (Cassandra)",
-        cut(of("names")) >= 7.0,
-        format!("{:.1} %", cut(of("names"))),
-    );
-    claim(
-        "[streams-article 4.2.3]",
-        "hints by the program, by name, and both",
-        "all three selectable; both are at least as good as hints alone",
-        exclusive <= of("write-hint"),
-        format!(
+    out.row("[FStream abstract]", "WAF cut by names and classes of metadata")
+        .says("7 to 46 % (filebench), up to 81 % (Cassandra)", cut(of("names")) >= 7.0)
+        .found(format!("{:.1} %", cut(of("names"))));
+    out.row("[streams-article 4.2.3]", "hints by the program, by name, and both")
+        .says("all three selectable; both are at least as good as hints alone", exclusive <= of("write-hint"))
+        .found(format!(
             "hints {:.3}, names {:.3}, by class of file and metadata {exclusive:.3}",
             of("write-hint"),
             of("names")
-        ),
-    );
-    claim(
-        "[streams-article 4.2.4]",
-        "pools of the kernel and of programs",
-        "no file data beside metadata, WAF not above none",
-        of("split-pools") <= none,
-        format!("{:.3}; the ids are disjoint, and no block holds two streams (tests)", of("split-pools")),
-    );
+        ));
+    out.row("[streams-article 4.2.4]", "pools of the kernel and of programs")
+        .says("no file data beside metadata, WAF not above none", of("split-pools") <= none)
+        .found(format!(
+            "{:.3}; the ids are disjoint, and no block holds two streams (tests)",
+            of("split-pools")
+        ));
     let auto = cut(of("autostream-mq")).max(cut(of("autostream-sfr")));
-    claim(
-        "[AutoStream abstract]",
-        "WAF cut by AutoStream",
-        "up to 60 %",
-        auto > 0.0,
-        format!("{auto:.1} % without knowing any file"),
-    );
-    Ok(rows)
+    out.row("[AutoStream abstract]", "WAF cut by AutoStream")
+        .says("up to 60 %", auto > 0.0)
+        .found(format!("{auto:.1} % without knowing any file"));
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Figures 4.2 to 4.6: how a run goes on over the data written.
 
-use super::super::Context;
+use super::super::{Context, extremes};
 use super::lab::{Load, Measured, Step, Strategy, at_share, thesis};
 use super::tables::MAP_KIB;
-use super::{FIG_4_2, FIG_4_3, FIG_4_4, FIG_4_5, FIG_4_6, Rows, Table};
+use super::{Done, Table};
 
 /// The rate of bare page programs on the device of Table 3.1: 32 KiB in 116 us.
 const PAGE_RATE: f64 = 32_768.0 / 116.0;
@@ -13,8 +13,7 @@ fn first_collection(curve: &[Step]) -> Option<usize> {
     curve.iter().position(|step| step.flash.erases > 0)
 }
 
-pub fn fig_4_2(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_2);
+pub fn fig_4_2(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         for run in thesis(context, load)? {
             let (curve, means) = (run.curve(), run.running_mb_s());
@@ -22,59 +21,46 @@ pub fn fig_4_2(context: &Context<'_>) -> Rows {
             let first =
                 first_collection(&curve).and_then(|at| at.checked_sub(1)).map_or(0, |at| curve[at].requests);
             let before = means[first.max(1) - 1];
-            table.statement(
+            out.row(
                 "[thesis fig 4.2]",
                 format!("{}: running mean before the first collection against the end", run.name()),
-                "high until then, lower afterwards",
-                first > 0 && before > last,
-                &format!("{before:.1} and {last:.1} MB/s"),
-                "before collection starts the mean has not yet risen to where it ends",
-            );
+            )
+            .says("high until then, lower afterwards", first > 0 && before > last)
+            .unless("before collection starts the mean has not yet risen to where it ends")
+            .found(format!("{before:.1} and {last:.1} MB/s"));
             if run.point.strategy == Strategy::PmGcc {
-                falls_in_steps(&mut table, &run, &means);
+                falls_in_steps(out, &run, &means);
             } else {
-                levels_off(&mut table, &run, &means);
+                levels_off(out, &run, &means);
             }
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
-fn levels_off(table: &mut Table, run: &Measured, means: &[f64]) {
+fn levels_off(out: &mut Table, run: &Measured, means: &[f64]) {
     let late = &means[means.len() * 2 / 3..];
-    let (least, most) =
-        late.iter().fold((f64::INFINITY, 0.0f64), |(a, b), mb_s| (a.min(*mb_s), b.max(*mb_s)));
-    table.statement(
-        "[thesis fig 4.2]",
-        format!("{}: running mean over the last third", run.name()),
-        "level (taken as within 5 %)",
-        most <= 1.05 * least,
-        &format!("{least:.1} to {most:.1} MB/s"),
-        "",
-    );
+    let (least, most) = extremes(late.iter().copied());
+    out.row("[thesis fig 4.2]", format!("{}: running mean over the last third", run.name()))
+        .says("level (taken as within 5 %)", most <= 1.05 * least)
+        .found(format!("{least:.1} to {most:.1} MB/s"));
 }
 
 /// From the first collection on the mean of `PM_GCC` falls at a request that collects and rises at every
 /// other.
-fn falls_in_steps(table: &mut Table, run: &Measured, means: &[f64]) {
+fn falls_in_steps(out: &mut Table, run: &Measured, means: &[f64]) {
     let collections = run.result().layer.gc.runs;
     // Before the first collection the mean hardly moves; what matters is where it goes down for good.
     let first = means.windows(2).position(|pair| pair[1] < 0.95 * pair[0]).unwrap_or(means.len());
     let after = &means[first..];
     let falls = after.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64;
     let requests = after.len();
-    table.statement(
-        "[thesis fig 4.2]",
-        format!("{}: running mean", run.name()),
-        "falls in steps, one for each collection, and rises in between",
-        falls == collections,
-        &format!("falls at {falls} of {requests} requests, {collections} collections"),
-        "",
-    );
+    out.row("[thesis fig 4.2]", format!("{}: running mean", run.name()))
+        .says("falls in steps, one for each collection, and rises in between", falls == collections)
+        .found(format!("falls at {falls} of {requests} requests, {collections} collections"));
 }
 
-pub fn fig_4_3(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_3);
+pub fn fig_4_3(context: &Context<'_>, out: &mut Table) -> Done {
     let source = "[thesis fig 4.3]";
     for load in Load::ALL {
         let [gcl, gcc, sbm, hsbm] = thesis(context, load)?;
@@ -83,71 +69,48 @@ pub fn fig_4_3(context: &Context<'_>) -> Rows {
             rates.iter().filter(|rate| test(**rate)).count() as f64 / rates.len() as f64
         };
         let fast = share(&rates, &|rate| rate > 0.95 * PAGE_RATE);
-        table.statement(
-            source,
-            format!("{}: requests near the rate of sequential writing", gcc.name()),
-            "many near 300 MB/s (taken as more than half within 5 % of 32 KiB per 116 us, 282 MB/s)",
-            fast > 0.5,
-            &format!("{:.1} %", 100.0 * fast),
-            "",
-        );
+        out.row(source, format!("{}: requests near the rate of sequential writing", gcc.name()))
+            .says(
+                "many near 300 MB/s (taken as more than half within 5 % of 32 KiB per 116 us, 282 MB/s)",
+                fast > 0.5,
+            )
+            .found(format!("{:.1} %", 100.0 * fast));
         let slow = rates.iter().filter(|rate| **rate < 0.05 * PAGE_RATE).count() as u64;
-        table.statement(
-            source,
-            format!("{}: requests near 0 MB/s (taken as below 5 % of that rate)", gcc.name()),
-            "those that collect",
-            slow == gcc.result().layer.gc.runs,
-            &format!("{slow} requests, {} collections", gcc.result().layer.gc.runs),
-            "",
-        );
+        out.row(source, format!("{}: requests near 0 MB/s (taken as below 5 % of that rate)", gcc.name()))
+            .says("those that collect", slow == gcc.result().layer.gc.runs)
+            .found(format!("{slow} requests, {} collections", gcc.result().layer.gc.runs));
         if load == Load::Lammps {
             continue;
         }
         let low = |run: &Measured| share(&run.request_mb_s(), &|rate| rate < 0.5 * PAGE_RATE);
         let [gcl_low, sbm_low, hsbm_low] = [low(&gcl), low(&sbm), low(&hsbm)];
-        table.statement(
-            source,
-            format!("{}: slow requests (taken as below half of that rate)", sbm.name()),
-            "most",
-            sbm_low > 0.5,
-            &format!("{:.1} %", 100.0 * sbm_low),
-            "",
-        );
-        table.statement(
-            source,
-            format!("{}: slow requests", hsbm.name()),
-            "some, between PM_GCL and SBM_GCL",
-            gcl_low < hsbm_low && hsbm_low < sbm_low,
-            &format!(
+        out.row(source, format!("{}: slow requests (taken as below half of that rate)", sbm.name()))
+            .says("most", sbm_low > 0.5)
+            .found(format!("{:.1} %", 100.0 * sbm_low));
+        out.row(source, format!("{}: slow requests", hsbm.name()))
+            .says("some, between PM_GCL and SBM_GCL", gcl_low < hsbm_low && hsbm_low < sbm_low)
+            .found(format!(
                 "PM_GCL {:.1} %, HSBM_GCL {:.1} %, SBM_GCL {:.1} %",
                 100.0 * gcl_low,
                 100.0 * hsbm_low,
                 100.0 * sbm_low
-            ),
-            "",
-        );
+            ));
     }
-    Ok(table.rows)
+    Ok(())
 }
 
-pub fn fig_4_4(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_4);
+pub fn fig_4_4(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         let source = "[thesis fig 4.4]";
         let runs = thesis(context, load)?;
         let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::map_kib);
-        table.statement(
-            source,
-            format!("{}: order of the mapping traffic", load.name()),
-            "PM_GCC > PM_GCL > HSBM_GCL > SBM_GCL",
-            gcc > gcl && gcl > hsbm && hsbm > sbm,
-            &format!("{gcc:.0}, {gcl:.0}, {hsbm:.0}, {sbm:.0} KiB"),
-            "",
-        );
+        out.row(source, format!("{}: order of the mapping traffic", load.name()))
+            .says("PM_GCC > PM_GCL > HSBM_GCL > SBM_GCL", gcc > gcl && gcl > hsbm && hsbm > sbm)
+            .found(format!("{gcc:.0}, {gcl:.0}, {hsbm:.0}, {sbm:.0} KiB"));
         let figures = MAP_KIB[load as usize];
         for (index, kib) in [(1, gcc), (2, sbm), (3, hsbm)] {
             let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
-            table.number(source, name, "", figures[index] / figures[0], kib / gcl, "");
+            out.row(source, name).number("", figures[index] / figures[0], kib / gcl);
         }
         for run in &runs {
             let curve = run.curve();
@@ -163,10 +126,10 @@ pub fn fig_4_4(context: &Context<'_>) -> Rows {
                 (published, (0.9..=1.1).contains(&slope))
             };
             let name = format!("{}: slope of the first half over the whole's", run.name());
-            table.statement(source, name, published, holds, &format!("{slope:.3}"), "");
+            out.row(source, name).says(published, holds).found(format!("{slope:.3}"));
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
 /// Squared correlation of erases with data written, from the first collection on.
@@ -192,100 +155,67 @@ fn steps(curve: &[Step]) -> (f64, u64) {
     (span / (at.len().max(2) - 1) as f64 / f64::from(1 << 20), at.len() as u64)
 }
 
-pub fn fig_4_5(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_5);
+pub fn fig_4_5(context: &Context<'_>, out: &mut Table) -> Done {
     let source = "[thesis fig 4.5]";
     let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
     let [lammps, macdrp] = &both;
     let greedy = Strategy::GREEDY.map(|strategy| &lammps[strategy as usize]);
     let erases = greedy.map(Measured::erases);
-    let (least, most) = erases.iter().fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(*e), b.max(*e)));
-    table.statement(
-        source,
-        "LAMMPS: erases of PM_GCL, SBM_GCL and HSBM_GCL",
-        "close (taken as within 20 %)",
-        most <= 1.2 * least,
-        &erases.map(|e| format!("{e:.0}")).join(", "),
-        "",
-    );
+    let (least, most) = extremes(erases);
+    out.row(source, "LAMMPS: erases of PM_GCL, SBM_GCL and HSBM_GCL")
+        .says("close (taken as within 20 %)", most <= 1.2 * least)
+        .found(erases.map(|e| format!("{e:.0}")).join(", "));
     for run in greedy {
         let square = linearity(&run.curve());
-        table.statement(
-            source,
-            format!("{}: erases over data written", run.name()),
-            "nearly linear (taken as a squared correlation of 0.99 or more)",
-            square >= 0.99,
-            &format!("{square:.5}"),
-            "",
-        );
+        out.row(source, format!("{}: erases over data written", run.name()))
+            .says("nearly linear (taken as a squared correlation of 0.99 or more)", square >= 0.99)
+            .found(format!("{square:.5}"));
     }
     let stairs = both.each_ref().map(|runs| (&runs[1], steps(&runs[1].curve())));
     for (run, (_, count)) in &stairs {
         let runs = run.result().layer.gc.runs;
-        table.statement(
-            source,
-            format!("{}: erases over data written", run.name()),
-            "a staircase: nothing between two collections",
-            *count == runs,
-            &format!("{count} steps, {runs} collections"),
-            "an interval of the series may end inside a collection, so that its step is spread over two",
-        );
+        out.row(source, format!("{}: erases over data written", run.name()))
+            .says("a staircase: nothing between two collections", *count == runs)
+            .unless(
+                "an interval of the series may end inside a collection, so that its step is spread over two",
+            )
+            .found(format!("{count} steps, {runs} collections"));
     }
-    table.statement(
-        source,
-        "PM_GCC: data between two steps",
-        "less on LAMMPS than on MACDRP",
-        stairs[0].1.0 < stairs[1].1.0,
-        &format!("{:.0} MiB on LAMMPS, {:.0} MiB on MACDRP", stairs[0].1.0, stairs[1].1.0),
-        "",
-    );
+    out.row(source, "PM_GCC: data between two steps")
+        .says("less on LAMMPS than on MACDRP", stairs[0].1.0 < stairs[1].1.0)
+        .found(format!("{:.0} MiB on LAMMPS, {:.0} MiB on MACDRP", stairs[0].1.0, stairs[1].1.0));
     let erases = macdrp.each_ref().map(Measured::erases);
-    table.statement(
-        source,
-        "MACDRP: most erases",
-        "SBM_GCL",
-        [0, 1, 3].iter().all(|&other| erases[2] > erases[other]),
-        &Strategy::ALL.map(|s| format!("{} {:.0}", s.name(), erases[s as usize])).join(", "),
-        "",
-    );
-    Ok(table.rows)
+    out.row(source, "MACDRP: most erases")
+        .says("SBM_GCL", [0, 1, 3].iter().all(|&other| erases[2] > erases[other]))
+        .found(Strategy::ALL.map(|s| format!("{} {:.0}", s.name(), erases[s as usize])).join(", "));
+    Ok(())
 }
 
-pub fn fig_4_6(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_6);
+pub fn fig_4_6(context: &Context<'_>, out: &mut Table) -> Done {
     let source = "[thesis fig 4.6]";
     let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
     for strategy in Strategy::GREEDY {
         let run = &both[0][strategy as usize];
-        table.statement(
-            source,
-            format!("{}: write amplification", run.name()),
-            "about 1 (taken as 1 to 1.15)",
-            (1.0..=1.15).contains(&run.waf()),
-            &format!("{:.4}", run.waf()),
-            "",
-        );
+        out.row(source, format!("{}: write amplification", run.name()))
+            .says("about 1 (taken as 1 to 1.15)", (1.0..=1.15).contains(&run.waf()))
+            .found(format!("{:.4}", run.waf()));
     }
     for runs in &both {
         let curve = runs[1].curve();
         let waf = [0.25, 0.5, 1.0].map(|share| at_share(&curve, share).waf());
-        table.statement(
+        out.row(
             source,
             format!("{}: write amplification after a quarter, half and all of the data", runs[1].name()),
-            "rises and stays above 1",
-            waf[0] < waf[1] && waf[1] < waf[2] && waf[0] > 1.0,
-            &waf.map(|waf| format!("{waf:.3}")).join(", "),
-            "",
-        );
+        )
+        .says("rises and stays above 1", waf[0] < waf[1] && waf[1] < waf[2] && waf[0] > 1.0)
+        .found(waf.map(|waf| format!("{waf:.3}")).join(", "));
     }
     let waf = both[1].each_ref().map(Measured::waf);
-    table.statement(
-        source,
-        "MACDRP: write amplification of SBM_GCL",
-        "high (taken as the highest of the four and above 1.5)",
-        waf[2] > 1.5 && [0, 1, 3].iter().all(|&other| waf[2] > waf[other]),
-        &Strategy::ALL.map(|s| format!("{} {:.3}", s.name(), waf[s as usize])).join(", "),
-        "",
-    );
-    Ok(table.rows)
+    out.row(source, "MACDRP: write amplification of SBM_GCL")
+        .says(
+            "high (taken as the highest of the four and above 1.5)",
+            waf[2] > 1.5 && [0, 1, 3].iter().all(|&other| waf[2] > waf[other]),
+        )
+        .found(Strategy::ALL.map(|s| format!("{} {:.3}", s.name(), waf[s as usize])).join(", "));
+    Ok(())
 }

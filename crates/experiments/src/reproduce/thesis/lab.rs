@@ -5,7 +5,7 @@ use nandscape_core::OpCounts;
 use nandscape_report::Run;
 use nandscape_sim::metrics::Series;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
-use nandscape_stack::{RunError, RunOptions, replay};
+use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,20 +175,13 @@ impl Point {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Run, RunError> {
-        context.check_stop()?;
         let options = RunOptions {
-            stop: context.stop,
             with_series: self.has_series(),
-            interval_ns: None,
             with_detail: true,
             count_programs: self.has_series(),
             ..RunOptions::default()
         };
-        let run = replay(&self.config(context.seed)?, self.load.spec(), &options)?;
-        if let Some(error) = &run.result.error {
-            return Err(RunError::Failed { label: self.label(), message: error.message.clone() });
-        }
-        if run.result.partial { Err(RunError::Interrupted) } else { Ok(run) }
+        context.replay(&self.config(context.seed)?, self.load.spec(), self.label(), options)
     }
 }
 

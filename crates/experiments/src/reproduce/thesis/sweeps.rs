@@ -1,8 +1,8 @@
 //! Figures 4.8 to 4.11: one parameter changed at a time.
 
-use super::super::Context;
+use super::super::{Context, extremes};
 use super::lab::{Load, Measured, Point, Strategy, runs};
-use super::{FIG_4_8, FIG_4_9, FIG_4_10, FIG_4_11, Rows, Table};
+use super::{Done, Table};
 use nandscape_stack::RunError;
 
 const SIZES: [u32; 4] = [1, 2, 4, 8];
@@ -26,8 +26,7 @@ fn list<const N: usize>(values: [f64; N], digits: usize) -> String {
 /// Live data times 2, 4, 8, rounded up to whole blocks per LUN (32 MiB steps).
 const CAPACITIES: [[u32; 3]; 2] = [[18, 35, 69], [6, 11, 22]];
 
-pub fn fig_4_8(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_8);
+pub fn fig_4_8(context: &Context<'_>, out: &mut Table) -> Done {
     let source = "[thesis fig 4.8]";
     for load in Load::ALL {
         for strategy in Strategy::ALL {
@@ -40,30 +39,30 @@ pub fn fig_4_8(context: &Context<'_>) -> Rows {
             if strategy != Strategy::PmGcc {
                 let published = "flat or a slight gain (taken as 0.99 to 1.15)";
                 let why = "most of this run is the part before the first collection, which a larger device makes longer";
-                table.statement(source, name, published, (0.99..=1.15).contains(&gain), &figures, why);
+                out.row(source, name)
+                    .says(published, (0.99..=1.15).contains(&gain))
+                    .unless(why)
+                    .found(figures);
                 continue;
             }
-            table.statement(source, name, "much better (taken as above 1.25)", gain > 1.25, &figures, "");
+            out.row(source, name).says("much better (taken as above 1.25)", gain > 1.25).found(figures);
             let collections = all.each_ref().map(|run| run.result().layer.gc.runs);
             let waf = all.each_ref().map(Measured::waf);
-            table.statement(
-                source,
-                format!("PM_GCC on {}: collections and write amplification", load.name()),
-                "fall as capacity grows",
-                collections.windows(2).all(|c| c[1] < c[0]) && waf.windows(2).all(|w| w[1] < w[0]),
-                &format!("{collections:?} collections, write amplification {}", list(waf, 3)),
-                "",
-            );
+            out.row(source, format!("PM_GCC on {}: collections and write amplification", load.name()))
+                .says(
+                    "fall as capacity grows",
+                    collections.windows(2).all(|c| c[1] < c[0]) && waf.windows(2).all(|w| w[1] < w[0]),
+                )
+                .found(format!("{collections:?} collections, write amplification {}", list(waf, 3)));
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
-pub fn fig_4_9(context: &Context<'_>) -> Rows {
+pub fn fig_4_9(context: &Context<'_>, out: &mut Table) -> Done {
     const PAGES: [u32; 4] = [8, 16, 32, 64];
     /// Pages in each of the 32 LUNs, the same for every block size: 512 MiB.
     const PAGES_PER_LUN: u32 = 512;
-    let mut table = Table::new(&FIG_4_9);
     for load in Load::ALL {
         for strategy in Strategy::ALL {
             let all = sweep(context, load, strategy, PAGES, |p, pages| Point {
@@ -80,10 +79,10 @@ pub fn fig_4_9(context: &Context<'_>) -> Rows {
             } else {
                 ("rises", rises, "")
             };
-            table.statement("[thesis fig 4.9]", name, published, holds, &list(mb_s, 1), why);
+            out.row("[thesis fig 4.9]", name).says(published, holds).unless(why).found(list(mb_s, 1));
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
 const fn superblock_peak(load: Load) -> &'static str {
@@ -99,8 +98,7 @@ const fn superblock_peak(load: Load) -> &'static str {
     }
 }
 
-pub fn fig_4_10(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_10);
+pub fn fig_4_10(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         for strategy in Strategy::SUPERBLOCK {
             // 64 blocks of 8 pages in a LUN: the capacity of Table 4.1.
@@ -110,14 +108,14 @@ pub fn fig_4_10(context: &Context<'_>) -> Rows {
                 superblock: size,
                 ..p
             })?;
-            one_to_two(&mut table, &all);
-            two_to_eight(&mut table, &all);
+            one_to_two(out, &all);
+            two_to_eight(out, &all);
             if load == Load::Macdrp && strategy == Strategy::SbmGcl {
-                largest_good_size(&mut table, &all);
+                largest_good_size(out, &all);
             }
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
 const SOURCE: &str = "[thesis fig 4.10]";
@@ -142,35 +140,26 @@ fn map_note(run: &Measured, from: usize) -> &'static str {
     }
 }
 
-fn one_to_two(table: &mut Table, all: &[Measured; 4]) {
+fn one_to_two(out: &mut Table, all: &[Measured; 4]) {
     let name = all[0].name();
     let ratio = |of: fn(&Measured) -> f64| of(&all[1]) / of(&all[0]);
     let mb_s = ratio(Measured::mb_s);
-    table.statement(
-        SOURCE,
-        format!("{name}: MB/s at superblocks of 2 over 1"),
-        "a small loss (taken as 0.9 to 1)",
-        SMALL_LOSS.contains(&mb_s),
-        &format!("{mb_s:.3}"),
-        EVEN_BORDERS,
-    );
+    out.row(SOURCE, format!("{name}: MB/s at superblocks of 2 over 1"))
+        .says("a small loss (taken as 0.9 to 1)", SMALL_LOSS.contains(&mb_s))
+        .unless(EVEN_BORDERS)
+        .found(format!("{mb_s:.3}"));
     for (what, value) in [("erases", ratio(Measured::erases)), ("write amplification", ratio(Measured::waf))]
     {
-        table.statement(
-            SOURCE,
-            format!("{name}: {what} at superblocks of 2 over 1"),
-            "hardly changed (taken as 0.9 to 1.1)",
-            (0.9..=1.1).contains(&value),
-            &format!("{value:.3}"),
-            "",
-        );
+        out.row(SOURCE, format!("{name}: {what} at superblocks of 2 over 1"))
+            .says("hardly changed (taken as 0.9 to 1.1)", (0.9..=1.1).contains(&value))
+            .found(format!("{value:.3}"));
     }
     let note = map_note(&all[0], 1);
     let name = format!("{name}: map updates at superblocks of 2 over 1");
-    table.number(SOURCE, name, "", 0.5, ratio(Measured::map_kib), note);
+    out.row(SOURCE, name).number("", 0.5, ratio(Measured::map_kib)).note(note);
 }
 
-fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
+fn two_to_eight(out: &mut Table, all: &[Measured; 4]) {
     let name = all[0].name();
     for (from, pair) in all.windows(2).enumerate().skip(1) {
         let (low, high) = (SIZES[from], SIZES[from + 1]);
@@ -178,57 +167,52 @@ fn two_to_eight(table: &mut Table, all: &[Measured; 4]) {
         let steps = format!("at superblocks of {high} over {low}");
         if all[0].point.load == Load::Lammps {
             let loss = ratio(Measured::mb_s);
-            table.statement(
-                SOURCE,
-                format!("{name}: MB/s {steps}"),
-                "a small loss (taken as 0.9 to 1)",
-                SMALL_LOSS.contains(&loss),
-                &format!("{loss:.3}"),
-                INNER_BORDERS,
-            );
+            out.row(SOURCE, format!("{name}: MB/s {steps}"))
+                .says("a small loss (taken as 0.9 to 1)", SMALL_LOSS.contains(&loss))
+                .unless(INNER_BORDERS)
+                .found(format!("{loss:.3}"));
         }
         let note = map_note(&all[0], from + 1);
-        table.number(SOURCE, format!("{name}: map updates {steps}"), "", 0.5, ratio(Measured::map_kib), note);
+        out.row(SOURCE, format!("{name}: map updates {steps}"))
+            .number("", 0.5, ratio(Measured::map_kib))
+            .note(note);
     }
     let ratio = |of: fn(&Measured) -> f64| of(&all[3]) / of(&all[1]);
     let [mb_s, erases, waf] = [Measured::mb_s, Measured::erases, Measured::waf].map(ratio);
     let figures = format!("{mb_s:.3}, {erases:.3}, {waf:.3}");
     let name = format!("{name}: MB/s, erases, write amplification at superblocks of 8 over 2");
     match (all[0].point.load, all[0].point.strategy) {
-        (Load::Macdrp, Strategy::SbmGcl) => table.statement(
-            SOURCE,
-            name,
-            "a large loss, and much more of the others (taken as below 0.8 and above 1.25)",
-            mb_s < 0.8 && erases > 1.25 && waf > 1.25,
-            &figures,
-            "",
-        ),
-        (Load::Lammps, _) => table.statement(
-            SOURCE,
-            name,
-            "erases and write amplification rise very little (taken as 1 to 1.15)",
-            [erases, waf].iter().all(|r| (1.0..=1.15).contains(r)),
-            &figures,
-            INNER_BORDERS,
-        ),
+        (Load::Macdrp, Strategy::SbmGcl) => out
+            .row(SOURCE, name)
+            .says(
+                "a large loss, and much more of the others (taken as below 0.8 and above 1.25)",
+                mb_s < 0.8 && erases > 1.25 && waf > 1.25,
+            )
+            .found(figures),
+        (Load::Lammps, _) => out
+            .row(SOURCE, name)
+            .says(
+                "erases and write amplification rise very little (taken as 1 to 1.15)",
+                [erases, waf].iter().all(|r| (1.0..=1.15).contains(r)),
+            )
+            .unless(INNER_BORDERS)
+            .found(figures),
         // The text says nothing about this combination.
         (Load::Macdrp, _) => {}
     }
 }
 
 /// The rule drawn from the figure: near the most frequent size of a request, but not above it.
-fn largest_good_size(table: &mut Table, all: &[Measured; 4]) {
+fn largest_good_size(out: &mut Table, all: &[Measured; 4]) {
     let mb_s = all.each_ref().map(Measured::mb_s);
     let best = SIZES.iter().zip(mb_s).filter(|(_, rate)| *rate >= 0.9 * mb_s[0]).map(|(size, _)| size);
     let best = best.max().expect("size 1 is as fast as itself");
-    table.statement(
+    out.row(
         "[thesis 4.8]",
         format!("{}: largest superblock that costs less than 10 % of the throughput", all[0].name()),
-        "the most frequent request size: 512 KiB, 2 blocks",
-        *best == 2,
-        &format!("{best} blocks; {} MB/s at 1, 2, 4, 8", list(mb_s, 1)),
-        "",
-    );
+    )
+    .says("the most frequent request size: 512 KiB, 2 blocks", *best == 2)
+    .found(format!("{best} blocks; {} MB/s at 1, 2, 4, 8", list(mb_s, 1)));
 }
 
 /// Checked by moving the unaligned requests of the load to the nearest half block: then all numbers of logs
@@ -237,22 +221,20 @@ const LOGS_OUT_OF_STEP: &str = "from 8 logs on, the 8 blocks that this load work
      unaligned requests, which reach one page into the next block, leave those logs out of step with their blocks until they are evicted; \
      with these requests aligned the number of logs has no effect";
 
-pub fn fig_4_11(context: &Context<'_>) -> Rows {
+pub fn fig_4_11(context: &Context<'_>, out: &mut Table) -> Done {
     const LOGS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-    let mut table = Table::new(&FIG_4_11);
     for load in Load::ALL {
         let all = sweep(context, load, Strategy::HsbmGcl, LOGS, |p, logs| Point { logs, ..p })?;
         let mb_s = all.each_ref().map(Measured::mb_s);
-        let (least, most) = mb_s.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
+        let (least, most) = extremes(mb_s);
         let full = all.each_ref().map(|run| run.result().layer.merges.full);
-        table.statement(
+        out.row(
             "[thesis fig 4.11]",
             format!("HSBM_GCL on {}: MB/s at 1, 2, 4, 8, 16, 32 log superblocks", load.name()),
-            "little effect (taken as within 5 %)",
-            most <= 1.05 * least,
-            &format!("{} MB/s; full merges {full:?}", list(mb_s, 1)),
-            LOGS_OUT_OF_STEP,
-        );
+        )
+        .says("little effect (taken as within 5 %)", most <= 1.05 * least)
+        .unless(LOGS_OUT_OF_STEP)
+        .found(format!("{} MB/s; full merges {full:?}", list(mb_s, 1)));
     }
-    Ok(table.rows)
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::super::Context;
 use super::lab::{Device, Load, Measured, Point, Strategy, strategies, thesis};
-use super::{CONCLUSION, FIG_4_1, MAP_TRAFFIC, PARALLEL, Rows, TABLE_4_2, TABLE_SIZES, Table};
+use super::{Done, Table};
 
 const RATES: &str = "[thesis table 4.2]";
 const MAPS: &str = "[thesis 4.3]";
@@ -19,8 +19,7 @@ pub const GCC_MISFIT: &str = "the published mapping traffic fixes how often the 
 const HSBM_FLOOR: &str = "32 pages fill a log, so the rule cannot give less than 7067 merges and 497 KiB on LAMMPS, or 8255 and 581 KiB on \
      MACDRP; the published bytes lie below that, and the source does not say what it left out";
 
-pub fn table_4_2(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&TABLE_4_2);
+pub fn table_4_2(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         for (run, published) in thesis(context, load)?.iter().zip(MB_S[load as usize]) {
             let note = match (load, run.point.strategy) {
@@ -38,84 +37,72 @@ pub fn table_4_2(context: &Context<'_>) -> Rows {
                 }
                 _ => "",
             };
-            table.number(RATES, run.name(), "MB/s", published, run.mb_s(), note);
+            out.row(RATES, run.name()).number("MB/s", published, run.mb_s()).note(note);
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
-pub fn map_traffic(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&MAP_TRAFFIC);
+pub fn map_traffic(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         let runs = thesis(context, load)?;
         for (run, published) in runs.iter().zip(MAP_KIB[load as usize]) {
             let note = if run.point.strategy == Strategy::HsbmGcl { HSBM_FLOOR } else { "" };
-            table.number(MAPS, format!("{}: updates", run.name()), "KiB", published, run.map_kib(), note);
+            out.row(MAPS, format!("{}: updates", run.name()))
+                .number("KiB", published, run.map_kib())
+                .note(note);
         }
-        oracles(&mut table, load, &runs);
+        oracles(out, load, &runs);
     }
-    Ok(table.rows)
+    Ok(())
 }
 
 /// What the published bytes imply, and whether the counters obey it exactly.
-fn oracles(table: &mut Table, load: Load, runs: &[Measured; 4]) {
+fn oracles(out: &mut Table, load: Load, runs: &[Measured; 4]) {
     let published = MAP_KIB[load as usize];
     for run in &runs[..2] {
         let result = run.result();
-        let figures = format!(
-            "{} B of updates, {} pages programmed",
-            result.layer.map.update_bytes, result.flash.programs
-        );
-        table.statement(
-            MAPS,
-            format!("{}: update bytes against pages programmed", run.name()),
-            "exactly 8 B per page",
-            result.layer.map.update_bytes == 8 * result.flash.programs,
-            &figures,
-            "",
-        );
+        let figures =
+            format!("{} B of updates, {} pages programmed", result.layer.map.update_bytes, result.flash.programs);
+        out.row(MAPS, format!("{}: update bytes against pages programmed", run.name()))
+            .says("exactly 8 B per page", result.layer.map.update_bytes == 8 * result.flash.programs)
+            .found(figures);
         let host_kib = result.host.write_pages as f64 * 8.0 / 1024.0;
         let implied = published[run.point.strategy as usize] / host_kib;
         let note = "published is derived: the published KiB over 8 B for each page the host wrote";
-        table.number(MAPS, format!("{}: write amplification", run.name()), "", implied, run.waf(), note);
+        out.row(MAPS, format!("{}: write amplification", run.name()))
+            .number("", implied, run.waf())
+            .note(note);
     }
     let hsbm = runs[3].result();
     let merges = hsbm.layer.merges.switch + hsbm.layer.merges.full;
-    table.statement(
-        MAPS,
-        format!("{}: update bytes against pages and merges", runs[3].name()),
-        "exactly 2 B per page and 8 B per merge",
-        hsbm.layer.map.update_bytes == 2 * hsbm.host.write_pages + 8 * merges,
-        &format!(
+    out.row(MAPS, format!("{}: update bytes against pages and merges", runs[3].name()))
+        .says(
+            "exactly 2 B per page and 8 B per merge",
+            hsbm.layer.map.update_bytes == 2 * hsbm.host.write_pages + 8 * merges,
+        )
+        .found(format!(
             "{} B of updates, {} pages, {merges} merges",
             hsbm.layer.map.update_bytes, hsbm.host.write_pages
-        ),
-        "",
-    );
+        ));
     let implied = [5736.0, 7040.0][load as usize];
     let note = format!("published is derived: (KiB less 2 B per page) over 8 B; {HSBM_FLOOR}");
-    table.number(MAPS, format!("{}: merges", runs[3].name()), "merges", implied, merges as f64, &note);
+    out.row(MAPS, format!("{}: merges", runs[3].name())).number("merges", implied, merges as f64).note(note);
     if load == Load::Macdrp {
         let kib = runs[2].result().host.write_bytes as f64 / f64::from(512 << 10) * 8.0 / 1024.0;
         let note =
             "8 B for each 512 KiB is 129 KiB; a request that reaches into the next block changes two entries";
-        table.number(
-            MAPS,
-            format!("{}: 8 B per 512 KiB", runs[2].name()),
-            "KiB",
-            kib,
-            runs[2].map_kib(),
-            note,
-        );
+        out.row(MAPS, format!("{}: 8 B per 512 KiB", runs[2].name()))
+            .number("KiB", kib, runs[2].map_kib())
+            .note(note);
     }
 }
 
-pub fn table_sizes(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&TABLE_SIZES);
+pub fn table_sizes(context: &Context<'_>, out: &mut Table) -> Done {
     let runs = thesis(context, Load::Lammps)?;
     for (run, bytes) in runs.iter().zip([131_072.0, 131_072.0, 4096.0, 4736.0]) {
         let name = format!("{}: mapping table", run.point.strategy.name());
-        table.number(MAPS, name, "B", bytes, run.result().layer.map.table_bytes as f64, "");
+        out.row(MAPS, name).number("B", bytes, run.result().layer.map.table_bytes as f64);
     }
     for (run, printed, note) in [
         (&runs[0], 4096.0, ""),
@@ -125,9 +112,9 @@ pub fn table_sizes(context: &Context<'_>) -> Rows {
         let result = run.result();
         let share = result.cost.usable_bytes as f64 / result.layer.map.table_bytes as f64;
         let name = format!("{}: device bytes per table byte", run.point.strategy.name());
-        table.number(MAPS, name, "", printed, share, note);
+        out.row(MAPS, name).number("", printed, share).note(note);
     }
-    Ok(table.rows)
+    Ok(())
 }
 
 /// Strategies from the fastest to the slowest.
@@ -146,37 +133,31 @@ fn published_order(load: Load) -> String {
     order(&Strategy::ALL.map(|strategy| (strategy, figures[strategy as usize])))
 }
 
-pub fn fig_4_1(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_1);
+pub fn fig_4_1(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         let source = "[thesis fig 4.1]";
         let runs = thesis(context, load)?;
         let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::mb_s);
         let measured = measured_order(&runs);
         let published = published_order(load);
-        table.statement(
-            source,
-            format!("{}: order", load.name()),
-            &published,
-            measured == published,
-            &measured,
-            &format!("PM_GCC is too fast here: {GCC_MISFIT}"),
-        );
+        out.row(source, format!("{}: order", load.name()))
+            .says(&published, measured == published)
+            .unless(format!("PM_GCC is too fast here: {GCC_MISFIT}"))
+            .found(measured);
         let best = format!("PM_GCL {gcl:.1}, next {:.1} MB/s", gcc.max(sbm).max(hsbm));
         let name = format!("{}: PM_GCL is the fastest", load.name());
-        table.statement(source, name, "yes", gcl > gcc.max(sbm).max(hsbm), &best, "");
+        out.row(source, name).says("yes", gcl > gcc.max(sbm).max(hsbm)).found(best);
         for (index, value) in [(1, gcc), (2, sbm), (3, hsbm)] {
             let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
             let note = if index == 1 { GCC_MISFIT } else { "" };
             let figures = MB_S[load as usize];
-            table.number(source, name, "", figures[index] / figures[0], value / gcl, note);
+            out.row(source, name).number("", figures[index] / figures[0], value / gcl).note(note);
         }
     }
-    Ok(table.rows)
+    Ok(())
 }
 
-pub fn conclusion(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&CONCLUSION);
+pub fn conclusion(context: &Context<'_>, out: &mut Table) -> Done {
     let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
     let share = |strategy: Strategy| {
         both.each_ref().map(|runs| runs[strategy as usize].mb_s() / runs[Strategy::PmGcl as usize].mb_s())
@@ -185,40 +166,29 @@ pub fn conclusion(context: &Context<'_>) -> Rows {
         format!("{:.0} % (LAMMPS) and {:.0} % (MACDRP) of PM_GCL", 100.0 * lammps, 100.0 * macdrp)
     };
     let gcc = share(Strategy::PmGcc);
-    table.statement(
-        "[thesis 4.10]",
-        "collecting the whole device in order is not worth it",
-        "slower than greedy collection of the same map on both loads (taken as by 20 % or more)",
-        gcc.iter().all(|share| *share <= 0.8),
-        &percent(gcc),
-        GCC_MISFIT,
-    );
+    out.row("[thesis 4.10]", "collecting the whole device in order is not worth it")
+        .says(
+            "slower than greedy collection of the same map on both loads (taken as by 20 % or more)",
+            gcc.iter().all(|share| *share <= 0.8),
+        )
+        .unless(GCC_MISFIT)
+        .found(percent(gcc));
     let (sbm, hsbm) = (share(Strategy::SbmGcl), share(Strategy::HsbmGcl));
-    table.statement(
-        "[thesis 4.10]",
-        "superblocks alone suffer from writes below the block size",
-        "severely on MACDRP (taken as below half of PM_GCL), logs less so",
-        sbm[1] < 0.5 && hsbm[1] > sbm[1],
-        &format!("SBM_GCL {}; HSBM_GCL {}", percent(sbm), percent(hsbm)),
-        "",
-    );
+    out.row("[thesis 4.10]", "superblocks alone suffer from writes below the block size")
+        .says(
+            "severely on MACDRP (taken as below half of PM_GCL), logs less so",
+            sbm[1] < 0.5 && hsbm[1] > sbm[1],
+        )
+        .found(format!("SBM_GCL {}; HSBM_GCL {}", percent(sbm), percent(hsbm)));
     let bytes = |strategy: Strategy| both[0][strategy as usize].result().layer.map.table_bytes as f64;
     let smaller = bytes(Strategy::PmGcl) / bytes(Strategy::HsbmGcl);
     let least = |shares: [f64; 2]| shares[0].min(shares[1]);
-    table.statement(
-        "[thesis 4.10]",
-        "HSBM_GCL is the best trade of map size and throughput",
-        "a table of a small part of the page map's (taken as 1/20 or less) with the best worst-case throughput of the small tables (taken as \
-         at least 60 % of PM_GCL)",
-        smaller >= 20.0 && least(hsbm) >= 0.6 && least(hsbm) > least(sbm),
-        &format!("table 1/{smaller:.1}; HSBM_GCL {}", percent(hsbm)),
-        "",
-    );
-    Ok(table.rows)
+    out.row("[thesis 4.10]", "HSBM_GCL is the best trade of map size and throughput").says("a table of a small part of the page map's (taken as 1/20 or less) with the best worst-case throughput of the small tables (taken as \
+         at least 60 % of PM_GCL)", smaller >= 20.0 && least(hsbm) >= 0.6 && least(hsbm) > least(sbm)).found(format!("table 1/{smaller:.1}; HSBM_GCL {}", percent(hsbm)));
+    Ok(())
 }
 
-pub fn parallel(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&PARALLEL);
+pub fn parallel(context: &Context<'_>, out: &mut Table) -> Done {
     let (mut least, mut most) = (f64::INFINITY, 0.0f64);
     let devices = [
         (Device::Units, "units in parallel, no bus, depth 1"),
@@ -239,19 +209,22 @@ pub fn parallel(context: &Context<'_>) -> Rows {
             if device == Device::Units {
                 let holds = measured != published;
                 let why = "here the order of the strategies happens to be the same";
-                table.statement(RATES, name, "another than that of Table 4.2", holds, &figures, why);
+                out.row(RATES, name).says("another than that of Table 4.2", holds).unless(why).found(figures);
             } else {
                 let serial = measured_order(&thesis(context, load)?);
                 let why = format!(
                     "nothing is published for this device; on the serial one the order measured here is {serial}"
                 );
                 let holds = measured == published;
-                table.statement(RATES, name, &format!("Table 4.2: {published}"), holds, &figures, &why);
+                out.row(RATES, name)
+                    .says(&format!("Table 4.2: {published}"), holds)
+                    .unless(why)
+                    .found(figures);
             }
         }
     }
     let note = "published is what an independent model of the same strategies gives for such a device, on a load of its own";
-    table.number("", "units in parallel: slowest of the eight runs", "MB/s", 127.0, least, note);
-    table.number("", "units in parallel: fastest of the eight runs", "MB/s", 3541.0, most, note);
-    Ok(table.rows)
+    out.row("", "units in parallel: slowest of the eight runs").number("MB/s", 127.0, least).note(note);
+    out.row("", "units in parallel: fastest of the eight runs").number("MB/s", 3541.0, most).note(note);
+    Ok(())
 }

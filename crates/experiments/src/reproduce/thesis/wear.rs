@@ -2,7 +2,7 @@
 
 use super::super::Context;
 use super::lab::{Load, Measured, Point, Strategy, runs, thesis};
-use super::{FIG_4_7, Rows, Table};
+use super::{Done, Table};
 
 /// Standard deviation of the population.
 fn deviation(counts: &[u32]) -> f64 {
@@ -28,55 +28,31 @@ fn programs(run: &Measured) -> f64 {
 
 type Spread = fn(&Measured) -> f64;
 
-pub fn fig_4_7(context: &Context<'_>) -> Rows {
-    let mut table = Table::new(&FIG_4_7);
+pub fn fig_4_7(context: &Context<'_>, out: &mut Table) -> Done {
     let source = "[thesis fig 4.7]";
     for load in Load::ALL {
         let all = thesis(context, load)?;
         let kinds: [(&str, Spread); 2] = [("erases per block", erases), ("programs per page", programs)];
         for (name, spread) in kinds {
             let spreads = all.each_ref().map(spread);
-            table.statement(
-                source,
-                format!("{}: standard deviation of {name}", load.name()),
-                "smallest for PM_GCC",
-                [0, 2, 3].iter().all(|&other| spreads[1] < spreads[other]),
-                &Strategy::ALL.map(|s| format!("{} {:.3}", s.name(), spreads[s as usize])).join(", "),
-                "the last pages of the device stay unwritten in rounds whose next request does not fit into them, so these few \
-                 are programmed less often and weigh most in the deviation; see the next row",
-            );
+            out.row(source, format!("{}: standard deviation of {name}", load.name())).says("smallest for PM_GCC", [0, 2, 3].iter().all(|&other| spreads[1] < spreads[other])).unless("the last pages of the device stay unwritten in rounds whose next request does not fit into them, so these few \
+                 are programmed less often and weigh most in the deviation; see the next row").found(Strategy::ALL.map(|s| format!("{} {:.3}", s.name(), spreads[s as usize])).join(", "));
         }
         let even = within_one_of_median(all[1].program_counts());
-        table.statement(
+        out.row(
             source,
             format!("PM_GCC on {}: pages whose programs differ from the median by 1 at most", load.name()),
-            "almost all (taken as 99 % or more)",
-            even >= 0.99,
-            &format!("{:.2} %", 100.0 * even),
-            "",
-        );
+        )
+        .says("almost all (taken as 99 % or more)", even >= 0.99)
+        .found(format!("{:.2} %", 100.0 * even));
         let wear = &all[1].result().wear;
-        table.statement(
-            source,
-            format!("PM_GCC on {}: erases per block", load.name()),
-            "almost the same everywhere (taken as a largest and a smallest count that differ by 1 at most)",
-            wear.erases_max - wear.erases_min <= 1,
-            &format!("{} to {}", wear.erases_min, wear.erases_max),
-            "",
-        );
+        out.row(source, format!("PM_GCC on {}: erases per block", load.name())).says("almost the same everywhere (taken as a largest and a smallest count that differ by 1 at most)", wear.erases_max - wear.erases_min <= 1).found(format!("{} to {}", wear.erases_min, wear.erases_max));
         let sbm = Point::new(load, Strategy::SbmGcl);
         let relocation = runs(context, &[sbm, Point { in_place: true, ..sbm }])?;
         for (name, spread) in kinds {
             let [moved, in_place] = [spread(&relocation[0]), spread(&relocation[1])];
-            table.statement(
-                source,
-                format!("SBM_GCL on {}: standard deviation of {name}", load.name()),
-                "smaller where every overwrite moves to another superblock than where it rewrites in place",
-                moved < in_place,
-                &format!("{moved:.3} moving, {in_place:.3} in place"),
-                "",
-            );
+            out.row(source, format!("SBM_GCL on {}: standard deviation of {name}", load.name())).says("smaller where every overwrite moves to another superblock than where it rewrites in place", moved < in_place).found(format!("{moved:.3} moving, {in_place:.3} in place"));
         }
     }
-    Ok(table.rows)
+    Ok(())
 }

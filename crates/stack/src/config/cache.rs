@@ -4,18 +4,12 @@
 //! `[cache]` the flash of `[device]`, or what `cache.device` names instead, is the fast side of a cache, and
 //! the disk its slow side.
 
-use crate::build::{BuildOptions, subsystem};
-use crate::config::{ConfigError, StackConfig, Typed};
-use crate::keys::{flat, int, param, table_of, take_table};
-use crate::storing;
-use nandscape_cache::engine::{BoxedStore, Disk};
-use nandscape_cache::metadata::Volume;
-use nandscape_cache::{Cache, ComposeError, Design};
-use nandscape_core::{Info, ParamError, ParamKind, Params, SimTime, Subsystem, units};
+use super::{ConfigError, StackConfig, Typed};
+use crate::keys::{flat, shape, table_of, take_table};
+use nandscape_cache::Design;
+use nandscape_core::{Info, Param, ParamError, Params, units};
+use nandscape_disk::Keep;
 use nandscape_disk::registry::DiskSpec;
-use nandscape_disk::{Joined, Keep, Layout};
-use nandscape_namespace::NamespaceStore;
-use nandscape_policies::eviction::AnyEviction;
 use nandscape_sim::result::CacheResult;
 use std::collections::BTreeMap;
 
@@ -25,29 +19,18 @@ pub static CACHE: Info = Info {
     summary: "flash or memory in front of the disk; more keys: those of the policies that are named ('nandscape list caches --detail')",
     source: "docs/cache-replay.md",
     params: &[
-        param(
-            "device",
-            "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in [cache.fast]; absent: flash, and ram for rapidcache",
-            ParamKind::Text,
-            "",
+        Param::text("device", "").means(
+            "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in \
+             [cache.fast]; absent: flash, and ram for rapidcache",
         ),
-        param(
-            "devices",
-            "how many such devices there are, which blocks are striped over; 1 with flash",
-            int(1, 64),
-            "1",
-        ),
-        param(
-            "quota",
-            "what volumes may hold of the cache at most, such as ns1=25%,ns2=64MiB,ns3=10000b; absent: as much as they get",
-            ParamKind::Text,
-            "",
+        Param::int("devices", 1, 64, "1")
+            .means("how many such devices there are, which blocks are striped over; 1 with flash"),
+        Param::text("quota", "").means(
+            "what volumes may hold of the cache at most, such as ns1=25%,ns2=64MiB,ns3=10000b; absent: as \
+             much as they get",
         ),
     ],
 };
-
-/// Bytes of a stripe over several fast devices.
-const STRIPE: u32 = 64 << 10;
 
 /// Keys of `[disk]` beside the parameters of its kind.
 pub static DISK: Info = Info {
@@ -55,19 +38,13 @@ pub static DISK: Info = Info {
     summary: "what the cache stands in front of; more keys: the parameters of its kind (docs/disks.md)",
     source: "docs/disks.md",
     params: &[
-        param(
-            "preset",
-            "kind or preset: disk, rated, ram, article-ssd, article-hdd; or flash, whose configuration is in [disk.stack]",
-            ParamKind::Text,
-            "article-hdd",
+        Param::text("preset", "article-hdd").means(
+            "kind or preset: disk, rated, ram, article-ssd, article-hdd; or flash, whose configuration is \
+             in [disk.stack]",
         ),
-        param(
-            "size",
-            "capacity; of flash: that of its device",
-            ParamKind::Size { min: 512, max: 1 << 60 },
-            "500GB",
-        ),
-        param("count", "volumes, each over a disk of its own: namespaces ns1, ns2 ...", int(1, 64), "1"),
+        Param::size("size", 512, 1 << 60, "500GB").means("capacity; of flash: that of its device"),
+        Param::int("count", 1, 64, "1")
+            .means("volumes, each over a disk of its own: namespaces ns1, ns2 ..."),
     ],
 };
 
@@ -77,12 +54,9 @@ pub const NO_CACHE: &str = "none";
 /// Cached bytes of a fast side that is no flash, where no size was asked for.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// Of caches that are gone with the process.
-const CACHE_UUID: [u8; 16] = [0xca; 16];
-
 /// One side.
 #[derive(Clone, Debug)]
-enum Side {
+pub(crate) enum Side {
     /// A flash stack: that of the configuration, or one of its own.
     Flash(Option<Box<StackConfig>>),
     /// A model of another kind.
@@ -94,13 +68,13 @@ enum Side {
 pub struct CacheConfig {
     /// The design; `None` for the disk alone.
     pub design: Option<Design>,
-    fast: Side,
-    disk: Side,
-    disk_bytes: u64,
-    disks: u32,
+    pub(crate) fast: Side,
+    pub(crate) disk: Side,
+    pub(crate) disk_bytes: u64,
+    pub(crate) disks: u32,
     disk_own: Params,
     /// Keys of [`CACHE`].
-    own: Params,
+    pub(crate) own: Params,
 }
 
 impl CacheConfig {
@@ -122,7 +96,7 @@ impl CacheConfig {
             let first = all.into_iter().next();
             if let Some(key) = first.or_else(|| fast.keys().next().map(|key| format!("fast.{key}"))) {
                 let message = format!("expected no other key with preset {NO_CACHE}: there is no cache");
-                return Err(ConfigError::Shape { key: format!("cache.{key}"), message });
+                return Err(shape(format!("cache.{key}"), message));
             }
             (None, Side::Other(DiskSpec::new("ram", "cache.fast.", &BTreeMap::new())?))
         } else {
@@ -175,8 +149,7 @@ impl CacheConfig {
             }
             other @ Side::Other(_) => {
                 if let Some(key) = stack.keys().next() {
-                    let message = "expected disk.preset = flash beside it".to_owned();
-                    return Err(ConfigError::Shape { key: format!("disk.stack.{key}"), message });
+                    return Err(shape(format!("disk.stack.{key}"), "expected disk.preset = flash beside it"));
                 }
                 other
             }
@@ -193,7 +166,7 @@ impl CacheConfig {
     }
 
     /// Slots that volumes may hold at most, of a cache with so many, by number.
-    fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>, ConfigError> {
+    pub(crate) fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>, ConfigError> {
         let text = self.own.get("quota").unwrap_or_default();
         let quota = |part: &str| {
             let number = |name: &str| name.strip_prefix("ns")?.parse::<u32>().ok();
@@ -281,90 +254,6 @@ impl CacheConfig {
         }
         (cache, disk)
     }
-
-    /// Builds both sides and the cache, empty, at the beginning of time.
-    pub(crate) fn build(
-        &self,
-        config: &StackConfig,
-        options: BuildOptions,
-        keep: Keep,
-    ) -> Result<Cache<AnyEviction>, ConfigError> {
-        let disks = (0..self.disks).map(|number| {
-            let store = self.slow(options, keep)?;
-            let mut uuid = [0; 16];
-            uuid[..4].copy_from_slice(&(number + 1).to_le_bytes());
-            Ok(Disk { store, uuid })
-        });
-        let disks: Vec<Disk> = disks.collect::<Result<_, ConfigError>>()?;
-        let design = &self.design.clone().unwrap_or_else(nothing_cached);
-        let fast = self.fast_side(config, design, &disks, options, keep)?;
-        let started = design.create(fast, disks, CACHE_UUID, SimTime::ZERO).map_err(|error| match error {
-            ComposeError::Param(error) => error.into(),
-            error => ConfigError::Unsuited(format!("cache: {error}")),
-        })?;
-        let mut cache = started.cache;
-        for volume in 0..self.disks as u16 {
-            cache.rename(volume, &format!("ns{}", volume + 1));
-        }
-        for (volume, slots) in self.quotas(design, cache.slots())? {
-            cache.set_quota(volume, Some(slots)).expect("there is such a volume");
-        }
-        // What it took to make it is over before the first request.
-        cache.reset_counters(SimTime::ZERO);
-        Ok(cache)
-    }
-
-    fn slow(&self, options: BuildOptions, keep: Keep) -> Result<BoxedStore, ConfigError> {
-        match &self.disk {
-            Side::Flash(stack) => {
-                over_flash(stack.as_ref().expect("of its own"), "disk.stack", options, keep)
-            }
-            Side::Other(spec) => Ok(spec.build(self.disk_bytes, keep)?),
-        }
-    }
-
-    fn fast_side(
-        &self,
-        config: &StackConfig,
-        design: &Design,
-        disks: &[Disk],
-        options: BuildOptions,
-        keep: Keep,
-    ) -> Result<BoxedStore, ConfigError> {
-        let spec = match &self.fast {
-            Side::Flash(_) => return over_flash(config, "cache.device = flash", options, keep),
-            Side::Other(spec) => spec,
-        };
-        let volumes = (0..).zip(disks).map(|(id, disk)| Volume {
-            id,
-            uuid: disk.uuid,
-            bytes: disk.store.capacity_bytes(),
-            stamp: [0; 16],
-        });
-        let setup = design.metadata_setup(u64::MAX >> 1, 512, CACHE_UUID, volumes.collect());
-        let setup = setup.map_err(|error| ConfigError::Unsuited(format!("cache: {error}")))?;
-        let devices = self.own.int32("devices");
-        if devices == 1 {
-            return Ok(spec.build(setup.capacity_bytes.next_multiple_of(STRIPE.into()), keep)?);
-        }
-        let each = setup.capacity_bytes.div_ceil(devices.into()).next_multiple_of(STRIPE.into());
-        let stores = (0..devices).map(|_| spec.build(each, keep)).collect::<Result<_, _>>()?;
-        Ok(Box::new(Joined::new(stores, Layout::Striped(STRIPE))?))
-    }
-}
-
-/// A cache that nothing is let into, of the least size.
-fn nothing_cached() -> Design {
-    let keys = [
-        ("mode", "pass-through"),
-        ("metadata", "none"),
-        ("admission", "all"),
-        ("cleaning", "none"),
-        ("eviction", "fifo"),
-        ("size", "1b"),
-    ];
-    let typed = keys.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    Design::parse("cache.", &typed).expect("keys that go together")
 }
 
 /// The keys of a table that are not of what is named in it are known as well.
@@ -398,10 +287,10 @@ fn side(
     }
     match typed.keys().next() {
         None => Ok(Side::Flash(None)),
-        Some(key) => Err(ConfigError::Shape {
-            key: format!("{prefix}{key}"),
-            message: "unknown key: flash has its keys in tables of its own ([device] and [ftl])".to_owned(),
-        }),
+        Some(key) => Err(shape(
+            format!("{prefix}{key}"),
+            "unknown key: flash has its keys in tables of its own ([device] and [ftl])",
+        )),
     }
 }
 
@@ -415,39 +304,15 @@ fn nested(table: &toml::Table) -> Result<StackConfig, ConfigError> {
     let mut typed = Typed::new();
     let text = toml::to_string(table).expect("a table that was read");
     let inside = |error: ConfigError| match error {
-        ConfigError::Shape { key, message } => {
-            ConfigError::Shape { key: format!("disk.stack.{key}"), message }
-        }
+        ConfigError::Shape { key, message } => shape(format!("disk.stack.{key}"), message),
         error => error,
     };
     typed.merge_text("disk.stack", &text).map_err(inside)?;
     let config = typed.check().map_err(inside)?;
     if config.cache.is_some() {
-        let message = "a cache or a disk inside a disk: expected a flash stack".to_owned();
-        return Err(ConfigError::Shape { key: "disk.stack".to_owned(), message });
+        return Err(shape("disk.stack", "a cache or a disk inside a disk: expected a flash stack"));
     }
     Ok(config)
-}
-
-/// The only namespace of a flash stack.
-fn over_flash(
-    config: &StackConfig,
-    place: &str,
-    options: BuildOptions,
-    keep: Keep,
-) -> Result<BoxedStore, ConfigError> {
-    if config.partition.namespaces() != 1 {
-        return Err(ConfigError::Unsuited(format!(
-            "{place}: expected a device with one namespace, but there are {}",
-            config.partition.namespaces()
-        )));
-    }
-    let below: Box<dyn Subsystem + Send> = if keep == Keep::Bytes {
-        storing::build_in_memory(config)?
-    } else {
-        Box::new(subsystem(config, options)?)
-    };
-    Ok(Box::new(NamespaceStore::new(below, 0, 512)))
 }
 
 /// Whether a cache of this preset may have a key of `[cache]`, whatever its value, beside these others; for

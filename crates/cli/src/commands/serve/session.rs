@@ -5,6 +5,7 @@
 
 use crate::args::ServeArgs;
 use crate::commands::cache::files::{discard_lost, disks, pairs};
+use crate::commands::stat::{requests, share};
 use crate::commands::typed_device;
 use crate::console::{Console, Failure};
 use nandscape_cache::compose::Design;
@@ -269,25 +270,13 @@ fn summary(
     cached: Option<&CacheStat>,
     is_shut: bool,
 ) -> Vec<String> {
-    let (host, waf) =
-        (&stat.host, |waf: Option<f64>| waf.map_or("none".to_owned(), |waf| format!("{waf:.3}")));
-    let amplification = match cached {
-        Some(_) => String::new(),
-        None => format!("; write amplification {}", waf(stat.waf.pages)),
+    let amplification = match (cached, stat.waf) {
+        (Some(_), _) => String::new(),
+        (None, Some(waf)) => format!("; write amplification {waf:.3}"),
+        (None, None) => "; write amplification none".to_owned(),
     };
-    let mut lines = vec![format!(
-        "{} reads ({}), {} writes ({}), {} trims, {} flushes{amplification}",
-        host.reads,
-        units::format_bytes(host.read_bytes),
-        host.writes,
-        units::format_bytes(host.write_bytes),
-        host.trims,
-        host.flushes
-    )];
+    let mut lines = vec![requests(&stat.host) + &amplification];
     if let Some(cache) = cached {
-        let share = |ratio: Option<f64>| {
-            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0))
-        };
         let dirty = match cache.gauges.dirty {
             _ if !is_shut => "the cache is not closed".to_owned(),
             0 if !cache.lost.is_empty() => "the disks have everything but what is lost".to_owned(),
@@ -305,15 +294,10 @@ fn summary(
             lines.push(format!("lost: {} more ranges", cache.lost.len() - LOST_MAX));
         }
     }
-    if let Some(pace) = stat.service.pace {
-        lines.push(format!(
-            "{} of {} answers were late (by p50 {}, p99 {}, at most {} over all)",
-            pace.late,
-            pace.answers,
-            units::format_ns(pace.late_ns.p50),
-            units::format_ns(pace.late_ns.p99),
-            units::format_ns(pace.late_ns.max)
-        ));
+    if let Some(pace) = stat.pace {
+        let [p50, p99, max] = [pace.late_ns.p50, pace.late_ns.p99, pace.late_ns.max].map(units::format_ns);
+        let by = format!("by p50 {p50}, p99 {p99}, at most {max} over all");
+        lines.push(format!("{} of {} answers were late ({by})", pace.late, pace.answers));
     }
     if !stat.faults.errors.is_empty() {
         let kinds: Vec<String> =

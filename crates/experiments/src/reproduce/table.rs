@@ -1,0 +1,106 @@
+//! The rows of one experiment: published beside measured.
+
+use nandscape_report::{ReproductionRow, RowSeries};
+use serde_json::Value;
+
+/// Rows of one experiment, in the order in which they are added.
+pub(super) struct Table {
+    id: &'static str,
+    /// A number far from its figure and a statement that does not hold say so if nobody knows the cause.
+    must_explain: bool,
+    pub(super) rows: Vec<ReproductionRow>,
+}
+
+impl Table {
+    pub(super) const fn new(id: &'static str, must_explain: bool) -> Self {
+        Self { id, must_explain, rows: Vec::new() }
+    }
+
+    /// Adds a row. `source` is the tag of what published it, empty for our own.
+    pub(super) fn row(&mut self, source: &str, name: impl Into<String>) -> Row<'_> {
+        let must_explain = self.must_explain;
+        self.rows.push(ReproductionRow {
+            id: self.id.to_owned(),
+            source: source.to_owned(),
+            name: name.into(),
+            unit: String::new(),
+            published: Value::Null,
+            measured: Value::Null,
+            ratio: None,
+            note: String::new(),
+            series: None,
+        });
+        let filled = self.rows.last_mut().expect("just added");
+        Row { filled, must_explain, why: String::new() }
+    }
+}
+
+/// A row that is being filled in.
+pub(super) struct Row<'a> {
+    filled: &'a mut ReproductionRow,
+    must_explain: bool,
+    why: String,
+}
+
+impl Row<'_> {
+    /// A number, and what was measured for it.
+    pub(super) fn number(self, unit: &str, published: f64, measured: f64) -> Self {
+        let row = self.figure(unit, measured);
+        row.filled.published = published.into();
+        row.filled.ratio = (published != 0.0).then(|| measured / published);
+        if row.must_explain && row.filled.needs_note() {
+            "not explained by the model's decisions; the recorded trace is not public and this load may differ from it"
+                .clone_into(&mut row.filled.note);
+        }
+        row
+    }
+
+    /// A number that nobody published.
+    pub(super) fn figure(self, unit: &str, measured: f64) -> Self {
+        unit.clone_into(&mut self.filled.unit);
+        self.filled.measured = measured.into();
+        self
+    }
+
+    /// A published statement (a range, an ordering), and whether it holds.
+    pub(super) fn says(self, published: &str, holds: bool) -> Self {
+        (self.filled.published, self.filled.measured) = (published.into(), holds.into());
+        self
+    }
+
+    /// Why the statement does not hold, if it does not.
+    pub(super) fn unless(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
+    }
+
+    /// What was measured for the statement.
+    pub(super) fn found(self, figures: impl AsRef<str>) {
+        let why = match (self.filled.measured == true, self.why.as_str()) {
+            (false, "") if self.must_explain => "; no cause is known".to_owned(),
+            (true, _) | (_, "") => String::new(),
+            (false, why) => format!("; {why}"),
+        };
+        self.filled.note = format!("measured: {}{why}", figures.as_ref());
+    }
+
+    /// What there is to say of the row; empty for nothing.
+    pub(super) fn note(self, note: impl Into<String>) {
+        let note = note.into();
+        if !note.is_empty() {
+            self.filled.note = note;
+        }
+    }
+
+    /// Why the number is far from its figure, if it is.
+    pub(super) fn note_if_far(self, note: &str) {
+        if self.filled.needs_note() {
+            self.note(note);
+        }
+    }
+
+    /// The same over time.
+    pub(super) fn over_time(self, series: RowSeries) {
+        self.filled.series = Some(series);
+    }
+}

@@ -1,0 +1,201 @@
+//! The flash stack of a configuration: media, scheduler, faults, translation layers, sets and directives.
+//! The device is monomorphised here: one copy of each translation layer for each scheduler, chosen once at
+//! build time. What stands over a medium that keeps bytes is compiled once for all of them.
+
+use crate::config::{ConfigError, StackConfig, TimingMode};
+use crate::directives::DirectiveKind;
+use crate::memory;
+use nandscape_core::{AnyDevice, FlashDevice, Ftl, SimTime, Subsystem, UnitId};
+use nandscape_ftl::registry::ftls;
+use nandscape_ftl::{FtlBuildError, Journal};
+use nandscape_media::faults::Faults;
+use nandscape_media::{AnyMedium, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
+use nandscape_namespace::sets::{Part, share};
+use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
+
+/// Choices that do not change what a run counts, only what it keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildOptions {
+    /// Count programs per page, 4 B a page.
+    pub count_programs: bool,
+}
+
+/// As [`crate::build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
+pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
+    memory::check(config.seen_geometry())?;
+    if !config.faults.is_empty() {
+        let device = faulty(config, &nand_options(config, options))?;
+        let over = |device: AnyDevice| layer(config, device);
+        return divide(config, device, over, |part| over(Box::new(part)));
+    }
+    match config.mode {
+        TimingMode::Serial => divide_plain::<Serial>(config, options),
+        TimingMode::Fifo => divide_plain::<Fifo>(config, options),
+        TimingMode::ReadFirst => divide_plain::<ReadFirst>(config, options),
+    }
+}
+
+fn divide_plain<S: Scheduler + Send + 'static>(
+    config: &StackConfig,
+    options: BuildOptions,
+) -> Result<NvmSubsystem, ConfigError> {
+    let whole = |device| layer(config, device);
+    let part = |part| layer(config, part);
+    divide(config, device::<S>(config, options)?, whole, part)
+}
+
+/// One layer for each set. A set of all dies has the device for itself, under the layer that `whole` gives;
+/// the others share it, each under what `part` gives.
+fn divide<D: FlashDevice + Send + 'static>(
+    config: &StackConfig,
+    device: D,
+    whole: impl FnOnce(D) -> Result<Box<dyn Ftl + Send>, ConfigError>,
+    part: impl Fn(Part<dyn FlashDevice + Send>) -> Result<Box<dyn Ftl + Send>, ConfigError>,
+) -> Result<NvmSubsystem, ConfigError> {
+    let partition = &config.partition;
+    let page_bytes = config.geometry.page_bytes;
+    let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
+    let subsystem = if partition.layout.is_whole(&config.geometry) && !partition.is_host_side {
+        let set = set(config, 0, whole(device)?)?;
+        let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
+        NvmSubsystem::whole(set, &specs)
+    } else {
+        let shared: SharedDevice = share(device);
+        let build = |(index, dies): (usize, &Vec<UnitId>)| {
+            let dies = Part::new(SharedDevice::clone(&shared), dies);
+            set(config, index, part(if partition.is_host_side { dies.host_side() } else { dies })?)
+        };
+        let dies = partition.layout.sets().iter().enumerate();
+        let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_, ConfigError>>()?;
+        let capacities: Vec<u64> = sets.iter().map(|set| capacity(&*set.ftl)).collect();
+        let specs = partition.specs(&capacities, page_bytes)?;
+        NvmSubsystem::divided(shared, sets, &specs)
+    };
+    subsystem.map_err(|e| ConfigError::Build(format!("namespaces: {e}")))
+}
+
+/// A set with what the configuration says about it.
+fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<NvmSet, ConfigError> {
+    let partition = &config.partition;
+    let facts = partition.facts[index];
+    if facts.keeps_windows && ftl.quiet_room().is_none() {
+        return Err(ConfigError::Unsuited(format!(
+            "sets.windows = 'host': expected a translation layer that can put collection off (page-map without streams), not {}",
+            config.ftl
+        )));
+    }
+    let page_bytes = config.geometry.page_bytes;
+    let moved = if config.nand.capabilities.partial_transfer { page_bytes.min(4096) } else { page_bytes };
+    let timing = &config.timing;
+    let read_typical_ns = timing.command_ns + timing.read_ns + timing.transfer_ns(moved);
+    let facts = SetFacts { read_typical_ns, endurance: config.nand.endurance, ..facts };
+    Ok(NvmSet { ftl, endurance_group: partition.endurance_groups[index], facts })
+}
+
+fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
+    // Programs of flash pages, which pages as the layer sees them do not have one by one where the device
+    // compresses.
+    NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
+}
+
+fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
+    Ok(timed(config, nand(config, &nand_options(config, options))?))
+}
+
+/// A medium with time.
+fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S> {
+    let device =
+        Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));
+    match config.packing {
+        None => device,
+        Some((packing, _)) => device.compressing(packing),
+    }
+}
+
+fn layer<D: FlashDevice + Send + 'static>(
+    config: &StackConfig,
+    device: D,
+) -> Result<Box<dyn Ftl + Send>, ConfigError> {
+    let entry = ftls::<D>()
+        .into_iter()
+        .find(|entry| entry.info.name == config.ftl)
+        .expect("the configuration was checked against the same registry");
+    let ftl = (entry.build)(device, &config.ftl_params).map_err(|e| match e {
+        FtlBuildError::Device { .. } => ConfigError::Unsuited(e.to_string()),
+        e => ConfigError::Build(e.to_string()),
+    })?;
+    if ftl.logical_pages() == 0 {
+        return Err(ConfigError::Unsuited(format!(
+            "{} has no room on this device: expected at least one usable block after device.bad_blocks",
+            config.ftl
+        )));
+    }
+    Ok(ftl)
+}
+
+/// The directives in front of a subsystem, where there are any.
+pub(crate) fn directed(
+    config: &StackConfig,
+    subsystem: NvmSubsystem,
+) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    if config.directives.kind == DirectiveKind::Direct {
+        return Ok(Box::new(subsystem));
+    }
+    Ok(Box::new(config.directives.wrap(config.below_directives(), subsystem)?))
+}
+
+/// The flash stack of a configuration over a device that keeps bytes in memory.
+pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    memory::check(config.seen_geometry())?;
+    let mut config = config.clone();
+    config.nand.capabilities.stores_data = true;
+    over(&config, Box::new(nand(&config, &config.nand)?), false)
+}
+
+/// The namespaces over a medium, which `lasts` longer than the process or not.
+pub(crate) fn over(
+    config: &StackConfig,
+    medium: AnyMedium,
+    lasts: bool,
+) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    let device = with_time(config, with_faults(config, medium)?);
+    let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
+    let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
+    config.classified(directed(config, subsystem)?)
+}
+
+/// The device of a run that keeps no bytes and in which something goes wrong.
+fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice, ConfigError> {
+    let medium = nand(config, options)?;
+    Ok(with_time(config, with_faults(config, Box::new(medium))?))
+}
+
+fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
+    match config.mode {
+        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
+        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
+        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
+    }
+}
+
+fn with_faults(config: &StackConfig, medium: AnyMedium) -> Result<AnyMedium, ConfigError> {
+    if config.faults.is_empty() {
+        return Ok(medium);
+    }
+    let faults = Faults::new(medium, config.faults.plan.clone());
+    Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
+}
+
+fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand, ConfigError> {
+    Nand::new(*config.seen_geometry(), options)
+        .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))
+}
+
+/// A layer that starts from what the flash holds.
+fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
+    let mut journal =
+        Journal::open(device, config.journal.options()).map_err(|e| ConfigError::Build(e.to_string()))?;
+    // What the start read and wrote is over before the first request.
+    journal.reset_time(SimTime::ZERO);
+    layer(config, journal)
+}

@@ -1,0 +1,73 @@
+//! How workloads are run, and what every result has.
+
+use crate::config::StackConfig;
+use crate::error::RunError;
+use nandscape_sim::{LifetimeResult, Progress, RunResult};
+use std::sync::atomic::AtomicBool;
+
+/// What to keep of a run, and how to follow it. Nothing here changes what is counted.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// Set from outside to stop early with a partial result.
+    pub stop: Option<&'a AtomicBool>,
+    /// Collect the series.
+    pub with_series: bool,
+    /// Interval of the series of a job file; `None` for one that grows with the run.
+    pub interval_ns: Option<u64>,
+    /// Erase count of every block in the result.
+    pub with_detail: bool,
+    /// Count programs per page where the device is small enough (16 Mi pages).
+    pub count_programs: bool,
+    /// Called now and then with the label of the run.
+    pub progress: &'a (dyn Fn(&str, Progress) + Sync),
+}
+
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        Self {
+            stop: None,
+            with_series: false,
+            interval_ns: None,
+            with_detail: false,
+            count_programs: false,
+            progress: &|_, _| {},
+        }
+    }
+}
+
+/// Above so many pages programs per page are not counted: the map of them could not be shown anyway.
+pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
+
+/// How to compare.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompareOptions {
+    /// Runs at the same time; `None` for one per core.
+    pub jobs: Option<usize>,
+    /// Leave out layers that cannot run on the device at all, with a note in every result, instead of
+    /// refusing the comparison.
+    pub skip_unsuited: bool,
+}
+
+/// Threads for so many runs at a time; `None` for one per core.
+pub fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
+    let jobs = jobs.unwrap_or(0);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| RunError::Threads { jobs, message: e.to_string() })
+}
+
+/// What only the configuration and the clock know of a result.
+pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) {
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
+    result.config_hash = config.hash();
+    result.config = config.to_json();
+    result.set_wall(wall_s);
+    if let (Some(cache), Some(result)) = (&config.cache, &mut result.cache) {
+        cache.describe(result);
+    }
+    if result.cache.is_none() || !result.flash.by_cause.is_empty() {
+        let page_bytes = config.geometry.page_bytes;
+        result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
+    }
+}
