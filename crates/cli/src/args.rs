@@ -11,7 +11,7 @@ pub use cache_files::{
     CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
 };
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, ServeVerb, StatArgs};
-pub use trace::{FsVerb, SpaceArgs, TargetArgs, TraceVerb};
+pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;

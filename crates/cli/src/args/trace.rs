@@ -4,17 +4,24 @@ use super::{ReadingArgs, WORKLOAD_HELP};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
+/// A workload, and how it is read.
+#[derive(Clone, Debug, Args)]
+pub struct SourceArgs {
+    #[arg(help = WORKLOAD_HELP)]
+    pub workload: String,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub space: SpaceArgs,
+}
+
 /// The verbs of `trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
     /// What a workload looks like: mix, sizes, alignment, overwrites, working set.
     Stats {
-        #[arg(help = WORKLOAD_HELP)]
-        workload: String,
         #[command(flatten)]
-        reading: ReadingArgs,
-        #[command(flatten)]
-        space: SpaceArgs,
+        source: SourceArgs,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -24,12 +31,8 @@ pub enum TraceVerb {
     },
     /// Write a workload in another format.
     Convert {
-        #[arg(help = WORKLOAD_HELP)]
-        workload: String,
         #[command(flatten)]
-        reading: ReadingArgs,
-        #[command(flatten)]
-        space: SpaceArgs,
+        source: SourceArgs,
         #[command(flatten)]
         target: TargetArgs,
     },

@@ -1,7 +1,7 @@
 //! `nandscape trace`: look at, convert and make workloads.
 
 use super::{open_options, write_report};
-use crate::args::{ReadingArgs, SpaceArgs, TargetArgs, TraceVerb};
+use crate::args::{ReadingArgs, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 use crate::console::{Console, Failure};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
@@ -14,12 +14,8 @@ use std::path::Path;
 /// Runs one of the trace verbs.
 pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
     match verb {
-        TraceVerb::Stats { workload, reading, space, json, report } => {
-            statistics(&workload, &reading, &space, json, report.as_deref(), console)
-        }
-        TraceVerb::Convert { workload, reading, space, target } => {
-            convert(open(&workload, &reading, &space)?, &target, console)
-        }
+        TraceVerb::Stats { source, json, report } => statistics(&source, json, report.as_deref(), console),
+        TraceVerb::Convert { source, target } => convert(open(&source)?, &target, console),
         TraceVerb::Generate { generator, space, target, limit } => {
             let options = OpenOptions {
                 seed: space.seed,
@@ -36,7 +32,7 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
         }
         TraceVerb::Head { workload, n, reading, space } => {
             let reading = ReadingArgs { limit: Some(n.to_string()), ..reading };
-            to_stdout(open(&workload, &reading, &space)?, "csv")
+            to_stdout(open(&SourceArgs { workload, reading, space })?, "csv")
         }
     }
 }
@@ -59,9 +55,9 @@ fn above_0(flag: &str, text: &str) -> Result<u64, Failure> {
     }
 }
 
-fn open(workload: &str, reading: &ReadingArgs, space: &SpaceArgs) -> Result<BoxReader, Failure> {
-    let options = open_options(reading, space.seed)?;
-    Ok(nandscape_trace::open(workload, &options, target_of(space)?)?)
+fn open(source: &SourceArgs) -> Result<BoxReader, Failure> {
+    let options = open_options(&source.reading, source.space.seed)?;
+    Ok(nandscape_trace::open(&source.workload, &options, target_of(&source.space)?)?)
 }
 
 fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(), Failure> {
@@ -174,22 +170,21 @@ fn format_of(target: &TargetArgs) -> Result<String, Failure> {
 }
 
 fn statistics(
-    workload: &str,
-    reading: &ReadingArgs,
-    space: &SpaceArgs,
+    source: &SourceArgs,
     json: bool,
     report: Option<&Path>,
     console: Console,
 ) -> Result<(), Failure> {
+    let SourceArgs { workload, space, .. } = source;
     let options = StatsOptions {
         page_bytes: page_of(space)?,
         block_bytes: above_0("block", &space.block)?,
         ..StatsOptions::default()
     };
-    let stats = TraceStats::of(open(workload, reading, space)?, options)?;
+    let stats = TraceStats::of(open(source)?, options)?;
     let context = ReportContext {
         title: format!("Workload {workload}"),
-        workload_stats: vec![(workload.to_owned(), stats.clone())],
+        workload_stats: vec![(workload.clone(), stats.clone())],
         ..ReportContext::default()
     };
     write_report(report, &[], context, console)?;
