@@ -135,7 +135,7 @@ fn flash(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
             .map(|(op, count)| (vec![("cause", cause.as_str()), ("op", op)], count))
     });
     out.counters("flash_operations", "Pages programmed and read, blocks erased, by cause", operations)?;
-    let waf = [("start", stat.waf), ("recent", stat.interval.waf)];
+    let waf = [("start", stat.waf.pages), ("recent", stat.interval.waf)];
     out.gauges(
         "write_amplification",
         "Pages programmed over pages that hosts wrote",
@@ -143,7 +143,7 @@ fn flash(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
     )?;
     out.counter("gc_runs", "Victims of garbage collection", stat.layer.gc.runs)?;
     out.counter("gc_moved_pages", "Pages moved by garbage collection", stat.layer.gc.moved_pages)?;
-    out.counter("map_updates", "Changed entries of mapping tables", stat.map.updates)
+    out.counter("map_updates", "Changed entries of mapping tables", stat.layer.map.updates)
 }
 
 fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
@@ -197,16 +197,16 @@ fn times(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
     out.gauges(
         "latency_seconds",
         "Latency of requests in the model's time and in real time, since the start",
-        by_op("model", &stat.latency_ns).chain(by_op("real", &stat.real_latency_ns)),
+        by_op("model", &stat.service.latency_ns).chain(by_op("real", &stat.service.real_latency_ns)),
     )?;
     out.gauges(
         "queue_wait_seconds",
         "How long batches of requests waited for the stack",
-        quantiles(&stat.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
+        quantiles(&stat.service.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
     )?;
-    out.gauge("simulated_seconds", "The model's time since the start", stat.time.simulated_ns as f64 / 1e9)?;
-    out.gauge("uptime_seconds", "Since the server started", stat.uptime_s)?;
-    let Some(pace) = &stat.pace else { return Ok(()) };
+    out.gauge("simulated_seconds", "The model's time since the start", stat.speed.time.simulated_ns as f64 / 1e9)?;
+    out.gauge("uptime_seconds", "Since the server started", stat.server.uptime_s)?;
+    let Some(pace) = &stat.service.pace else { return Ok(()) };
     out.counter("paced_answers", "Answers with a time of their own", pace.answers)?;
     out.counter("late_answers", "Answers that were late", pace.late)?;
     out.gauges(
@@ -252,15 +252,15 @@ fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
 }
 
 fn trouble(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
-    let errors = stat.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
+    let errors = stat.faults.errors.iter().map(|(kind, count)| (vec![("kind", kind.as_str())], *count));
     out.counters("request_errors", "Failed requests by kind of error", errors)?;
     out.counter(
         "checksum_errors",
         "Pages that failed their checksum when they were read",
-        stat.checksum_errors,
+        stat.faults.checksum_errors,
     )?;
-    out.counter("torn_pages", "Pages that were found to be cut short", stat.torn_pages)?;
-    out.gauge("read_only_sets", "Sets that take no more writes", stat.read_only.len() as f64)?;
+    out.counter("torn_pages", "Pages that were found to be cut short", stat.faults.torn_pages)?;
+    out.gauge("read_only_sets", "Sets that take no more writes", stat.faults.read_only.len() as f64)?;
     let recording = stat.recording.iter();
     out.counters(
         "recorded_commands",

@@ -67,7 +67,7 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
-    metric("", "WAF", Ratio, Lower, "flash pages programmed / host pages written", |r| r.waf),
+    metric("", "WAF", Ratio, Lower, "flash pages programmed / host pages written", |r| r.waf.pages),
     metric("hits", "reads", Ratio, Higher, "read requests answered wholly from the cache / all", |r| {
         cached(r, |cache| cache.read_hit_ratio)
     }),
@@ -100,10 +100,10 @@ pub static SUMMARY: &[Metric] = &[
         |r| cached(r, |cache| cache.device_waf),
     ),
     metric("throughput", "write", Rate, Higher, "host bytes written per simulated second", |r| {
-        (r.host.write_bytes > 0).then_some(r.throughput.write_bytes_per_s)
+        (r.host.write_bytes > 0).then_some(r.speed.throughput.write_bytes_per_s)
     }),
     metric("throughput", "read", Rate, Higher, "host bytes read per simulated second", |r| {
-        (r.host.read_bytes > 0).then_some(r.throughput.read_bytes_per_s)
+        (r.host.read_bytes > 0).then_some(r.speed.throughput.read_bytes_per_s)
     }),
     metric("write latency", "p50", Nanos, Lower, "half of the writes were faster", |r| {
         of(&r.latency_ns.write, r.latency_ns.write.p50)
@@ -128,10 +128,10 @@ pub static SUMMARY: &[Metric] = &[
         if_flash(r, r.wear.erases_stddev)
     }),
     metric("map", "table", Bytes, Lower, "size of the mapping table in the layer's own model", |r| {
-        if_flash(r, r.map.table_bytes as f64)
+        if_flash(r, r.layer.map.table_bytes as f64)
     }),
     metric("map", "updates", Bytes, Lower, "bytes of mapping table changed", |r| {
-        if_flash(r, r.map.update_bytes as f64)
+        if_flash(r, r.layer.map.update_bytes as f64)
     }),
     metric("GC", "runs", Count, Neither, "victims collected", |r| if_flash(r, r.layer.gc.runs as f64)),
     metric("GC", "moved", Count, Lower, "valid pages moved by garbage collection", |r| {

@@ -50,7 +50,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
         printable(&first.workload.spec),
         printable(&first.workload.format),
         grouped(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0)),
-        first.seed
+        first.run.seed
     );
     let mut caches: Vec<String> =
         runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
@@ -190,10 +190,10 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
-    pairs.push(("simulated time", Kind::Nanos.show_alone(r.time.simulated_ns as f64)));
-    if r.time.wall_s > 0.0 {
+    pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
+    if r.speed.time.wall_s > 0.0 {
         let text =
-            format!("{:.3} s, {} host pages/s", r.time.wall_s, grouped(r.time.host_pages_per_wall_s as u64));
+            format!("{:.3} s, {} host pages/s", r.speed.time.wall_s, grouped(r.speed.time.host_pages_per_wall_s as u64));
         pairs.push(("wall time", text));
     }
     if has_flash {
@@ -206,7 +206,7 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
 /// What only flash has.
 fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
     let mut pair = |name, text: String| pairs.push((name, text));
-    let (wear, map, m, cost) = (&r.wear, &r.map, &r.merges, &r.cost);
+    let (wear, map, m, cost) = (&r.wear, &r.layer.map, &r.layer.merges, &r.cost);
     let (min, mean, max) = (wear.erases_min, wear.erases_mean, wear.erases_max);
     pair(
         "erases per block",

@@ -9,7 +9,7 @@ use nandscape_core::{AnyDevice, FlashDevice, Ftl, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
-use nandscape_media::{AnyMedium, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
+use nandscape_media::{AnyMedium, Breakable, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
 use nandscape_namespace::sets::{Part, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
@@ -155,7 +155,7 @@ pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem 
 /// The namespaces over a medium, which `lasts` longer than the process or not.
 pub(crate) fn over(
     config: &StackConfig,
-    medium: AnyMedium,
+    medium: Box<dyn Breakable + Send>,
     lasts: bool,
 ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     let device = with_time(config, with_faults(config, medium)?);
@@ -178,7 +178,7 @@ fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
     }
 }
 
-fn with_faults(config: &StackConfig, medium: AnyMedium) -> Result<AnyMedium, ConfigError> {
+fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium, ConfigError> {
     if config.faults.is_empty() {
         return Ok(medium);
     }

@@ -59,9 +59,9 @@ pub fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, RunError> {
 
 /// What only the configuration and the clock know of a result.
 pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) {
-    env!("CARGO_PKG_VERSION").clone_into(&mut result.version);
-    result.config_hash = config.hash();
-    result.config = config.to_json();
+    env!("CARGO_PKG_VERSION").clone_into(&mut result.run.version);
+    result.run.config_hash = config.hash();
+    result.run.config = config.to_json();
     result.set_wall(wall_s);
     if let (Some(cache), Some(result)) = (&config.cache, &mut result.cache) {
         cache.describe(result);

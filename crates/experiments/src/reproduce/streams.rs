@@ -183,13 +183,13 @@ fn rules(context: &Context<'_>, out: &mut Table) -> Done {
     out.row("", "full device, blocks divided among the streams")
         .says(
             "our own: the gain grows once each stream has its share of the blocks",
-            divided.waf < full.two.waf,
+            divided.waf.pages < full.two.waf.pages,
         )
         .note(format!(
             "write amplification {:.3}, {:.3} and {:.3}",
             full.wafs().0,
             full.wafs().1,
-            divided.waf.unwrap_or(f64::NAN)
+            divided.waf.pages.unwrap_or(f64::NAN)
         ));
     let large = Pair::new(context, &hot_cold("bs=4M,count=1600,span=100%"), "fill")?;
     out.row("[streams-article 4.1.2]", "requests of 16 KiB against 4 MiB")

@@ -212,7 +212,7 @@ pub(super) fn cost(page: &Page<'_>) -> String {
     }
     let columns: &[Column] = &[
         ("DRAM", |r| bytes(r.cost.dram_bytes)),
-        ("map table", |r| bytes(r.map.table_bytes)),
+        ("map table", |r| bytes(r.layer.map.table_bytes)),
         ("usable", |r| bytes(r.cost.usable_bytes)),
         ("over-provisioning", |r| {
             over_provisioning(r).map_or("–".to_owned(), |op| format!("{:.1} %", op * 100.0))
@@ -220,8 +220,8 @@ pub(super) fn cost(page: &Page<'_>) -> String {
         ("good blocks", |r| grouped(r.cost.total_blocks)),
         ("in reserve", |r| grouped(r.cost.reserve_blocks)),
         ("pages per block", |r| grouped(r.cost.pages_per_block)),
-        ("map updates", |r| grouped(r.map.updates)),
-        ("log-table updates", |r| grouped(r.map.log_table_updates)),
+        ("map updates", |r| grouped(r.layer.map.updates)),
+        ("log-table updates", |r| grouped(r.layer.map.log_table_updates)),
     ];
     let caption = "Memory, space and map. Over-provisioning is (physical − logical) / logical over the good blocks; reserve blocks \
                    are kept free or open and are never a victim.";

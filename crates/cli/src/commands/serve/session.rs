@@ -270,7 +270,7 @@ fn summary(
     cached: Option<&CacheStat>,
     is_shut: bool,
 ) -> Vec<String> {
-    let amplification = match (cached, stat.waf) {
+    let amplification = match (cached, stat.waf.pages) {
         (Some(_), _) => String::new(),
         (None, Some(waf)) => format!("; write amplification {waf:.3}"),
         (None, None) => "; write amplification none".to_owned(),
@@ -294,7 +294,7 @@ fn summary(
             lines.push(format!("lost: {} more ranges", cache.lost.len() - LOST_MAX));
         }
     }
-    if let Some(pace) = stat.pace {
+    if let Some(pace) = stat.service.pace {
         let [p50, p99, max] = [pace.late_ns.p50, pace.late_ns.p99, pace.late_ns.max].map(units::format_ns);
         let by = format!("by p50 {p50}, p99 {p99}, at most {max} over all");
         lines.push(format!("{} of {} answers were late ({by})", pace.late, pace.answers));

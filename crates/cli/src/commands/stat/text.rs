@@ -54,10 +54,10 @@ fn since_start(out: &mut String, stat: &Stat) {
     if stat.cached.is_some() {
         return;
     }
-    let model_s = stat.time.simulated_ns as f64 / 1e9;
-    let speeds = speeds(stat.throughput.read_bytes_per_s, stat.throughput.write_bytes_per_s);
+    let model_s = stat.speed.time.simulated_ns as f64 / 1e9;
+    let speeds = speeds(stat.speed.throughput.read_bytes_per_s, stat.speed.throughput.write_bytes_per_s);
     row(out, "in the model's time", &format!("{model_s:.3} s, {speeds}"));
-    let [waf, by_bytes, recent] = [stat.waf, stat.waf_bytes, stat.interval.waf].map(ratio);
+    let [waf, by_bytes, recent] = [stat.waf.pages, stat.waf.bytes, stat.interval.waf].map(ratio);
     let last = format!("{recent} in the last {:.0} s", stat.interval.seconds);
     row(out, "write amplification", &format!("{waf} since the start ({by_bytes} by bytes), {last}"));
 }
