@@ -4,7 +4,7 @@
 //! system. When a request touches more pages than are left, the tail is abandoned and everything written is
 //! collected row by row (one block of every unit). A row of memory is what that takes.
 //!
-//! The page log does the work ([`crate::page_log`]), with a group for each row.
+//! The page log does the work (`page_log/`), with a group for each row.
 
 use crate::error::BuildResult;
 use crate::page_log::{Collection, PageLog};

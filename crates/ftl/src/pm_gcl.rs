@@ -4,7 +4,7 @@
 //! shares. Before a request that touches more pages than are free, full blocks are collected, fewest live
 //! pages first; old versions of the pages about to be overwritten still count as live.
 //!
-//! The page log does the work ([`crate::page_log`]), with a group for each block.
+//! The page log does the work (`page_log/`), with a group for each block.
 
 use crate::error::BuildResult;
 use crate::page_log::{Collection, PageLog};
