@@ -220,7 +220,7 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
     };
     let done =
         replay(&mut cache, &mut *reader, workload, &options, &mut || (), &mut |_| ()).expect("no error");
-    done.result.time.simulated_ns as f64 / 1e9
+    done.result.speed.time.simulated_ns as f64 / 1e9
 }
 
 #[test]
