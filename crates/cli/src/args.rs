@@ -295,10 +295,9 @@ pub struct ReproduceArgs {
     /// List the experiments.
     #[arg(long)]
     pub list: bool,
-    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first
-    /// look, whose figures are not those published.
-    #[arg(long)]
-    pub quick: bool,
+    /// How they are run.
+    #[command(flatten)]
+    pub how: ReproduceHow,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -308,6 +307,19 @@ pub struct ReproduceArgs {
     /// Write the figures as CSV, one row each, and those over time again for each time.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+}
+
+/// How `reproduce` runs what it is asked for.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ReproduceHow {
+    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first
+    /// look, whose figures are not those published.
+    #[arg(long)]
+    pub quick: bool,
+    /// Spoil the experiments that have a way to (a note says how): exit code 1 if a rule that must fail then
+    /// does not.
+    #[arg(long)]
+    pub sabotage: bool,
 }
 
 /// Arguments of `list`.

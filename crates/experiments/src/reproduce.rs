@@ -31,6 +31,27 @@ pub struct Reproduction {
     pub info: Info,
     rows: fn(&Context<'_>, &mut Table) -> Done,
     must_explain: bool,
+    /// How its rules are shown to be able to fail; `None` where that is not built yet.
+    pub sabotage: Option<Sabotage>,
+}
+
+/// A run that is spoiled on purpose ([`Context::is_sabotaged`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Sabotage {
+    /// What is done to it.
+    pub what: &'static str,
+    /// Names of the rows whose rules must not be kept then.
+    pub turns: &'static [&'static str],
+}
+
+impl Sabotage {
+    /// The rows that were to turn and did not, of a spoiled run.
+    pub fn survivors(&self, rows: &[ReproductionRow]) -> Vec<&'static str> {
+        let turned = |name: &str| {
+            rows.iter().any(|row| row.name == name && row.verdict.is_some_and(|verdict| !verdict.is_good()))
+        };
+        self.turns.iter().copied().filter(|name| !turned(name)).collect()
+    }
 }
 
 impl Reproduction {
@@ -48,7 +69,12 @@ const fn experiment(
     source: &'static str,
     rows: fn(&Context<'_>, &mut Table) -> Done,
 ) -> Reproduction {
-    Reproduction { info: Info { name, summary, source, params: &[] }, rows, must_explain: false }
+    Reproduction {
+        info: Info { name, summary, source, params: &[] },
+        rows,
+        must_explain: false,
+        sabotage: None,
+    }
 }
 
 /// Every experiment.
@@ -76,13 +102,15 @@ pub struct Context<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// Experiments that have a smaller scale run at that one.
     pub is_quick: bool,
+    /// Experiments that have a [`Sabotage`] do it.
+    pub is_sabotaged: bool,
     thesis: thesis::Cache,
 }
 
 impl<'a> Context<'a> {
     /// A context without any run yet.
     pub fn new(seed: u64, stop: Option<&'a AtomicBool>) -> Self {
-        Self { seed, stop, is_quick: false, thesis: thesis::Cache::default() }
+        Self { seed, stop, is_quick: false, is_sabotaged: false, thesis: thesis::Cache::default() }
     }
 
     /// One of the two scales of an experiment.

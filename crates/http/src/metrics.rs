@@ -204,7 +204,11 @@ fn times(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         "How long batches of requests waited for the stack",
         quantiles(&stat.service.queue.wait_ns).map(|(quantile, s)| (vec![("quantile", quantile)], s)),
     )?;
-    out.gauge("simulated_seconds", "The model's time since the start", stat.speed.time.simulated_ns as f64 / 1e9)?;
+    out.gauge(
+        "simulated_seconds",
+        "The model's time since the start",
+        stat.speed.time.simulated_ns as f64 / 1e9,
+    )?;
     out.gauge("uptime_seconds", "Since the server started", stat.server.uptime_s)?;
     let Some(pace) = &stat.service.pace else { return Ok(()) };
     out.counter("paced_answers", "Answers with a time of their own", pace.answers)?;

@@ -2,9 +2,11 @@
 
 use crate::hash::mix;
 use crate::key::BlockKey;
+use serde::Serialize;
 
 /// How blocks are spread over sets of slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "map")]
 pub enum Map {
     /// One set: every block may lie in every slot.
     Full,

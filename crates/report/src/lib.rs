@@ -46,7 +46,9 @@ pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;
 pub use html::render_html;
 pub use json::{render_json, render_json_document};
-pub use reproduction::{ReproductionRow, RowSeries, render_reproduction_csv, render_reproduction_text};
+pub use reproduction::{
+    ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
+};
 pub use simulation::render_simulations_text;
 pub use text::{render_detail, render_text};
 pub use workload::render_workload_text;

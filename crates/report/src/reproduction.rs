@@ -7,6 +7,65 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
 
+/// What the measured value of a row is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowKind {
+    /// It comes out of the run.
+    #[default]
+    Measured,
+    /// A parameter was set so that it comes out as published.
+    Calibrated,
+    /// A published value that was put in.
+    Input,
+    /// Nothing here stands for it.
+    #[serde(rename = "not modelled")]
+    NotModelled,
+}
+
+impl RowKind {
+    /// As in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Calibrated => "calibrated",
+            Self::Input => "input",
+            Self::NotModelled => "not modelled",
+        }
+    }
+}
+
+/// Whether a row's rule, stated before it was measured, was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// A number within the band that was stated.
+    Met,
+    /// A number outside.
+    Missed,
+    /// A statement that holds.
+    Holds,
+    /// A statement that does not.
+    Fails,
+}
+
+impl Verdict {
+    /// As in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+        }
+    }
+
+    /// Whether the rule was kept.
+    pub const fn is_good(self) -> bool {
+        matches!(self, Self::Met | Self::Holds)
+    }
+}
+
 /// One published figure and what was measured for it; the names are those of `reproduce --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReproductionRow {
@@ -25,6 +84,12 @@ pub struct ReproductionRow {
     pub measured: Value,
     /// Measured over published; null where published is 0 or not a number.
     pub ratio: Option<f64>,
+    /// What the measured value is.
+    #[serde(default)]
+    pub kind: RowKind,
+    /// Whether the rule of the row was kept; null where none was stated.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// Required where the ratio is outside 0.8 to 1.25.
     pub note: String,
     /// The same over time, where that is shown too.
@@ -83,6 +148,19 @@ impl ReproductionRow {
     }
 }
 
+/// Kinds and verdicts of rows, each only where it tells more than the measured value does: a kind besides
+/// measured, a band.
+pub(crate) fn rules(rows: &[ReproductionRow]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut out = Vec::new();
+    if rows.iter().any(|row| row.kind != RowKind::Measured) {
+        out.push(("kind", rows.iter().map(|row| row.kind.name()).collect()));
+    }
+    if rows.iter().any(|row| matches!(row.verdict, Some(Verdict::Met | Verdict::Missed))) {
+        out.push(("verdict", rows.iter().map(|row| row.verdict.map_or("-", Verdict::name)).collect()));
+    }
+    out
+}
+
 /// A figure as text: numbers with about four digits, the rest as it is.
 pub(crate) fn figure(value: &Value) -> String {
     match value {
@@ -124,6 +202,9 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         table.column(Head::number("", "published", ""), block.iter().map(|r| figure(&r.published)));
         table.column(Head::number("", "measured", ""), block.iter().map(|r| figure(&r.measured)));
         table.column(Head::number("", "ratio", ""), block.iter().map(|r| ratio(r.ratio)));
+        for (head, cells) in rules(block) {
+            table.column(Head::text(head), cells.into_iter().map(str::to_owned));
+        }
         table.column(Head::text("note"), marks);
         out.push_str(&table.render());
         for (i, note) in notes.iter().enumerate() {
@@ -185,20 +266,19 @@ fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
 
 /// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
 pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
-    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note\n");
+    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note,kind,verdict\n");
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     for row in rows {
         let [published, measured] = [plain(&row.published), plain(&row.measured)];
         let ratio = optional(row.ratio);
-        let cells =
-            [&row.id, &row.source, &row.name, &row.unit, "", &published, &measured, &ratio, &row.note];
+        let (kind, verdict) = (row.kind.name(), row.verdict.map_or("", Verdict::name));
+        let [id, source, name, unit, note] = [&row.id, &row.source, &row.name, &row.unit, &row.note];
+        let cells = [id, source, name, unit, "", &published, &measured, &ratio, note, kind, verdict];
         line(&mut out, cells.into_iter());
         for (time, value) in row.series.iter().flat_map(|series| series.time_s.iter().zip(&series.values)) {
             let (time, value) = (time.to_string(), optional(*value));
-            line(
-                &mut out,
-                [&row.id, &row.source, &row.name, &row.unit, &time, "", &value, "", ""].into_iter(),
-            );
+            let cells = [id, source, name, unit, &time, "", &value, "", "", kind, ""];
+            line(&mut out, cells.into_iter());
         }
     }
     out

@@ -192,8 +192,11 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     }
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
-        let text =
-            format!("{:.3} s, {} host pages/s", r.speed.time.wall_s, grouped(r.speed.time.host_pages_per_wall_s as u64));
+        let text = format!(
+            "{:.3} s, {} host pages/s",
+            r.speed.time.wall_s,
+            grouped(r.speed.time.host_pages_per_wall_s as u64)
+        );
         pairs.push(("wall time", text));
     }
     if has_flash {

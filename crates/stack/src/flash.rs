@@ -9,7 +9,9 @@ use nandscape_core::{AnyDevice, FlashDevice, Ftl, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
-use nandscape_media::{AnyMedium, Breakable, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed};
+use nandscape_media::{
+    AnyMedium, Breakable, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed,
+};
 use nandscape_namespace::sets::{Part, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 

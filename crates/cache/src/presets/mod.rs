@@ -14,9 +14,10 @@ mod rapidcache;
 use crate::mode::Mode;
 use nandscape_core::Info;
 use nandscape_policies::Map;
+use serde::Serialize;
 
 /// A member of a registry, and those of its parameters that are not at their defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// Name in the registry.
     pub name: &'static str,
@@ -31,7 +32,8 @@ impl Choice {
 }
 
 /// What grows with the block, where another one than the default is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Grows {
     /// Ways and clusters stay as they are.
     Nothing,
@@ -42,7 +44,8 @@ pub enum Grows {
 }
 
 /// What a loss of power leaves. The crash suite holds every preset to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AfterCut {
     /// Every write that was flushed is there, and clean blocks are still cached.
     Everything,
@@ -71,7 +74,8 @@ impl AfterCut {
 
 /// What a design flushes of its own accord, before metadata say that something is there. A host's flush
 /// covers the metadata, the cache device, and the disk where the host has written to it, in every design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Flushing {
     /// The cache device before and after metadata are written, and a disk before they rely on what was
     /// written to it.
@@ -105,7 +109,8 @@ impl Flushing {
 }
 
 /// What becomes of a request for a part of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Partial {
     /// It is cached; the sub-blocks that are there are known.
     Cached,
@@ -116,7 +121,8 @@ pub enum Partial {
 }
 
 /// Which blocks may leave to make room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Victims {
     /// Any; a dirty one is written to the disk first.
     Any,
@@ -129,7 +135,7 @@ pub enum Victims {
 }
 
 /// What else the engine does to follow a design.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Quirks {
     /// Requests for parts of blocks.
     pub partial: Partial,
@@ -156,7 +162,7 @@ impl Quirks {
 }
 
 /// A design.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Preset {
     /// Name, summary, source.
     pub info: Info,
@@ -165,6 +171,7 @@ pub struct Preset {
     /// Smallest and largest cache block in bytes; every power of two between them will do.
     pub block_range: (u32, u32),
     /// Sets and ways, with the default block.
+    #[serde(rename = "placement")]
     pub map: Map,
     /// What becomes of them with another block.
     pub grows: Grows,

@@ -15,23 +15,34 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
             REPRODUCTIONS.iter().map(|r| format!("{:18} {}", r.info.name, r.info.summary)).collect();
         return console.result(&lines.join("\n"));
     }
-    let wanted: Vec<&Reproduction> = if args.ids.is_empty() {
+    let mut wanted: Vec<&Reproduction> = if args.ids.is_empty() {
         REPRODUCTIONS.iter().collect()
     } else {
         args.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
     };
     stop_on_ctrl_c()?;
     let mut context = Context::new(42, Some(&STOP));
-    context.is_quick = args.quick;
+    (context.is_quick, context.is_sabotaged) = (args.how.quick, args.how.sabotage);
+    if args.how.sabotage {
+        if let Some(other) = wanted.iter().find(|other| !args.ids.is_empty() && other.sabotage.is_none()) {
+            return Err(Failure::usage(format!("{}: there is no way to spoil it yet", other.info.name)));
+        }
+        wanted.retain(|reproduction| reproduction.sabotage.is_some());
+    }
     let mut rows = Vec::new();
+    let mut survivors = Vec::new();
     for reproduction in wanted {
-        console.note(&format!("{} ...", reproduction.info.name));
-        rows.extend(reproduction.run(&context)?);
+        let spoiled = reproduction.sabotage.filter(|_| args.how.sabotage);
+        let how = spoiled.map_or_else(String::new, |sabotage| format!(" spoiled: {}", sabotage.what));
+        console.note(&format!("{}{how} ...", reproduction.info.name));
+        let run = reproduction.run(&context)?;
+        survivors.extend(spoiled.iter().flat_map(|sabotage| sabotage.survivors(&run)));
+        rows.extend(run);
         if STOP.load(Ordering::Relaxed) {
             return Err(Failure::run("interrupted"));
         }
     }
-    if args.quick {
+    if args.how.quick {
         console.note("--quick: figures of smaller devices and shorter loads");
     }
     let context = ReportContext {
@@ -43,7 +54,11 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         write(path, render_reproduction_csv(&rows).as_bytes())?;
     }
-    if args.json { console.json(&rows) } else { console.result(&render_reproduction_text(&rows)) }
+    if args.json { console.json(&rows) } else { console.result(&render_reproduction_text(&rows)) }?;
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::run(format!("spoiled, and kept all the same: {}", survivors.join("; "))))
 }
 
 fn find(id: &str) -> Result<&'static Reproduction, Failure> {

@@ -4,7 +4,7 @@
 //! The sources print no figures for the rules, so their rows are statements; what was measured is in the
 //! notes.
 
-use super::{Context, Done, Reproduction, Table, experiment};
+use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use nandscape_core::command::Payload;
 use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
 use nandscape_sim::RunResult;
@@ -13,12 +13,18 @@ use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::fmt::Display;
 
-pub(super) const EXAMPLE: Reproduction = experiment(
-    "streams-example",
-    "hot and cold pages in blocks of four: copies in one log and with two streams",
-    "[streams-article 1.2]",
-    example,
-);
+pub(super) const EXAMPLE: Reproduction = Reproduction {
+    sabotage: Some(Sabotage {
+        what: "hot and cold pages get the same stream",
+        turns: &["copied, two streams"],
+    }),
+    ..experiment(
+        "streams-example",
+        "hot and cold pages in blocks of four: copies in one log and with two streams",
+        "[streams-article 1.2]",
+        example,
+    )
+};
 
 pub(super) const RULES: Reproduction = experiment(
     "streams-rules",
@@ -39,7 +45,9 @@ fn example(context: &Context<'_>, out: &mut Table) -> Done {
         ("copied, two streams", 0.0, two_streams.1),
         ("reclaimed blocks, one log", 2.0, one_log.0),
     ] {
-        out.row("[streams-article 1.2]", name).number("pages", published, measured as f64);
+        out.row("[streams-article 1.2]", name)
+            .number("pages", published, measured as f64)
+            .within(published..=published);
     }
     Ok(())
 }
@@ -68,7 +76,7 @@ fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64), RunError> {
     };
     let mut at = SimTime::ZERO;
     for lpn in ORDER {
-        let hint = Hint(if lpn < 4 { 1 } else { 2 });
+        let hint = Hint(if lpn < 4 || context.is_sabotaged { 1 } else { 2 });
         let command = Command::new(Op::Write, Extent::new(lpn * 4096, 4096), hint);
         let token = subsystem.submit(0, command, Payload::None, at).map_err(failed)?;
         at = subsystem.completion(token).unwrap_or(at);

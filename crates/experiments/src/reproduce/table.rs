@@ -1,7 +1,8 @@
 //! The rows of one experiment: published beside measured.
 
-use nandscape_report::{ReproductionRow, RowSeries};
+use nandscape_report::{ReproductionRow, RowKind, RowSeries, Verdict};
 use serde_json::Value;
+use std::ops::RangeInclusive;
 
 /// Rows of one experiment, in the order in which they are added.
 pub(super) struct Table {
@@ -27,6 +28,8 @@ impl Table {
             published: Value::Null,
             measured: Value::Null,
             ratio: None,
+            kind: RowKind::Measured,
+            verdict: None,
             note: String::new(),
             series: None,
         });
@@ -55,6 +58,13 @@ impl Row<'_> {
         row
     }
 
+    /// The band that the measured number is to lie in, as stated before it was measured.
+    pub(super) fn within(self, band: RangeInclusive<f64>) -> Self {
+        let is_met = self.filled.measured.as_f64().is_some_and(|measured| band.contains(&measured));
+        self.filled.verdict = Some(if is_met { Verdict::Met } else { Verdict::Missed });
+        self
+    }
+
     /// A number that nobody published.
     pub(super) fn figure(self, unit: &str, measured: f64) -> Self {
         unit.clone_into(&mut self.filled.unit);
@@ -65,6 +75,7 @@ impl Row<'_> {
     /// A published statement (a range, an ordering), and whether it holds.
     pub(super) fn says(self, published: &str, holds: bool) -> Self {
         (self.filled.published, self.filled.measured) = (published.into(), holds.into());
+        self.filled.verdict = Some(if holds { Verdict::Holds } else { Verdict::Fails });
         self
     }
 

@@ -5,7 +5,7 @@ use super::elements::{cells, heads, left_heads};
 use super::escape::text;
 use crate::metrics::{Better, Metric, SUMMARY, latency_points, over_provisioning, rarity};
 use crate::number::{Kind, grouped};
-use crate::reproduction::{ReproductionRow, figure};
+use crate::reproduction::{ReproductionRow, figure, rules};
 use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
@@ -233,22 +233,29 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
     let mut charts = 0;
     for block in rows.chunk_by(|a, b| a.id == b.id) {
+        let rules = rules(block);
+        let more: String = rules
+            .iter()
+            .flat_map(|(head, _)| ["<th scope=\"col\" class=\"left\">", *head, "</th>"])
+            .collect();
         let head = "<tr><th scope=\"col\" class=\"left\">figure</th><th scope=\"col\" class=\"left\">source</th><th scope=\"col\">published</th>\
-                    <th scope=\"col\">measured</th><th scope=\"col\" class=\"left\">unit</th><th scope=\"col\">ratio</th>\
-                    <th scope=\"col\" class=\"left\">note</th></tr>";
+                    <th scope=\"col\">measured</th><th scope=\"col\" class=\"left\">unit</th><th scope=\"col\">ratio</th>";
+        let head = format!("{head}{more}<th scope=\"col\" class=\"left\">note</th></tr>");
         let mut body = String::new();
-        for row in block {
+        for (place, row) in block.iter().enumerate() {
+            let more = rules.iter().flat_map(|(_, cells)| ["<td class=\"left\">", cells[place], "</td>"]);
             let class = if row.needs_note() { " class=\"off\"" } else { "" };
             let _ = writeln!(
                 body,
                 "<tr><th scope=\"row\" class=\"left wrap\">{}</th><td class=\"left\">{}</td><td class=\"wrap\">{}</td>\
-                 <td class=\"wrap\">{}</td><td class=\"left\">{}</td><td{class}>{}</td><td class=\"left note\">{}</td></tr>",
+                 <td class=\"wrap\">{}</td><td class=\"left\">{}</td><td{class}>{}</td>{}<td class=\"left note\">{}</td></tr>",
                 text(&row.name),
                 text(&row.source),
                 text(&figure(&row.published)),
                 text(&figure(&row.measured)),
                 text(&row.unit),
                 row.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}")),
+                more.collect::<String>(),
                 text(&row.note)
             );
         }
@@ -256,7 +263,7 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
         out.push_str(&frame(
             "Published and measured figures",
             "Ratio is measured over published; outside 0.8 to 1.25 a note says why. docs/sources.md of nandscape lists the sources.",
-            head,
+            &head,
             &body,
         ));
         out.push_str(&super::figures::figures(block, charts));

@@ -4,8 +4,8 @@
 use crate::sample;
 
 use nandscape_report::{
-    OUTPUTS, ReportContext, ReproductionRow, render_csv, render_detail, render_json, render_json_document,
-    render_reproduction_csv, render_reproduction_text, render_text,
+    OUTPUTS, ReportContext, ReproductionRow, RowKind, render_csv, render_detail, render_json,
+    render_json_document, render_reproduction_csv, render_reproduction_text, render_text,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -81,6 +81,8 @@ fn text_of_a_reproduction() {
         published,
         measured,
         ratio,
+        kind: RowKind::Measured,
+        verdict: None,
         note: note.into(),
         series: None,
     };

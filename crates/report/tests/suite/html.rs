@@ -2,7 +2,7 @@
 
 use crate::sample;
 
-use nandscape_report::{ReportContext, ReproductionRow, RowSeries, Run, render_html};
+use nandscape_report::{ReportContext, ReproductionRow, RowKind, RowSeries, Run, render_html};
 use nandscape_sim::result::RunError;
 use serde_json::{Value, json};
 
@@ -38,6 +38,8 @@ fn evil_context() -> ReportContext {
         published: EVIL.into(),
         measured: json!({EVIL: EVIL}),
         ratio: Some(2.0),
+        kind: RowKind::Measured,
+        verdict: None,
         note: EVIL.into(),
         series: Some(RowSeries {
             part: EVIL.into(),

@@ -396,7 +396,7 @@ fn what_is_told_of_a_cache_at_rest_is_what_a_server_makes_of_it() {
             let table = stat.page(nandscape_cache::status::find("enhanceio").unwrap(), Some(0), true);
             let number = |name: &str| match &table.field(name).unwrap().value {
                 Value::Number(number) => *number,
-                other => panic!("{name} is {other}"),
+                Value::Text(text) => panic!("{name} is {text}"),
             };
             assert_eq!(number("set_size") * number("num_sets"), number("num_blocks"), "{keys:?}");
         }

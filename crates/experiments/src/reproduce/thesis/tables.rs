@@ -62,8 +62,10 @@ fn oracles(out: &mut Table, load: Load, runs: &[Measured; 4]) {
     let published = MAP_KIB[load as usize];
     for run in &runs[..2] {
         let result = run.result();
-        let figures =
-            format!("{} B of updates, {} pages programmed", result.layer.map.update_bytes, result.flash.programs);
+        let figures = format!(
+            "{} B of updates, {} pages programmed",
+            result.layer.map.update_bytes, result.flash.programs
+        );
         out.row(MAPS, format!("{}: update bytes against pages programmed", run.name()))
             .says("exactly 8 B per page", result.layer.map.update_bytes == 8 * result.flash.programs)
             .found(figures);

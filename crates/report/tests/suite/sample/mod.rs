@@ -10,7 +10,7 @@ use nandscape_core::{
 use nandscape_policies::simulate::Accesses;
 use nandscape_policies::simulate::advice::{Advice, advise};
 use nandscape_policies::simulate::curve::{Curve, Point};
-use nandscape_report::{ReproductionRow, RowSeries, Run};
+use nandscape_report::{ReproductionRow, RowKind, RowSeries, Run};
 use nandscape_sim::RunResult;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
@@ -377,6 +377,8 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
             published: serde_json::Value::Null,
             measured: json!(values.iter().flatten().copied().fold(0.0, f64::max)),
             ratio: None,
+            kind: RowKind::Measured,
+            verdict: None,
             note: String::new(),
             series: Some(RowSeries {
                 part: "a load".into(),
