@@ -31,8 +31,8 @@ pub struct Arena {
     most_spare: usize,
     slabs: Vec<Slab>,
     free: Vec<Chunk>,
-    /// The last bytes may still be on their way to memory, written in a [`crate::Batch`]. Whoever looks at bytes
-    /// waits for them first; another thread cannot, before the batch ends.
+    /// The last bytes may still be on their way to memory, written in a [`crate::Batch`]. Whoever looks at
+    /// bytes waits for them first; another thread cannot, before the batch ends.
     is_copying: AtomicBool,
 }
 

@@ -14,7 +14,8 @@ impl Durability {
         Recorded { slots, late: &self.late, filling: &self.filling }.entry(slot)
     }
 
-    /// The same of a slot with this entry, where data are overwritten in place: elsewhere no change is urgent.
+    /// The same of a slot with this entry, where data are overwritten in place: elsewhere no change is
+    /// urgent.
     fn recorded_in_place(&self, slot: u32, entry: Entry) -> Option<Entry> {
         if self.rules.is_in_place { self.late.recorded(slot, entry) } else { None }
     }
