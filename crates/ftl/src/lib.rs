@@ -21,4 +21,4 @@ pub mod wear;
 pub use error::{BuildResult, FtlBuildError};
 pub use journal::{Journal, JournalError, JournalOptions};
 pub use page_map::PageMap;
-pub use registry::{FtlEntry, boxed_ftls, ftls, infos};
+pub use registry::{FtlEntry, boxed_ftls, find, ftls, infos};

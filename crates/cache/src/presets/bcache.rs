@@ -14,6 +14,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "bcache in Linux; [cache-article bcache]",
         params: &[],
     },
+    device: "flash",
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     map: Map::Full,

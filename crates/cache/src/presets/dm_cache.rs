@@ -14,6 +14,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "dm-cache in Linux, policy smq",
         params: &[],
     },
+    device: "flash",
     block_bytes: 32 << 10,
     block_range: (32 << 10, 1 << 20),
     map: Map::Full,

@@ -14,6 +14,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "dm-cache of FIU, 2006; [cache-article dm-cache]",
         params: &[],
     },
+    device: "flash",
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     map: Map::ClusterHashed { ways: 1024, cluster: 512 },

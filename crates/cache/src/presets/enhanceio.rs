@@ -14,6 +14,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "EnhanceIO of STEC; [cache-article enhanceio]",
         params: &[],
     },
+    device: "flash",
     block_bytes: 4096,
     block_range: (2048, 8192),
     map: Map::Linear { ways: 256 },

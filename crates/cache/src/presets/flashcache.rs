@@ -13,6 +13,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "FlashCache, format 3; [cache-article flashcache]",
         params: &[],
     },
+    device: "flash",
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     map: Map::ClusterHashed { ways: 512, cluster: 64 },

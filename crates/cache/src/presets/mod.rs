@@ -166,6 +166,8 @@ impl Quirks {
 pub struct Preset {
     /// Name, summary, source.
     pub info: Info,
+    /// What it lies on in a replay, where nothing is said.
+    pub device: &'static str,
     /// Default cache block in bytes.
     pub block_bytes: u32,
     /// Smallest and largest cache block in bytes; every power of two between them will do.

@@ -12,6 +12,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "",
         params: &[],
     },
+    device: "flash",
     block_bytes: 4096,
     block_range: (512, 1 << 20),
     map: Map::Full,

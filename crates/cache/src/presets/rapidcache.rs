@@ -13,6 +13,7 @@ pub(super) const PRESET: Preset = Preset {
         source: "RapidDisk 2.9; [cache-article rapiddisk]",
         params: &[],
     },
+    device: "ram",
     block_bytes: 4096,
     block_range: (4096, 4096),
     map: Map::Linear { ways: 512 },

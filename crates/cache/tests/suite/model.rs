@@ -11,7 +11,6 @@ use nandscape_cache::presets::PRESETS;
 use nandscape_cache::{Cache, Mode};
 use nandscape_core::{FlashDevice, Geometry, Params, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler};
 use nandscape_namespace::{NamespaceStore, NvmSubsystem};
 use nandscape_policies::cleaning::CLEANINGS;
@@ -53,7 +52,7 @@ fn flash<S: Scheduler + Send + 'static>() -> Box<dyn Store + Send> {
 }
 
 fn over<D: FlashDevice + Send + 'static>(device: D) -> NvmSubsystem {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    let entry = nandscape_ftl::find("page-map").expect("registered");
     let ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).expect("it fits");
     NvmSubsystem::plain(ftl)
 }

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use std::process::Command;
 
-const HEAD: [&str; 9] = ["id", "source", "name", "unit", "time_s", "published", "measured", "ratio", "note"];
+const HEAD: [&str; 11] =
+    ["id", "source", "name", "unit", "time_s", "published", "measured", "ratio", "note", "kind", "verdict"];
 
 /// Every experiment that needs nothing but the command itself, without the one that takes half a minute.
 fn experiments() -> Vec<String> {
@@ -66,7 +67,8 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
                 HEAD[..4].iter().map(|key| row[*key].as_str().unwrap()).collect::<Vec<_>>()
             );
             assert!(same(&line[4], time) && same(&line[6], value), "{line:?}: {time} {value}");
-            assert_eq!([&line[5], &line[7], &line[8]], ["", "", ""], "{line:?}");
+            assert_eq!([&line[5], &line[7], &line[8], &line[10]], [""; 4], "{line:?}");
+            assert!(same(&line[9], &row["kind"]), "{line:?}");
             over_time += 1;
         }
     }

@@ -6,7 +6,6 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Clocked, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
 };
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
 use std::sync::{Arc, Mutex};
 
@@ -177,7 +176,7 @@ fn copies_come_before_erases_where_that_is_asked_for() {
 }
 
 fn layer(name: &str, order: &str) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = nandscape_ftl::find(name).unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
     let log: Arc<Mutex<Log>> = Arc::default();

@@ -4,7 +4,6 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Capabilities, Extent, FlashError, FtlError, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 
 const ENDURANCE: u32 = 5;
@@ -30,7 +29,7 @@ fn wears_out(name: &str, share_percent: u64) {
 }
 
 fn wears_out_in_order(name: &str, order: &str, share_percent: u64) {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == name).unwrap();
+    let entry = nandscape_ftl::find(name).unwrap();
     let capabilities =
         Capabilities { out_of_order_program: true, stores_data: true, ..Capabilities::default() };
     let options = NandOptions { endurance: Some(ENDURANCE), capabilities, ..NandOptions::default() };

@@ -11,6 +11,7 @@ mod subject;
 
 use crate::flash::Flash;
 use nandscape_core::{BlockId, BlockState, FlashError, Geometry, Lpn, Oob, Ppn};
+use nandscape_ftl::boxed_ftls;
 use nandscape_media::Medium as _;
 use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Subject, campaign, finds};
 use store::{Disk, ModelStore, Sabotage};
@@ -48,14 +49,10 @@ fn case(name: &str, stack: Stack) -> Case<'static> {
 }
 
 fn cases() -> Vec<Case<'static>> {
-    vec![
-        case("page-map", stack("page-map", &[("op", "0.5")], 512)),
-        case("page-map sectors", stack("page-map", &[("op", "0.5"), ("background_gc", "true")], 2048)),
-        case("pm-gcl", stack("pm-gcl", &[], 512)),
-        case("pm-gcc", stack("pm-gcc", &[], 512)),
-        case("sbm-gcl", stack("sbm-gcl", &[], 512)),
-        case("hsbm-gcl", stack("hsbm-gcl", &[("logs", "2")], 512)),
-    ]
+    let sectors = stack("page-map", &[("op", "0.5"), ("background_gc", "true")], 2048);
+    let all =
+        boxed_ftls().into_iter().map(|entry| case(entry.info.name, stack(entry.info.name, entry.tiny, 512)));
+    all.chain([case("page-map sectors", sectors)]).collect()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::header::Header;
 use crate::layout::{Layout, VERSION};
 use crate::start::{format, head, load};
 use nandscape_core::{AnyDevice, Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
+use nandscape_ftl::{Journal, JournalOptions};
 use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
 use nandscape_testkit::campaign::{Allowed, Fault, Faults, Medium, Subject, fill};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl Stack {
         let device: AnyDevice = Box::new(Timed::new(flash, Serial::new(&self.geometry, &TIMING)));
         let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
         let journal = Journal::open(device, options).map_err(|error| format!("journal: {error}"))?;
-        let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == self.layer).expect("registered");
+        let entry = nandscape_ftl::find(self.layer).expect("registered");
         let params = Params::check(entry.info, "ftl.", &self.typed).expect("valid parameters");
         (entry.build)(Box::new(journal), &params).map_err(|error| error.to_string())
     }

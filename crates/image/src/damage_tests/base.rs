@@ -7,8 +7,8 @@ use crate::model::{Disk, Watch};
 use crate::start::{format, head, load};
 use crate::state::{BYTES, State};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
-use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
+use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, SimTime};
+use nandscape_ftl::{Journal, JournalOptions, find};
 use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
 use std::path::Path;
 
@@ -96,14 +96,8 @@ pub fn build(layer: &str, flash: Flash) -> Result<Layer, String> {
     let serial = Serial::new(&flash.header.geometry, &timing);
     let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let journal = Journal::open(Timed::new(flash, serial), options).map_err(|error| error.to_string())?;
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer).unwrap();
-    let typed: &[(&str, &str)] = match layer {
-        "page-map" => &[("op", "0.5")],
-        "hsbm-gcl" => &[("logs", "2")],
-        _ => &[],
-    };
-    let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let params = Params::check(entry.info, "ftl.", &typed).unwrap();
+    let entry = find(layer).unwrap();
+    let params = entry.tiny(&[]).unwrap();
     (entry.build)(Box::new(journal), &params).map_err(|error| error.to_string())
 }
 

@@ -12,6 +12,7 @@ use crate::layout::VERSION;
 use base::{Base, End, Layer, PAGE, build, bytes_of, extent};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Hint, SimTime};
+use nandscape_ftl::infos;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use targets::{Field, Pages, Structure};
@@ -21,7 +22,11 @@ const CASES: u64 = 2000;
 /// Cases on each image.
 const PER_BASE: u64 = 40;
 const SECTOR: usize = 512;
-const LAYERS: [&str; 5] = ["page-map", "pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"];
+
+/// Every layer, the default first.
+fn layers() -> Vec<&'static str> {
+    infos().into_iter().map(|info| info.name).rev().collect()
+}
 
 /// What a damaged image gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,8 +178,9 @@ fn campaign(cases: u64, version: u32, first_seed: u64) -> Tally {
     let mut tally = Tally { first_seed, ..Tally::default() };
     let mut seed = first_seed;
     while tally.cases < cases {
-        let layer = LAYERS[(seed % 5) as usize];
-        let end = [End::Clean, End::Killed, End::Failed][(seed / 5 % 3) as usize];
+        let (layers, turn) = (layers(), seed as usize);
+        let layer = layers[turn % layers.len()];
+        let end = [End::Clean, End::Killed, End::Failed][turn / layers.len() % 3];
         let base = Base::new(layer, end, version, seed);
         let pages = Pages::of(&base);
         let mut sound = judge(&base, &base.bytes, 0, Some(false));
@@ -304,7 +310,7 @@ fn without_second_copies_the_campaign_finds_what_is_lost() {
 /// are lost.
 #[test]
 fn lost_records_of_a_closed_image_of_version_1_are_errors_in_every_layer() {
-    for (layer, seed) in LAYERS.into_iter().zip(100..) {
+    for (layer, seed) in layers().into_iter().zip(100..) {
         let base = Base::new(layer, End::Clean, 1, seed);
         let layout = base.header.layout();
         let journal: Vec<u64> = Pages::of(&base).journal().map(|page| layout.record(page)).collect();

@@ -15,7 +15,7 @@ use nandscape_testkit::conformance::{Device, Shape, device, run, shapes, steps};
 type Piece = Part<dyn FlashDevice + Send>;
 
 fn ftl(kind: &str, part: Piece) -> Result<Box<dyn Ftl + Send>, String> {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == kind).expect("a registered kind");
+    let entry = nandscape_ftl::find(kind).expect("a registered kind");
     (entry.build)(Box::new(part), &Params::defaults(entry.info)).map_err(|error| error.to_string())
 }
 

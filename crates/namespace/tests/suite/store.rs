@@ -6,14 +6,13 @@ use nandscape_core::{
     Clocked, Command, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Store,
     StoreError, Subsystem, Token,
 };
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
 use nandscape_namespace::{NamespaceStore, NvmSubsystem};
 use nandscape_testkit::conformance::{Device, Shape, device, shapes};
 use std::collections::BTreeMap;
 
 fn layer<D: FlashDevice + Send + 'static>(device: D) -> Box<dyn Ftl + Send> {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    let entry = nandscape_ftl::find("page-map").expect("registered");
     (entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()
 }
 

@@ -1,14 +1,13 @@
 //! A namespace over flash under the suite for subsystems, with every kind of scheduler.
 
 use nandscape_core::{FlashDevice, Params};
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, ReadFirst, Scheduler, Serial};
 use nandscape_namespace::NvmSubsystem;
 use nandscape_testkit::conformance::{Device, device, shapes};
 use nandscape_testkit::subsystem::{Trial, run};
 
 fn single<D: FlashDevice + Send + 'static>(device: D) -> NvmSubsystem {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").expect("registered");
+    let entry = nandscape_ftl::find("page-map").expect("registered");
     let ftl = (entry.build)(Box::new(device), &Params::defaults(entry.info)).expect("it fits");
     NvmSubsystem::plain(ftl)
 }

@@ -6,7 +6,6 @@
 //! chosen to meet the figures. The same traces against the bare scheduler are in the media crate.
 
 use nandscape_core::{Capabilities, Geometry, Params};
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
@@ -34,7 +33,7 @@ fn run<S: Scheduler + Send + 'static>(workload: &str) -> RunResult {
     };
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
     let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").unwrap();
+    let entry = nandscape_ftl::find("page-map").unwrap();
     // 0.15 of the physical pages, as MQSim counts it.
     let typed = [("op", "0.176"), ("allocation", "static"), ("unmapped_read", "flash")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()));

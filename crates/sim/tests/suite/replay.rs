@@ -4,7 +4,6 @@
 use nandscape_core::{
     Capabilities, Geometry, IoRecord, Op, Params, SimTime, Subsystem, TraceError, TraceReader, WorkloadInfo,
 };
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
@@ -35,7 +34,7 @@ fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
     .unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-    let entry = boxed_ftls().into_iter().find(|e| e.info.name == "pm-gcl").unwrap();
+    let entry = nandscape_ftl::find("pm-gcl").unwrap();
     let device = Timed::new(nand, S::new(&geometry, &TIMING));
     Box::new(NvmSubsystem::plain((entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()))
 }

@@ -101,13 +101,8 @@ impl CacheConfig {
             (None, Side::Other(DiskSpec::new("ram", "cache.fast.", &BTreeMap::new())?))
         } else {
             let mut design = Design::parse("cache.", &typed).map_err(|error| with_own(error, &CACHE))?;
-            let default = if design.preset.info.name == "rapidcache" { "ram" } else { "flash" };
-            let fast = side(
-                own.get("device").unwrap_or(default),
-                "cache.",
-                "cache.fast.",
-                &flat("cache.fast.", &fast)?,
-            )?;
+            let device = own.get("device").unwrap_or(design.preset.device);
+            let fast = side(device, "cache.", "cache.fast.", &flat("cache.fast.", &fast)?)?;
             let devices = own.int32("devices");
             if matches!(fast, Side::Flash(_)) && devices > 1 {
                 let expected = "1 with cache.device = flash";

@@ -11,8 +11,8 @@ mod lost_oob;
 mod setups;
 
 use nandscape_core::recovery::RecoverySource;
-use nandscape_ftl::JournalOptions;
 use nandscape_ftl::journal::Sabotage;
+use nandscape_ftl::{JournalOptions, infos};
 use nandscape_testkit::crash::{Setup, Tally, campaign, finds, points_from_environment};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -54,6 +54,21 @@ fn sbm_gcl_survives_every_cut() {
 #[test]
 fn hsbm_gcl_survives_every_cut() {
     survives("hsbm-gcl", "hsbm_gcl_survives_every_cut", 16);
+}
+
+/// Layers that have tests of their own here, each of which runs beside the others.
+const NAMED: [&str; 5] = ["page-map", "pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"];
+
+#[test]
+fn every_other_layer_survives_cuts_failing_blocks_and_damage() {
+    let all: Vec<&str> = infos().iter().map(|info| info.name).collect();
+    assert!(NAMED.iter().all(|name| all.contains(name)), "{all:?}");
+    for layer in all.into_iter().filter(|name| !NAMED.contains(name)) {
+        let test = "every_other_layer_survives_cuts_failing_blocks_and_damage";
+        survives(layer, test, 16);
+        survives_failing_blocks(layer, test);
+        survives_damage(layer, test);
+    }
 }
 
 /// Tries a layer whose blocks fail besides.

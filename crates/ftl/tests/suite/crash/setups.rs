@@ -1,7 +1,7 @@
 //! The layers and parameters that are tried.
 
 use nandscape_core::Params;
-use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
+use nandscape_ftl::{Journal, JournalOptions, find};
 use nandscape_media::faults::FaultPlan;
 use nandscape_testkit::crash::{CrashDevice, Effort, Layer, Setup, nand};
 use std::collections::BTreeMap;
@@ -23,8 +23,7 @@ pub fn setup(
     shape: Shape,
     options: JournalOptions,
 ) -> Setup<'static> {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer);
-    let entry = entry.unwrap_or_else(|| panic!("{layer} is not registered"));
+    let entry = find(layer).unwrap_or_else(|| panic!("{layer} is not registered"));
     let typed: BTreeMap<_, _> = typed.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap_or_else(|error| panic!("{name}: {error}"));
     let out_of_order = layer.contains("sbm");
@@ -44,7 +43,7 @@ pub fn setup(
 
 /// The configurations of a layer.
 pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
-    let quick = JournalOptions { interval: Some(40), ..JournalOptions::default() };
+    let often = JournalOptions { interval: Some(40), ..JournalOptions::default() };
     let list: &[(&str, Typed, Shape)] = match layer {
         "page-map" => &[
             ("page-map", &[("op", "0.5")], TINY),
@@ -69,20 +68,16 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
             ("hsbm-gcl", &[("logs", "2")], TINY),
             ("hsbm-gcl pairs", &[("logs", "2"), ("bn", "2"), ("log_victim", "lru")], (2, 20, 4, 512)),
         ],
-        _ => panic!("{layer} has no configurations here"),
+        _ => return vec![quick(layer)],
     };
-    list.iter().map(|(name, typed, shape)| setup(layer, name, typed, *shape, quick)).collect()
+    list.iter().map(|(name, typed, shape)| setup(layer, name, typed, *shape, often)).collect()
 }
 
 /// A layer with a journal that writes checkpoints often.
 pub fn quick(layer: &'static str) -> Setup<'static> {
     let quick = JournalOptions { interval: Some(40), ..JournalOptions::default() };
-    let typed: Typed = match layer {
-        "page-map" => &[("op", "0.5")],
-        "hsbm-gcl" => &[("logs", "2")],
-        _ => &[],
-    };
-    setup(layer, layer, typed, TINY, quick)
+    let entry = find(layer).unwrap_or_else(|| panic!("{layer} is not registered"));
+    setup(layer, layer, entry.tiny, TINY, quick)
 }
 
 /// The layer while programs and erases fail besides, so that the device may end read-only.

@@ -13,8 +13,8 @@ mod model;
 use medium::{Held, Sabotage};
 use model::{Host, Seen};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Ftl, Params, Ppn, UnitId};
-use nandscape_ftl::{Journal, JournalOptions, boxed_ftls};
+use nandscape_core::{Ftl, Ppn, UnitId};
+use nandscape_ftl::{Journal, JournalOptions, find, infos};
 use nandscape_media::faults::{Fault, FaultPlan, Scripted};
 use nandscape_media::{Scheduler, Serial, Timed, Timing};
 use nandscape_testkit::crash::nand;
@@ -30,8 +30,6 @@ const SCENARIOS: u64 = 80;
 /// Requests of a scenario.
 const STEPS: u32 = 240;
 
-const LAYERS: [&str; 5] = ["page-map", "pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"];
-
 /// Channels, blocks of each, pages of a block, bytes of a page: one sector a page, or two.
 const SHAPES: [(u32, u32, u32, u32); 2] = [(2, 14, 8, 512), (2, 18, 4, 1024)];
 
@@ -41,15 +39,8 @@ fn medium(layer: &str, seed: u64, plan: FaultPlan) -> Held {
 }
 
 fn open(layer: &str, held: &Held) -> Result<Box<dyn Ftl + Send>, String> {
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == layer);
-    let entry = entry.unwrap_or_else(|| panic!("{layer} is not registered"));
-    let typed: &[(&str, &str)] = match layer {
-        "page-map" => &[("op", "0.5")],
-        "hsbm-gcl" => &[("logs", "2")],
-        _ => &[],
-    };
-    let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let params = Params::check(entry.info, "ftl.", &typed).map_err(|error| error.to_string())?;
+    let entry = find(layer).unwrap_or_else(|| panic!("{layer} is not registered"));
+    let params = entry.tiny(&[]).map_err(|error| error.to_string())?;
     let geometry = *nandscape_core::BlockState::geometry(held);
     let device = Timed::new(held.clone(), Serial::new(&geometry, &TIMING));
     let options = JournalOptions { interval: Some(40), ..JournalOptions::default() };
@@ -105,7 +96,8 @@ fn run(test: &str, scenario: Scenario) -> Seen {
         None => 1..1 + number("FAULT_SCENARIOS").unwrap_or(SCENARIOS),
     };
     let mut all = Seen::default();
-    for layer in LAYERS.into_iter().filter(|layer| only.as_deref().is_none_or(|only| only == *layer)) {
+    let layers = infos().into_iter().map(|info| info.name);
+    for layer in layers.filter(|layer| only.as_deref().is_none_or(|only| only == *layer)) {
         for seed in seeds.clone() {
             let outcome = catch_unwind(AssertUnwindSafe(|| scenario(layer, seed)));
             let outcome = outcome.unwrap_or_else(|_| Err("panic, see above".to_owned()));
@@ -315,7 +307,7 @@ fn all_faults_together_never_give_wrong_bytes() {
 #[test]
 fn a_medium_that_hands_out_rot_or_blames_good_pages_is_found() {
     for sabotage in [Sabotage::HandOutRot, Sabotage::BlameGood] {
-        for layer in LAYERS {
+        for layer in infos().into_iter().map(|info| info.name) {
             let is_found = |seed| {
                 let plan = FaultPlan { seed, rot: 0.05, ..FaultPlan::default() };
                 let held = medium(layer, seed, plan);

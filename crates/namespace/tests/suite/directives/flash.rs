@@ -5,7 +5,6 @@ use nandscape_core::{
     Capabilities, Command, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params, Ppn,
     SimTime, Subsystem,
 };
-use nandscape_ftl::boxed_ftls;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{Fdp, FdpConfiguration, Isolation, PidFormat, Tail};
@@ -49,7 +48,7 @@ fn page_map(keys: &[(&str, &str)]) -> Box<dyn Ftl + Send> {
         command_ns: 0,
     };
     let device = Timed::new(nand, Fifo::new(&geometry(), &timing));
-    let entry = boxed_ftls().into_iter().find(|entry| entry.info.name == "page-map").unwrap();
+    let entry = nandscape_ftl::find("page-map").unwrap();
     let typed = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     (entry.build)(Box::new(device), &Params::check(entry.info, "ftl.", &typed).unwrap()).unwrap()
 }
