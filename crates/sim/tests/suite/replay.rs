@@ -237,7 +237,7 @@ fn the_document_has_the_names_other_tools_rely_on() {
             assert!(document["latency_ns"][kind].get(name).is_some(), "latency_ns.{kind}.{name}");
         }
     }
-    for cause in "host gc merge map meta pad wear".split(' ') {
+    for cause in "host gc merge meta wear".split(' ') {
         for name in ["programs", "reads", "erases"] {
             assert!(document["flash"]["by_cause"][cause].get(name).is_some(), "{cause}.{name}");
         }
