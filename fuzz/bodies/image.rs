@@ -6,7 +6,7 @@
 //! every page that was flushed is read as it was written, or is an error.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_stack::config::Typed;
 use nandscape_stack::storing::{self, Storage};
 use std::fs::File;
@@ -38,10 +38,10 @@ fn page(number: u64, version: u64) -> [u8; PAGE] {
     page
 }
 
-fn command(op: Op, number: u64) -> Command {
+fn command(op: Op, number: u64) -> BlockCommand {
     let extent =
         if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(number * PAGE as u64, PAGE as u64) };
-    Command::new(op, extent, Hint::default())
+    BlockCommand::new(op, extent, Hint::default())
 }
 
 struct Used {

@@ -14,7 +14,7 @@ use nandscape_cache::engine::Disk;
 use nandscape_cache::{Cache, Design};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
 use nandscape_memory::Batch;
 use nandscape_policies::eviction::AnyEviction;
@@ -31,7 +31,7 @@ struct Load {
     cache: Cache<AnyEviction>,
     blocks: u64,
     rng: Xoshiro256PlusPlus,
-    known: VecDeque<Command>,
+    known: VecDeque<BlockCommand>,
     in_flight: [SimTime; DEPTH],
     next: usize,
     at: SimTime,
@@ -75,7 +75,7 @@ impl Load {
         load
     }
 
-    fn submit(&mut self, command: Command) {
+    fn submit(&mut self, command: BlockCommand) {
         self.at = self.at.max(self.in_flight[self.next]);
         let payload = match (command.op, self.bytes.as_mut_slice()) {
             (_, []) => Payload::None,
@@ -108,8 +108,8 @@ impl Load {
     }
 }
 
-fn request(op: Op, block: u64) -> Command {
-    Command::new(op, Extent::new(block * BLOCK, BLOCK), Hint::default())
+fn request(op: Op, block: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(block * BLOCK, BLOCK), Hint::default())
 }
 
 /// Of this thread, so that others on the machine do not matter much; wall time where the system does not

@@ -11,7 +11,7 @@ use nandscape_cache::metadata::{self, Entry, Sketch, Table, Volume};
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime};
 use nandscape_disk::Keep;
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::AnyEviction;
@@ -77,7 +77,7 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
         let number = if is_again { recent[(step / 7 % 1024) as usize] } else { below(&mut rng, 50 * slots) };
         recent[(step % 1024) as usize] = number;
         let op = if below(&mut rng, 100) < writes { Op::Write } else { Op::Read };
-        let command = Command::new(op, Extent::new(number * block, block), Hint::default());
+        let command = BlockCommand::new(op, Extent::new(number * block, block), Hint::default());
         at += 100_000;
         cache.submit(0, command, Payload::None, at).expect("no error");
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A host command without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct BlockCommand {
     /// What to do.
     pub op: Op,
     /// Where.
@@ -19,7 +19,7 @@ pub struct Command {
     pub is_durable: bool,
 }
 
-impl Command {
+impl BlockCommand {
     /// A command that need not be durable.
     pub const fn new(op: Op, extent: Extent, hint: Hint) -> Self {
         Self { op, extent, hint, is_durable: false }
@@ -66,7 +66,7 @@ pub struct HostCounts {
 
 impl HostCounts {
     /// Counts a command as asked for.
-    pub fn count(&mut self, command: Command, page_bytes: u32) {
+    pub fn count(&mut self, command: BlockCommand, page_bytes: u32) {
         let extent = command.extent;
         match command.op {
             Op::Read => {

@@ -56,7 +56,7 @@ pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
-pub use command::Command;
+pub use command::BlockCommand;
 pub use device::{
     AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MapJournal, MediumHealth,
     MediumTally, Oob, PageRead,

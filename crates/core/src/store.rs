@@ -12,7 +12,7 @@
 
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
-use crate::command::{Command, HostCounts, Payload};
+use crate::command::{BlockCommand, HostCounts, Payload};
 use crate::error::StoreError;
 use crate::ftl::Allocation;
 use crate::record::Op;
@@ -69,13 +69,18 @@ pub trait Store: Clocked {
     ///
     /// A store below which state and time cannot be told apart, such as flash, may do here only what needs
     /// the payload, and refuse the command when it is started.
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError>;
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError>;
 
     /// Lets a command that was applied take its time, from `at` on. The token completes when it is answered.
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError>;
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError>;
 
     /// Applies a command and starts it at `at`.
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn submit(
+        &mut self,
+        command: BlockCommand,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, StoreError> {
         let applied = self.apply(command, payload)?;
         self.start(command, applied, at)
     }

@@ -2,7 +2,7 @@
 
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
-use crate::command::{Command, Payload};
+use crate::command::{BlockCommand, Payload};
 use crate::error::NamespaceError;
 use crate::ftl::Allocation;
 use crate::inspect::{Control, Inspect};
@@ -42,7 +42,7 @@ pub trait Subsystem: Clocked {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError>;
@@ -85,7 +85,7 @@ pub trait Layered: Clocked {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError>;
@@ -115,7 +115,7 @@ impl<T: Layered> Subsystem for T {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {

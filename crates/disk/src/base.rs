@@ -2,7 +2,7 @@
 
 use crate::contents::{Contents, Keep};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Command, Extent, Op, StoreError, StoreShape};
+use nandscape_core::{BlockCommand, Extent, Op, StoreError, StoreShape};
 
 /// Range, bytes and counters of a store.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Base {
     }
 
     /// Counts a command, checks it, and does to the bytes what it asks for.
-    pub fn take(&mut self, command: Command, payload: Payload<'_>) -> Result<(), StoreError> {
+    pub fn take(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<(), StoreError> {
         self.counts.count(command, self.shape.block_bytes);
         if command.op == Op::Flush {
             return Ok(());

@@ -3,8 +3,8 @@
 use crate::base::check;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Completion, Extent, Op, ParamError, SimTime, Store, StoreError,
-    StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, Op, ParamError, SimTime, Store,
+    StoreError, StoreShape, Token,
 };
 
 /// How bytes are spread.
@@ -25,7 +25,7 @@ fn bad(key: &str, value: &dyn std::fmt::Display, expected: impl Into<String>) ->
 #[derive(Clone, Copy, Debug)]
 struct Part {
     store: usize,
-    command: Command,
+    command: BlockCommand,
     applied: Applied,
 }
 
@@ -175,12 +175,12 @@ impl Joined {
 
     fn apply_part(
         &mut self,
-        command: Command,
+        command: BlockCommand,
         payload: &mut Payload<'_>,
         store: usize,
         part: Extent,
     ) -> Result<Applied, StoreError> {
-        let inner = Command { extent: part, ..command };
+        let inner = BlockCommand { extent: part, ..command };
         let mut memory = std::mem::take(&mut self.memory);
         memory.resize(part.len as usize, 0);
         let done = match payload {
@@ -205,7 +205,7 @@ impl Joined {
 
     fn apply_parts(
         &mut self,
-        command: Command,
+        command: BlockCommand,
         mut payload: Payload<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<(), StoreError> {
@@ -219,13 +219,13 @@ impl Joined {
                 self.stores[store].apply(command, Payload::None)?
             } else if extent.len == command.extent.len {
                 // All of it is there: nothing is copied.
-                let inner = Command { extent, ..command };
+                let inner = BlockCommand { extent, ..command };
                 let whole = std::mem::replace(&mut payload, Payload::None);
                 self.stores[store].apply(inner, whole)?
             } else {
                 self.apply_part(command, &mut payload, store, extent)?
             };
-            parts.push(Part { store, command: Command { extent, ..command }, applied });
+            parts.push(Part { store, command: BlockCommand { extent, ..command }, applied });
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ impl Store for Joined {
     }
 
     /// After an error some of the stores may have taken their part.
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.counts.count(command, self.block);
         if command.op != Op::Flush {
             check(command.extent, self.capacity, self.block)?;
@@ -299,7 +299,7 @@ impl Store for Joined {
         done.map(|()| Applied(number))
     }
 
-    fn start(&mut self, _: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         let orphans = std::mem::take(&mut self.orphans);
         // Nobody waits for them.
         let _ = self.start_parts(&orphans, at);
@@ -406,8 +406,8 @@ mod tests {
             .collect()
     }
 
-    fn command(op: Op, extent: Extent) -> Command {
-        Command::new(op, extent, Hint::default())
+    fn command(op: Op, extent: Extent) -> BlockCommand {
+        BlockCommand::new(op, extent, Hint::default())
     }
 
     #[test]

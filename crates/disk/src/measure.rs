@@ -3,7 +3,7 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError};
+use nandscape_core::{BlockCommand, Completion, Extent, Hint, Op, SimTime, Store, StoreError};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -105,7 +105,7 @@ pub fn measure(store: &mut dyn Store, load: &Load, at: SimTime) -> Result<Measur
             };
             let extent = Extent::new(place * load.request_bytes, load.request_bytes);
             issued_at[slot as usize] = run.at;
-            run.submit(Command::new(load.op, extent, Hint::default()), slot)?;
+            run.submit(BlockCommand::new(load.op, extent, Hint::default()), slot)?;
             issued += 1;
         }
         let (done, slot) = run.next();
@@ -130,7 +130,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn submit(&mut self, command: Command, slot: u32) -> Result<(), StoreError> {
+    fn submit(&mut self, command: BlockCommand, slot: u32) -> Result<(), StoreError> {
         let token = self.store.submit(command, Payload::None, self.at)?;
         if let Some(done) = self.store.completion(token) {
             self.known.push(Reverse((done.0, slot)));

@@ -5,7 +5,7 @@ use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
 };
 
 /// How fast memory is copied. Requests are served one after another.
@@ -70,7 +70,7 @@ impl RamDisk {
         self.last_end = u64::MAX;
     }
 
-    fn service_ns(&mut self, command: Command) -> u64 {
+    fn service_ns(&mut self, command: BlockCommand) -> u64 {
         let rate = match command.op {
             Op::Read => self.speed.read_bytes_per_s,
             Op::Write => self.speed.write_bytes_per_s,
@@ -94,7 +94,7 @@ impl Store for RamDisk {
         self.base.prepare(op, extent);
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if self.is_detached {
             return Err(StoreError::Gone { detail: "the RAM disk is detached".to_owned() });
         }
@@ -102,7 +102,7 @@ impl Store for RamDisk {
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.free_at = self.free_at.max(at.0) + self.service_ns(command);
         Ok(Token(self.free_at))
     }
@@ -145,8 +145,8 @@ mod tests {
         write_bytes_per_s: 2_048_000_000,
     };
 
-    fn command(op: Op, offset: u64, len: u64) -> Command {
-        Command::new(op, Extent::new(offset, len), Hint::default())
+    fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
+        BlockCommand::new(op, Extent::new(offset, len), Hint::default())
     }
 
     #[test]

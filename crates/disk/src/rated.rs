@@ -4,7 +4,7 @@ use crate::base::Base;
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
 };
 use std::collections::VecDeque;
 
@@ -91,7 +91,7 @@ impl RatedDrive {
     }
 
     /// How long a command occupies the drive, and how much later it is answered.
-    fn service_ns(&mut self, command: Command) -> (u64, u64) {
+    fn service_ns(&mut self, command: BlockCommand) -> (u64, u64) {
         let rates = &self.rates;
         let (streams, sequential, random, latency) = match command.op {
             Op::Read => (&mut self.reads, rates.sequential_read, rates.random_read, rates.read_latency_ns),
@@ -122,12 +122,12 @@ impl Store for RatedDrive {
         self.base.prepare(op, extent);
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         let (occupied, latency) = self.service_ns(command);
         if command.op == Op::Flush {
             return Ok(Token(self.answered_at.max(at.0)));
@@ -217,7 +217,7 @@ mod tests {
             for step in 0..64 {
                 for stream in 0..streams {
                     let extent = Extent::new(stream * (1 << 20) + step * 4096, 4096);
-                    let command = Command::new(Op::Read, extent, Hint::default());
+                    let command = BlockCommand::new(Op::Read, extent, Hint::default());
                     drive.submit(command, Payload::None, SimTime(0)).unwrap();
                 }
             }

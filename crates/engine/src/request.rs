@@ -1,7 +1,7 @@
 //! One command of a front end, with its bytes.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, SimTime};
 
 /// When a command ran, in the model's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl<'a> Request<'a> {
     }
 
     /// The command without its bytes.
-    pub const fn command(&self) -> Command {
-        Command { op: self.op, extent: self.extent, hint: self.hint, is_durable: self.is_fua }
+    pub const fn command(&self) -> BlockCommand {
+        BlockCommand { op: self.op, extent: self.extent, hint: self.hint, is_durable: self.is_fua }
     }
 }

@@ -5,7 +5,7 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Clocked, Command, Extent, Hint, HostReports, Inspect, KindCount, KindReport, KindReports, Layered,
+    BlockCommand, Clocked, Extent, Hint, HostReports, Inspect, KindCount, KindReport, KindReports, Layered,
     NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 
@@ -144,7 +144,7 @@ impl Classified {
 
     /// Tells the sink of a command that was done. One that was refused is not for a replay, which ends with
     /// the first that fails.
-    fn note(&mut self, namespace: u32, command: Command) {
+    fn note(&mut self, namespace: u32, command: BlockCommand) {
         let Some(sink) = &mut self.sink else { return };
         if command.op == Op::Write {
             let mut offset = command.extent.offset;
@@ -164,7 +164,7 @@ impl Classified {
     fn write(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
@@ -174,14 +174,14 @@ impl Classified {
         self.cut(extent, page);
         if let [(_, stream)] = self.pieces[..] {
             let hint = stream.map_or(command.hint, Hint);
-            let token = self.inner.submit(namespace, Command { hint, ..command }, payload, at)?;
+            let token = self.inner.submit(namespace, BlockCommand { hint, ..command }, payload, at)?;
             self.note(namespace, command);
             return Ok(token);
         }
         let (mut token, mut done) = (Token::NONE, 0);
         for (len, stream) in &self.pieces {
             let hint = stream.map_or(command.hint, Hint);
-            let piece = Command { hint, extent: Extent::new(extent.offset + done, *len), ..command };
+            let piece = BlockCommand { hint, extent: Extent::new(extent.offset + done, *len), ..command };
             let part = match &payload {
                 Payload::Write(data) => Payload::Write(&data[done as usize..(done + len) as usize]),
                 _ => Payload::None,
@@ -226,7 +226,7 @@ impl Below<'_> {
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let extent = Extent::new(self.offset + offset, out.len() as u64);
         let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
-        let command = Command::new(Op::Read, extent, Hint::default());
+        let command = BlockCommand::new(Op::Read, extent, Hint::default());
         self.own.count(command, page_bytes);
         let submitted = self.inner.submit(self.namespace, command, Payload::Read(out), self.at);
         *self.errors += u64::from(submitted.is_err());
@@ -246,7 +246,7 @@ impl Layered for Classified {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {

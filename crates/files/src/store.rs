@@ -5,7 +5,7 @@ use crate::error::FileError;
 use crate::os::{self, Locked, Punched};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
 };
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -214,7 +214,7 @@ impl FileStore {
         }
     }
 
-    fn check_before(&mut self, command: Command) -> Result<(), StoreError> {
+    fn check_before(&mut self, command: BlockCommand) -> Result<(), StoreError> {
         self.check_use(command.op)?;
         match command.op {
             Op::Read => Ok(()),
@@ -236,7 +236,7 @@ impl FileStore {
         self.is_block_device
     }
 
-    fn check(&self, command: Command) -> Result<(), StoreError> {
+    fn check(&self, command: BlockCommand) -> Result<(), StoreError> {
         if self.options.is_read_only && matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
             return Err(StoreError::ReadOnly {
                 detail: format!("{} was opened for reading", self.path.display()),
@@ -314,7 +314,7 @@ impl FileStore {
     }
 
     /// What an error of the system means.
-    fn failure(&mut self, command: Command, error: &io::Error) -> StoreError {
+    fn failure(&mut self, command: BlockCommand, error: &io::Error) -> StoreError {
         if command.op == Op::Read && error.kind() == io::ErrorKind::UnexpectedEof {
             let bytes = self.file.metadata().map_or(0, |found| found.len());
             return self.cut_short(bytes);
@@ -355,7 +355,7 @@ impl Store for FileStore {
     }
 
     /// A write without a payload writes zeroes.
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.counts.count(command, self.block_bytes);
         self.check_before(command)?;
         if command.op != Op::Flush {
@@ -387,7 +387,7 @@ impl Store for FileStore {
         }
     }
 
-    fn start(&mut self, _: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.latest = self.latest.max(at);
         Ok(Token(at.0))
     }
@@ -421,7 +421,7 @@ impl Store for FileStore {
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        let flush = Command::FLUSH;
+        let flush = BlockCommand::FLUSH;
         if !self.options.is_read_only {
             self.check_before(flush)?;
             self.sync().map_err(|error| self.failure(flush, &error))?;

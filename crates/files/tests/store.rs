@@ -4,7 +4,7 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Allocation, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError};
+use nandscape_core::{Allocation, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError};
 use nandscape_files::{Condition, FileError, FileOptions, FileStore};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::process::Command as Process;
 
 const SIZE: u64 = 1 << 20;
 
-fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command::new(op, Extent::new(offset, len), Hint::default())
+fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn write(store: &mut FileStore, offset: u64, data: &[u8]) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
+    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
     SimTime, Store, StoreError, StoreShape, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ impl NamespaceStore {
         &*self.subsystem
     }
 
-    fn check(&self, command: Command) -> Result<(), StoreError> {
+    fn check(&self, command: BlockCommand) -> Result<(), StoreError> {
         let Extent { offset, len } = command.extent;
         if command.op == Op::Flush {
             return Ok(());
@@ -88,7 +88,7 @@ impl NamespaceStore {
         Ok(())
     }
 
-    fn submit_now(&mut self, command: Command, payload: Payload<'_>) -> Result<Token, StoreError> {
+    fn submit_now(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Token, StoreError> {
         let outcome = self.subsystem.submit(self.namespace, command, payload, self.now);
         outcome.map_err(|error| refusal(command.extent, &error))
     }
@@ -138,7 +138,7 @@ impl Store for NamespaceStore {
         self.subsystem.prepare(self.namespace, op, extent);
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.counts.count(command, self.page_bytes);
         self.check(command)?;
         if !self.stores_bytes {
@@ -147,7 +147,7 @@ impl Store for NamespaceStore {
         Ok(Applied(self.submit_now(command, payload)?.0))
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.now = self.now.max(at);
         if self.stores_bytes {
             return Ok(self.not_before(Token(applied.0), at));
@@ -155,7 +155,12 @@ impl Store for NamespaceStore {
         self.submit_now(command, Payload::None)
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn submit(
+        &mut self,
+        command: BlockCommand,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, StoreError> {
         self.now = self.now.max(at);
         let applied = self.apply(command, payload)?;
         self.start(command, applied, at)

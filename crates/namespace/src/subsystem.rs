@@ -7,7 +7,7 @@ pub use standard::{NvmSetError, SetFacts};
 use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice, Ftl, FtlError,
+    Allocation, BlockCommand, CauseTable, Clocked, Completion, Control, Extent, FlashDevice, Ftl, FtlError,
     HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
 };
 use standard::Standard;
@@ -220,11 +220,11 @@ const UNBROKEN: &str = "nobody panicked while holding the device";
 #[inline]
 fn execute(
     ftl: &mut (dyn Ftl + Send),
-    command: Command,
+    command: BlockCommand,
     payload: Payload<'_>,
     at: SimTime,
 ) -> Result<Token, FtlError> {
-    let Command { op, extent, hint, is_durable } = command;
+    let BlockCommand { op, extent, hint, is_durable } = command;
     let done = match (op, payload) {
         (Op::Read, Payload::Read(data)) => ftl.read(extent, Some(data), at),
         (Op::Read, _) => ftl.read(extent, None, at),
@@ -259,14 +259,14 @@ impl Subsystem for NvmSubsystem {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let space = &mut self.spaces[namespace as usize];
         space.counts.count(command, space.page_bytes);
         if command.is_durable {
-            space.counts.count(Command::FLUSH, space.page_bytes);
+            space.counts.count(BlockCommand::FLUSH, space.page_bytes);
         }
         let extent = command.extent;
         if extent.end() > space.capacity_bytes {
@@ -278,7 +278,7 @@ impl Subsystem for NvmSubsystem {
             let pages = if command.op == Op::Write { inside.page_count(space.page_bytes) } else { 0 };
             self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
         }
-        Ok(execute(&mut *self.layers[index], Command { extent: inside, ..command }, payload, at)?)
+        Ok(execute(&mut *self.layers[index], BlockCommand { extent: inside, ..command }, payload, at)?)
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {

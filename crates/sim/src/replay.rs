@@ -13,8 +13,8 @@ use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::sums::{self, Measured};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Command, Completion, Extent, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token, TraceError,
-    TraceReader,
+    BlockCommand, Completion, Extent, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token,
+    TraceError, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -298,7 +298,7 @@ impl<'a> Runner<'a> {
         now: SimTime,
         recorder: &mut Recorder,
     ) -> Result<(), NamespaceError> {
-        let command = Command::new(record.op, Extent::new(record.offset, record.len), Hint(record.hint));
+        let command = BlockCommand::new(record.op, Extent::new(record.offset, record.len), Hint(record.hint));
         let token = self.subsystem.submit(0, command, Payload::None, now)?;
         let pending = Pending { op: record.op, bytes: record.len, issued: now };
         if token == Token::NONE {

@@ -1,7 +1,7 @@
 //! Whether everything that a stack has mapped can be read.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, Subsystem};
 use serde::Serialize;
 
 /// Bytes that are read at a time.
@@ -62,7 +62,7 @@ fn read(
     data: &mut [u8],
 ) -> Result<(), NamespaceError> {
     let extent = Extent::new(offset, data.len() as u64);
-    let command = Command::new(Op::Read, extent, Hint::default());
+    let command = BlockCommand::new(Op::Read, extent, Hint::default());
     let outcome = subsystem.submit(namespace, command, Payload::Read(data), subsystem.idle_from());
     let mut completions = Vec::new();
     while let Some(next) = subsystem.next_event() {

@@ -10,7 +10,9 @@ use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Applied, Command, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Applied, BlockCommand, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Token,
+};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -92,7 +94,7 @@ struct Run {
     now: SimTime,
     /// Up to where time was let go on.
     reached: SimTime,
-    applied: Vec<(Command, Applied)>,
+    applied: Vec<(BlockCommand, Applied)>,
     /// Start and completion of each command that was started.
     times: Vec<(SimTime, Option<SimTime>)>,
     counts: HostCounts,
@@ -166,7 +168,7 @@ impl Run {
         if op == Op::Flush {
             extent = Extent::new(0, 0);
         }
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         self.counts.count(command, self.store.block_bytes());
         let range = extent.offset as usize..extent.end() as usize;
         let applied = if self.model.is_empty() {
@@ -206,7 +208,7 @@ impl Run {
         if range.is_empty() {
             return Ok(());
         }
-        let command = Command::new(Op::Read, extent, Hint::default());
+        let command = BlockCommand::new(Op::Read, extent, Hint::default());
         self.counts.count(command, self.store.block_bytes());
         let mut data = vec![0xA5; range.len()];
         let applied =
@@ -312,7 +314,7 @@ impl Run {
     fn read_all(&mut self) -> Result<Vec<u8>, String> {
         let mut data = vec![0xA5; self.model.len()];
         let extent = Extent::new(0, self.store.capacity_bytes());
-        let command = Command::new(Op::Read, extent, Hint::default());
+        let command = BlockCommand::new(Op::Read, extent, Hint::default());
         let payload = if data.is_empty() { Payload::None } else { Payload::Read(&mut data) };
         let token = self.store.submit(command, payload, self.now).map_err(|error| error.to_string())?;
         self.started(token)?;
@@ -337,7 +339,7 @@ impl Run {
                     Op::Write if !self.model.is_empty() => Payload::Write(&data),
                     _ => Payload::None,
                 };
-                let command = Command::new(op, *extent, Hint::default());
+                let command = BlockCommand::new(op, *extent, Hint::default());
                 let outcome = self.store.apply(command, payload);
                 let is_right = match &outcome {
                     Err(StoreError::OutOfRange { .. }) => is_past,

@@ -11,7 +11,7 @@ use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{CacheReport, Command, Completion, Extent, Hint, Op, SimTime, Subsystem, Token};
+use nandscape_core::{BlockCommand, CacheReport, Completion, Extent, Hint, Op, SimTime, Subsystem, Token};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is done to a subsystem between commands: something of it, that a number chooses, at a time.
@@ -32,7 +32,7 @@ pub struct Trial<'a, S> {
 /// One step. Offsets are shares of the capacity.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Command {
+    BlockCommand {
         namespace: u32,
         op: Op,
         place: u32,
@@ -86,7 +86,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
             let longest = if below(&mut rng, 20) == 0 { 40 * longest } else { longest };
             let units = (1 + below(&mut rng, longest)).next_multiple_of(align);
             let namespace = below(&mut rng, 1 << 16) as u32;
-            Step::Command {
+            Step::BlockCommand {
                 namespace,
                 op,
                 place,
@@ -194,7 +194,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
 
     fn step(&mut self, step: Step) -> Result<(), String> {
         match step {
-            Step::Command { namespace, op, place, units, salt, is_joined } => {
+            Step::BlockCommand { namespace, op, place, units, salt, is_joined } => {
                 let namespace = namespace as usize % self.models.len();
                 let unit = self.trial.unit_bytes;
                 let all = self.models[namespace].len() as u64 / unit;
@@ -270,7 +270,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
         extent: Extent,
         payload: Payload<'_>,
     ) -> Result<Token, String> {
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         self.counts[namespace].count(command, 512);
         let token = self.subsystem.submit(namespace as u32, command, payload, self.now);
         token.map_err(|error| error.to_string())

@@ -4,7 +4,7 @@ use super::CacheFileError;
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, Store, StoreError};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, Store, StoreError};
 use nandscape_disk::decorate::Shared;
 use nandscape_files::{Condition, FileOptions, FileStore};
 use std::fs::{self, File};
@@ -92,7 +92,7 @@ impl Place {
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
-        let command = Command::new(op, Extent::new(offset, len), Hint::default());
+        let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
         self.store.apply(command, payload).map(drop)
     }
 }

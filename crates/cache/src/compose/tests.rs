@@ -1,7 +1,7 @@
 use super::*;
 use crate::presets::{Choice, Partial, Victims};
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op};
+use nandscape_core::{BlockCommand, Extent, Hint, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::EVICTIONS;
 
@@ -20,7 +20,7 @@ fn store(bytes: u64) -> BoxedStore {
 }
 
 fn ask(cache: &mut Cache<AnyEviction>, op: Op, offset: u64, bytes: &mut [u8]) {
-    let command = Command::new(op, Extent::new(offset, bytes.len() as u64), Hint::default());
+    let command = BlockCommand::new(op, Extent::new(offset, bytes.len() as u64), Hint::default());
     let payload = if op == Op::Read { Payload::Read(bytes) } else { Payload::Write(bytes) };
     cache.submit(0, command, payload, SimTime::ZERO).expect("no error");
 }

@@ -3,7 +3,7 @@
 use super::timeline::{Gather, Moment};
 use super::{Cache, CacheError};
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Op, SimTime, StoreError, Token};
+use nandscape_core::{BlockCommand, Op, SimTime, StoreError, Token};
 use nandscape_policies::eviction::Eviction;
 
 impl<E: Eviction> Cache<E> {
@@ -19,7 +19,7 @@ impl<E: Eviction> Cache<E> {
     pub fn submit(
         &mut self,
         volume: u16,
-        mut command: Command,
+        mut command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, CacheError> {
@@ -53,7 +53,7 @@ impl<E: Eviction> Cache<E> {
     fn execute_again(
         &mut self,
         volume: u16,
-        command: Command,
+        command: BlockCommand,
         payload: &mut Payload<'_>,
         is_durable: bool,
         error: StoreError,
@@ -84,7 +84,7 @@ impl<E: Eviction> Cache<E> {
     fn execute(
         &mut self,
         volume: u16,
-        command: Command,
+        command: BlockCommand,
         payload: &mut Payload<'_>,
         is_durable: bool,
     ) -> Result<Token, CacheError> {
@@ -164,7 +164,7 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    fn check(&self, volume: u16, command: Command, payload: &Payload<'_>) -> Result<(), CacheError> {
+    fn check(&self, volume: u16, command: BlockCommand, payload: &Payload<'_>) -> Result<(), CacheError> {
         let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
         let place = place.ok_or(CacheError::NoVolume(volume))?;
         if command.op == Op::Flush {

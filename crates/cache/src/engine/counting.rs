@@ -6,7 +6,7 @@
 //! ever were.
 
 use crate::counters::{CacheCounters, Counters};
-use nandscape_core::{Command, Op, SimTime};
+use nandscape_core::{BlockCommand, Op, SimTime};
 use nandscape_policies::admission::Bypass;
 
 /// What became of a piece.
@@ -80,7 +80,7 @@ impl Meter {
 
     /// A command comes.
     #[inline]
-    pub fn begin(&mut self, volume: u16, command: Command) {
+    pub fn begin(&mut self, volume: u16, command: BlockCommand) {
         self.volume = usize::from(volume);
         self.is_write = command.op != Op::Read;
         self.tally = Tally::default();
@@ -336,7 +336,7 @@ mod tests {
 
     fn request(meter: &mut Meter, op: Op, pieces: &[Piece], is_past: bool) {
         let extent = Extent::new(0, 4096 * pieces.len() as u64);
-        meter.begin(0, Command::new(op, extent, Hint::default()));
+        meter.begin(0, BlockCommand::new(op, extent, Hint::default()));
         if is_past {
             meter.goes_past();
         }
@@ -405,7 +405,7 @@ mod tests {
         let mut meter = Meter::default();
         meter.attach();
         meter.attach();
-        let command = |op| Command::new(op, Extent::new(0, 4096), Hint::default());
+        let command = |op| BlockCommand::new(op, Extent::new(0, 4096), Hint::default());
         meter.begin(1, command(Op::Write));
         let write = meter.answer_later(SimTime(100));
         meter.begin(0, command(Op::Read));

@@ -8,7 +8,7 @@
 
 use super::timeline::LateError;
 use super::{Cache, CacheError};
-use nandscape_core::{Command, Op};
+use nandscape_core::{BlockCommand, Op};
 use nandscape_policies::eviction::Eviction;
 
 impl<E> Cache<E> {
@@ -39,7 +39,7 @@ impl<E: Eviction> Cache<E> {
             CacheError::Slow { volume, source } => (Some(volume), source),
             error => unreachable!("only a store fails without a command: {error}"),
         };
-        let command = Command::FLUSH;
+        let command = BlockCommand::FLUSH;
         self.late_error.get_or_insert(LateError { volume, command, at: self.timeline.now(), error });
     }
 

@@ -1,7 +1,7 @@
 //! What stands for a volume that was taken off, while others with higher numbers are still there.
 
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, Clocked, Command, Op, SimTime, Store, StoreError, StoreShape, Token};
+use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreShape, Token};
 
 /// A store that has nothing to give and takes nothing.
 pub(super) struct Hole {
@@ -14,14 +14,14 @@ impl Store for Hole {
         StoreShape { capacity_bytes: self.bytes, block_bytes: 512, stores_bytes: self.keeps_bytes }
     }
 
-    fn apply(&mut self, command: Command, _: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, _: Payload<'_>) -> Result<Applied, StoreError> {
         match command.op {
             Op::Flush => Ok(Applied::default()),
             _ => Err(StoreError::Gone { detail: "the volume was taken off".to_owned() }),
         }
     }
 
-    fn start(&mut self, _: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         Ok(Token(at.0))
     }
 

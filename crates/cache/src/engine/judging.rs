@@ -2,7 +2,7 @@
 
 use super::timeline::{Moment, Notice};
 use super::{Cache, CacheError};
-use nandscape_core::{Command, Extent, Hint, Op};
+use nandscape_core::{BlockCommand, Extent, Hint, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::{Admission, Ask, Bypass, Room};
 use nandscape_policies::eviction::Eviction;
@@ -26,10 +26,14 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Whether a request may enter.
-    pub(super) fn ask(&mut self, volume: u16, command: Command) -> Result<Result<(), Bypass>, CacheError> {
+    pub(super) fn ask(
+        &mut self,
+        volume: u16,
+        command: BlockCommand,
+    ) -> Result<Result<(), Bypass>, CacheError> {
         let Some(admission) = &mut self.gate.admission else { return Ok(Ok(())) };
         let at = self.timeline.now();
-        let Command { op, extent, hint, .. } = command;
+        let BlockCommand { op, extent, hint, .. } = command;
         let answer = admission.request(&Ask { volume, op, extent, hint, at });
         if answer.is_err() {
             self.meter.goes_past();

@@ -4,7 +4,7 @@
 use super::directory::Piece;
 use super::timeline::{Bytes, Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
-use nandscape_core::{Command, Extent, Op};
+use nandscape_core::{BlockCommand, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
 use nandscape_policies::eviction::Eviction;
@@ -49,7 +49,7 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn read(
         &mut self,
         volume: u16,
-        command: Command,
+        command: BlockCommand,
         out: Option<&mut [u8]>,
     ) -> Result<(), CacheError> {
         let asked = self.ask(volume, command)?;

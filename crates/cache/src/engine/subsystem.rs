@@ -5,7 +5,7 @@ use super::{Cache, CacheError};
 use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
+    Allocation, BlockCommand, CacheReport, CacheReports, Clocked, Completion, Control, Extent, HostReports,
     Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
 use nandscape_policies::eviction::Eviction;
@@ -56,7 +56,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {

@@ -3,7 +3,7 @@
 use super::directory::{Piece, Shape};
 use super::timeline::{Bytes, Moment, Place};
 use super::{Cache, CacheError, Mode, counting};
-use nandscape_core::{Command, Extent, Op};
+use nandscape_core::{BlockCommand, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
 use nandscape_policies::eviction::Eviction;
@@ -13,7 +13,7 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn write(
         &mut self,
         volume: u16,
-        command: Command,
+        command: BlockCommand,
         data: Option<&[u8]>,
     ) -> Result<(), CacheError> {
         let asked = self.ask(volume, command)?;
@@ -41,7 +41,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Discards in the cache and on the disk.
-    pub(super) fn trim(&mut self, volume: u16, command: Command) -> Result<(), CacheError> {
+    pub(super) fn trim(&mut self, volume: u16, command: BlockCommand) -> Result<(), CacheError> {
         self.write_around(command.op, volume, command.extent, None)
     }
 

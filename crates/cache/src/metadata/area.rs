@@ -2,7 +2,7 @@
 
 use super::Write;
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 
 /// A range of bytes, used only when a cache is created or opened.
@@ -89,7 +89,7 @@ impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
         let payload = if self.store.stores_bytes() { payload } else { Payload::None };
-        let command = Command::new(op, Extent { offset, len }, Hint::default());
+        let command = BlockCommand::new(op, Extent { offset, len }, Hint::default());
         let token = self.store.submit(command, payload, self.at)?;
         self.at = self.at.max(self.wait(token));
         Ok(())

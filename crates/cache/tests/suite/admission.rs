@@ -3,7 +3,7 @@
 use crate::rig;
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_disk::{Keep, rated};
 use nandscape_policies::admission::Bypass;
 use rig::Rig;
@@ -63,7 +63,7 @@ fn a_slow_cache_device_is_told_to_admission_which_sends_requests_past_it() {
         let mut cache = design.create(fast, disks, [1; 16], SimTime::ZERO).expect("a cache").cache;
         for i in 0..2000 {
             let extent = Extent::new(i % 64 * 16 * BLOCK, 16 * BLOCK);
-            let command = Command::new(Op::Read, extent, Hint::default());
+            let command = BlockCommand::new(Op::Read, extent, Hint::default());
             cache.submit(0, command, Payload::None, SimTime(i * 20_000_000)).expect("no error");
         }
         let counters = cache.counters().total();

@@ -11,7 +11,7 @@ use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, Extent, Info, Op, Params, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Info, Op, Params, SimTime, Subsystem};
 use nandscape_policies::admission::{Admission, Ask, Bypass, Room};
 use nandscape_policies::{BlockKey, Map};
 use support::{Journal, Lru, Memory};
@@ -93,7 +93,7 @@ impl Rig {
     }
 
     fn run(&mut self, volume: u16, op: Op, extent: Extent, fill: u8) {
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         let at = SimTime::ZERO;
         let v = usize::from(volume);
         let range = extent.offset as usize..extent.end() as usize;
@@ -417,7 +417,7 @@ fn what_does_not_fit_is_refused_with_its_value() {
     let case = Case::new(4096, Mode::WriteBack, Map::Full, 8, false);
     let mut rig = Rig::new(&case, true);
     let mut ask = |volume, offset, len, bytes: usize| {
-        let command = Command::new(Op::Write, Extent::new(offset, len), Hint::default());
+        let command = BlockCommand::new(Op::Write, Extent::new(offset, len), Hint::default());
         rig.cache.submit(volume, command, Payload::Write(&vec![0; bytes]), SimTime::ZERO)
     };
     assert_eq!(ask(2, 0, 512, 512), Err(CacheError::NoVolume(2)));
@@ -491,7 +491,7 @@ fn stores_that_take_no_time_are_cleaned_in_batches_between_the_requests() {
         for block in 0..2000 {
             at += 10_000;
             let extent = Extent::new(block * 8192, 4096);
-            let command = Command::new(Op::Write, extent, Hint::default());
+            let command = BlockCommand::new(Op::Write, extent, Hint::default());
             cache.submit(0, command, Payload::None, at).unwrap();
             busy += writes("a request", batch);
         }

@@ -8,7 +8,7 @@ use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Command, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem};
+use nandscape_core::{BlockCommand, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
 use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ impl Rig {
 
     fn submit(&mut self, volume: u16, op: Op, units: std::ops::Range<u64>, payload: Payload<'_>) -> bool {
         let extent = Extent::new(units.start * UNIT, (units.end - units.start) * UNIT);
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         let done = self.cache.submit(volume, command, payload, SimTime::ZERO);
         self.cache.check_invariants();
         if let Err(error) = &done {
@@ -344,7 +344,7 @@ fn a_host_is_told_by_name_whose_disk_failed() {
     let mut rig = Rig::new("journal", Mode::WriteBack);
     rig.cache.rename(1, "data");
     rig.disks[1].get().set_faults([(When::From(0), Fault::Gone)]);
-    let command = Command::new(Op::Read, Extent::new(BLOCK, BLOCK), Hint::default());
+    let command = BlockCommand::new(Op::Read, Extent::new(BLOCK, BLOCK), Hint::default());
     let payload = &mut [0; BLOCK as usize];
     let error = Subsystem::submit(&mut rig.cache, 1, command, Payload::Read(payload), SimTime::ZERO);
     let told = error.unwrap_err().to_string();
@@ -359,7 +359,7 @@ fn a_read_and_a_flush_of_lost_bytes_are_errors_of_the_medium_and_not_of_the_requ
     rig.fast.get().set_faults([(When::From(0), Fault::Gone)]);
     let mut bytes = vec![0; 8 * UNIT as usize];
     let extent = Extent::new(4 * UNIT, 8 * UNIT);
-    let command = |op, extent| Command::new(op, extent, Hint::default());
+    let command = |op, extent| BlockCommand::new(op, extent, Hint::default());
     // Through the trait, as a server asks.
     let cache: &mut dyn Subsystem = &mut rig.cache;
     let read = cache.submit(0, command(Op::Read, extent), Payload::Read(&mut bytes), SimTime::ZERO);

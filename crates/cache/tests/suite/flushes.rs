@@ -5,7 +5,7 @@ use crate::rig;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::{Cache, Mode};
 use nandscape_core::command::Payload;
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
 use nandscape_policies::eviction::AnyEviction;
 use rig::{design, store};
@@ -33,8 +33,8 @@ impl Two {
 
     fn run(&mut self, volume: u16, op: Op, block: u64, is_durable: bool) {
         let len = if op == Op::Flush { 0 } else { BLOCK };
-        let command = Command::new(op, Extent::new(block * len, len), Hint::default());
-        let done = self.cache.submit(volume, Command { is_durable, ..command }, Payload::None, self.at);
+        let command = BlockCommand::new(op, Extent::new(block * len, len), Hint::default());
+        let done = self.cache.submit(volume, BlockCommand { is_durable, ..command }, Payload::None, self.at);
         done.expect("no error");
         self.at += 1_000_000_000;
         self.cache.advance(self.at, &mut Vec::new());
@@ -112,7 +112,7 @@ fn requests_that_come_together_share_a_commit_and_each_is_answered() {
         let before = two.cache.counters().shared.metadata_commits;
         for block in 0..32 {
             let extent = Extent::new(block * BLOCK, BLOCK);
-            let command = Command::new(Op::Write, extent, Hint::default());
+            let command = BlockCommand::new(Op::Write, extent, Hint::default());
             let token = two.cache.submit(0, command, Payload::None, two.at).unwrap();
             two.cache.watch(token, block);
         }

@@ -7,7 +7,7 @@ use nandscape_cache::metadata::{KINDS, MetadataError};
 use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
-use nandscape_core::{Clocked, Command, Extent, Op, SimTime, Store};
+use nandscape_core::{BlockCommand, Clocked, Extent, Op, SimTime, Store};
 use nandscape_disk::{Keep, registry};
 use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn setup(map: Map) -> Setup {
 }
 
 fn run(cache: &mut Cache<Lru>, volume: u16, op: Op, block: u64, payload: Payload<'_>) {
-    let command = Command::new(op, extent(block), Hint::default());
+    let command = BlockCommand::new(op, extent(block), Hint::default());
     cache.submit(volume, command, payload, SimTime::ZERO).expect("no error");
 }
 
@@ -174,7 +174,7 @@ fn held_after_cut(fast: &Memory, blocks: std::ops::Range<u64>) -> Vec<u64> {
 fn slow_disk() -> Box<dyn Store + Send> {
     let mut disk = registry::build("disk", "disk.", &BTreeMap::new(), 1 << 20, Keep::Bytes).expect("a disk");
     for block in 0..disk.capacity_bytes() / u64::from(BLOCK) {
-        let command = Command::new(Op::Write, extent(block), Hint::default());
+        let command = BlockCommand::new(Op::Write, extent(block), Hint::default());
         disk.apply(command, Payload::Write(&[block as u8; BLOCK as usize])).expect("no error");
     }
     disk
@@ -192,7 +192,7 @@ fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
     let Started { mut cache, at, .. } = started.expect("a cache");
     let mut submit = |op, block, payload: Payload<'_>| {
         let extent = if op == Op::Flush { Extent::new(0, 0) } else { extent(block) };
-        cache.submit(0, Command::new(op, extent, Hint::default()), payload, at).expect("no error");
+        cache.submit(0, BlockCommand::new(op, extent, Hint::default()), payload, at).expect("no error");
     };
     for block in 0..8 {
         submit(Op::Read, 100 + block, Payload::Read(&mut [0; BLOCK as usize]));
@@ -206,7 +206,7 @@ fn a_loss_of_power_while_blocks_are_filled_brings_back_none_that_was_not() {
         cache.advance(next, &mut Vec::new());
     }
     cache.check_invariants();
-    let flush = Command::FLUSH;
+    let flush = BlockCommand::FLUSH;
     cache.submit(0, flush, Payload::None, SimTime(10_000_000_000)).expect("no error");
     assert_eq!(held_after_cut(&fast, 0..200), (0..8).chain(100..108).collect::<Vec<_>>());
 }

@@ -9,7 +9,9 @@ use nandscape_cache::CacheCounters;
 use nandscape_cache::{Cache, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
-use nandscape_core::{Clocked, Command, Completion, Extent, Info, Op, Params, SimTime, Subsystem, Token};
+use nandscape_core::{
+    BlockCommand, Clocked, Completion, Extent, Info, Op, Params, SimTime, Subsystem, Token,
+};
 use nandscape_disk::decorate::Shared;
 use nandscape_disk::ram::RamSpeed;
 use nandscape_disk::{Keep, RamDisk};
@@ -60,7 +62,7 @@ impl Rig {
     }
 
     fn part(&mut self, op: Op, extent: Extent, at: u64) -> Token {
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         self.cache.submit(0, command, Payload::None, SimTime(at)).expect("no error")
     }
 

@@ -6,7 +6,7 @@ use nandscape_cache::engine::Disk;
 use nandscape_cache::{Cache, CacheError, Mode};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::{Joined, Keep, Layout};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
@@ -32,7 +32,7 @@ impl Rig {
     }
 
     fn write(&mut self, volume: u16, block: u64, fill: u8) {
-        let command = Command::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
+        let command = BlockCommand::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
         let bytes = vec![fill; BLOCK as usize];
         self.at += 100_000;
         self.cache.submit(volume, command, Payload::Write(&bytes), self.at).expect("no error");
@@ -41,7 +41,7 @@ impl Rig {
     }
 
     fn check(&mut self, volume: u16, block: u64) {
-        let command = Command::new(Op::Read, Extent::new(block * BLOCK, BLOCK), Hint::default());
+        let command = BlockCommand::new(Op::Read, Extent::new(block * BLOCK, BLOCK), Hint::default());
         let mut bytes = vec![1; BLOCK as usize];
         self.at += 100_000;
         self.cache.submit(volume, command, Payload::Read(&mut bytes), self.at).expect("no error");
@@ -92,10 +92,10 @@ fn more_blocks_are_cleaned_at_once_than_a_commit_has_room_for() {
     let (mut cache, mut at) = (started.cache, started.at);
     for block in 0..BLOCKS {
         at += 100_000;
-        let command = Command::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
+        let command = BlockCommand::new(Op::Write, Extent::new(block * BLOCK, BLOCK), Hint::default());
         cache.submit(0, command, Payload::None, at).expect("no error");
     }
-    let command = Command::FLUSH;
+    let command = BlockCommand::FLUSH;
     cache.submit(0, command, Payload::None, at).expect("no error");
     assert_eq!(u64::from(cache.dirty()), BLOCKS);
     // A disk write has 256 neighbours, and they are clean in the metadata all at once.
@@ -194,12 +194,12 @@ fn a_volume_leaves_when_it_is_clean_and_its_disk_is_complete() {
         let mut disk = rig.cache.detach(0, rig.at).expect("it is clean");
         rig.cache.check_invariants();
         let mut bytes = vec![1; 4 << 20];
-        let all = Command::new(Op::Read, Extent::new(0, 4 << 20), Hint::default());
+        let all = BlockCommand::new(Op::Read, Extent::new(0, 4 << 20), Hint::default());
         disk.submit(all, Payload::Read(&mut bytes), rig.at).expect("no error");
         assert!(bytes == rig.models[0], "the disk alone is what the volume was");
         assert_eq!((rig.cache.held(0), rig.cache.dirty_of(1)), (0, others));
         assert_eq!(rig.cache.attached().collect::<Vec<_>>(), [1]);
-        let read = Command::new(Op::Read, Extent::new(0, BLOCK), Hint::default());
+        let read = BlockCommand::new(Op::Read, Extent::new(0, BLOCK), Hint::default());
         let asked = rig.cache.submit(0, read, Payload::Read(&mut bytes[..4096]), rig.at);
         assert_eq!(asked, Err(CacheError::NoVolume(0)));
         assert_eq!(rig.cache.detach(0, rig.at).err(), Some(CacheError::NoVolume(0)));

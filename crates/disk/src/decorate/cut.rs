@@ -4,7 +4,7 @@ use super::{Operations, pass_on};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape,
     Subsystem, Token,
 };
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Cut {
                 Fate::Torn { .. } => below(&mut chance, versions.len() as u64) as usize,
             };
             let extent = Extent::new(number * u64::from(block), u64::from(block));
-            let command = Command::new(Op::Write, extent, Hint::default());
+            let command = BlockCommand::new(Op::Write, extent, Hint::default());
             self.store.apply(command, Payload::Write(&versions[version].1))?;
         }
         self.store.reset_counters(at);
@@ -117,7 +117,7 @@ impl Cut {
     }
 
     /// Notes what each block of a write holds after it.
-    fn note(&mut self, number: u64, command: Command, data: &[u8]) -> Result<(), StoreError> {
+    fn note(&mut self, number: u64, command: BlockCommand, data: &[u8]) -> Result<(), StoreError> {
         let block = u64::from(self.store.block_bytes());
         let first = command.extent.offset / block;
         for (index, new) in data.chunks(block as usize).enumerate() {
@@ -125,7 +125,7 @@ impl Cut {
             if !self.volatile.contains_key(&key) {
                 let mut old = vec![0; block as usize].into_boxed_slice();
                 let extent = Extent::new(key * block, block);
-                let read = Command::new(Op::Read, extent, Hint::default());
+                let read = BlockCommand::new(Op::Read, extent, Hint::default());
                 self.store.apply(read, Payload::Read(&mut old))?;
                 // As old as anything.
                 self.volatile.insert(key, vec![(0, old)]);
@@ -137,7 +137,7 @@ impl Cut {
     }
 
     /// Numbers, counts and checks a command, and notes what it replaces.
-    fn begin(&mut self, command: Command, payload: &Payload<'_>) -> Result<u64, StoreError> {
+    fn begin(&mut self, command: BlockCommand, payload: &Payload<'_>) -> Result<u64, StoreError> {
         if self.is_cut() {
             return Err(self.gone());
         }
@@ -170,7 +170,7 @@ impl Store for Cut {
 
     /// A flush that is applied and not started yet counts at once: who applies more after it starts none of
     /// that before the flush has completed.
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.begin(command, &payload)?;
         let applied = self.store.apply(command, payload)?;
         if command.op == Op::Flush {
@@ -179,11 +179,16 @@ impl Store for Cut {
         Ok(applied)
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         if self.is_cut() { Err(self.gone()) } else { self.store.start(command, applied, at) }
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn submit(
+        &mut self,
+        command: BlockCommand,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, StoreError> {
         self.settle(at);
         let number = self.begin(command, &payload)?;
         let token = self.store.submit(command, payload, at)?;

@@ -3,8 +3,8 @@
 use super::{Operations, pass_on};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape,
+    Subsystem, Token,
 };
 
 /// Which commands a fault is about.
@@ -55,7 +55,7 @@ impl Failing {
         self.faults = faults.into_iter().collect();
     }
 
-    fn fault(&self, number: u64, command: Command) -> Option<(Fault, Extent)> {
+    fn fault(&self, number: u64, command: BlockCommand) -> Option<(Fault, Extent)> {
         let is_write = matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes);
         self.faults.iter().find_map(|(when, fault)| {
             let part = match when {
@@ -89,7 +89,7 @@ impl Clocked for Failing {
 impl Store for Failing {
     pass_on!(store);
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.operations.next();
         if self.is_gone {
             return Err(Self::gone());
@@ -106,7 +106,8 @@ impl Store for Failing {
                     let block = u64::from(self.store.block_bytes());
                     let half = command.extent.len / block / 2 * block;
                     if half > 0 {
-                        let command = Command { extent: Extent::new(command.extent.offset, half), ..command };
+                        let command =
+                            BlockCommand { extent: Extent::new(command.extent.offset, half), ..command };
                         self.store.apply(command, Payload::Write(&data[..half as usize]))?;
                     }
                 }
@@ -116,7 +117,7 @@ impl Store for Failing {
         }
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         if self.is_gone { Err(Self::gone()) } else { self.store.start(command, applied, at) }
     }
 

@@ -3,8 +3,8 @@
 use super::pass_on;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape,
+    Subsystem, Token,
 };
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Clocked for Overlay {
 impl Store for Overlay {
     pass_on!(store);
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let block = self.store.block_bytes();
         self.counts.count(command, block);
         if command.op == Op::Flush {
@@ -71,7 +71,7 @@ impl Store for Overlay {
     }
 
     /// Takes no time, whatever it is over.
-    fn start(&mut self, _: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         Ok(Token(at.0))
     }
 

@@ -2,7 +2,7 @@
 
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, SimTime, Store, StoreError, StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, SimTime, Store, StoreError, StoreShape, Token,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -36,15 +36,20 @@ impl<S: Store> Store for Shared<S> {
         self.get().shape()
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.get().apply(command, payload)
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.get().start(command, applied, at)
     }
 
-    fn submit(&mut self, command: Command, payload: Payload<'_>, at: SimTime) -> Result<Token, StoreError> {
+    fn submit(
+        &mut self,
+        command: BlockCommand,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Result<Token, StoreError> {
         self.get().submit(command, payload, at)
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Keep, RamDisk, ram::RamSpeed};
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store, StoreError};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError};
 
 const BLOCK: u64 = 512;
 
@@ -17,8 +17,8 @@ fn ram() -> Box<RamDisk> {
     Box::new(RamDisk::new(1 << 20, speed, Keep::Bytes))
 }
 
-fn command(op: Op, block: u64, blocks: u64) -> Command {
-    Command::new(op, Extent::new(block * BLOCK, blocks * BLOCK), Hint::default())
+fn command(op: Op, block: u64, blocks: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(block * BLOCK, blocks * BLOCK), Hint::default())
 }
 
 fn write(store: &mut dyn Store, block: u64, blocks: u64, byte: u8, at: u64) -> Result<(), StoreError> {

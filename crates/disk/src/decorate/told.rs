@@ -3,8 +3,8 @@
 use super::pass_on;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape,
+    Subsystem, Token,
 };
 
 /// When [`Told`] tells.
@@ -36,7 +36,7 @@ impl Clocked for Told {
 impl Store for Told {
     pass_on!(store);
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
             (self.tell)(Tell::BeforeWrite(command.extent));
         }
@@ -47,7 +47,7 @@ impl Store for Told {
         Ok(applied)
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.store.start(command, applied, at)
     }
 

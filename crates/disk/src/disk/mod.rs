@@ -21,8 +21,8 @@ use buffer::{Dirty, ReadBuffer};
 use mechanics::SECTOR_BYTES;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Completion, Extent, Op, SimTime, Store, StoreError, StoreShape,
-    Token,
+    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreError,
+    StoreShape, Token,
 };
 use order::Candidate;
 use std::collections::VecDeque;
@@ -162,7 +162,7 @@ impl Disk {
         self.interface_until
     }
 
-    fn enter(&mut self, command: Command, at: u64) -> Token {
+    fn enter(&mut self, command: BlockCommand, at: u64) -> Token {
         self.controller_until = self.controller_until.max(at) + self.options.command_ns;
         let ready_ns = self.controller_until;
         let number = self.answers.open(at);
@@ -348,12 +348,12 @@ impl Store for Disk {
         self.base.prepare(op, extent);
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         // What begins at this very moment is chosen when all that comes at it is there.
         self.run(at.0, false);
         Ok(self.enter(command, at.0))
@@ -369,7 +369,7 @@ impl Store for Disk {
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
         self.run(at.0, false);
-        let flush = Command::FLUSH;
+        let flush = BlockCommand::FLUSH;
         Ok(self.enter(flush, at.0))
     }
 

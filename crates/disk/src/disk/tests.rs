@@ -34,8 +34,8 @@ fn disk(options: DiskOptions) -> Disk {
     Disk::new(BUILD, options, 512, Keep::Nothing)
 }
 
-fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command::new(op, Extent::new(offset, len), Hint::default())
+fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn random(op: Op, depth: u32, requests: u64) -> Load {

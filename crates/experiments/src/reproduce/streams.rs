@@ -6,7 +6,7 @@
 
 use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, NamespaceError, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, SimTime};
 use nandscape_sim::RunResult;
 use nandscape_stack::build::{BuildOptions, build};
 use nandscape_stack::{RunError, RunOptions};
@@ -77,7 +77,7 @@ fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64), RunError> {
     let mut at = SimTime::ZERO;
     for lpn in ORDER {
         let hint = Hint(if lpn < 4 || context.is_sabotaged { 1 } else { 2 });
-        let command = Command::new(Op::Write, Extent::new(lpn * 4096, 4096), hint);
+        let command = BlockCommand::new(Op::Write, Extent::new(lpn * 4096, 4096), hint);
         let token = subsystem.submit(0, command, Payload::None, at).map_err(failed)?;
         at = subsystem.completion(token).unwrap_or(at);
     }

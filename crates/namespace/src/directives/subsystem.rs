@@ -6,7 +6,7 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Clocked, Command, Hint, Inspect, Layered, LogStatus, NamespaceError, Op, PlacementReport,
+    BlockCommand, Clocked, Hint, Inspect, Layered, LogStatus, NamespaceError, Op, PlacementReport,
     PlacementReports, SimTime, Subsystem, Token,
 };
 
@@ -158,7 +158,7 @@ impl Layered for DirectedSubsystem {
     fn submit(
         &mut self,
         namespace: u32,
-        mut command: Command,
+        mut command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {

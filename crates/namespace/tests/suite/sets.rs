@@ -3,7 +3,7 @@
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockId, BlockState, Cause, Clocked, Command, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint,
+    BlockCommand, BlockId, BlockState, Cause, Clocked, Extent, FlashDevice, FlashError, Ftl, Geometry, Hint,
     Issue, Lpn, Oob, Op, OpCounts, Params, Ppn, SimTime, Subsystem, UnitId,
 };
 use nandscape_ftl::boxed_ftls;
@@ -85,7 +85,7 @@ impl Model {
         let range = extent.offset as usize..extent.end() as usize;
         let op = [Op::Read, Op::Write, Op::Write, Op::Write, Op::Trim, Op::WriteZeroes, Op::Flush]
             [below(&mut self.rng, 7) as usize];
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         let model = &mut self.bytes[namespace as usize];
         match op {
             Op::Read => {
@@ -118,11 +118,11 @@ impl Model {
         for namespace in 0..self.bytes.len() {
             let extent = Extent::new(0, self.bytes[namespace].len() as u64);
             let mut data = vec![0xA5; extent.len as usize];
-            let command = Command::new(Op::Read, extent, Hint::default());
+            let command = BlockCommand::new(Op::Read, extent, Hint::default());
             let payload = Payload::Read(&mut data);
             self.subsystem.submit(namespace as u32, command, payload, self.now).unwrap();
             assert!(data == self.bytes[namespace], "namespace {namespace} differs");
-            let past = Command { extent: Extent::new(extent.len - 1, 2), ..command };
+            let past = BlockCommand { extent: Extent::new(extent.len - 1, 2), ..command };
             assert!(self.subsystem.submit(namespace as u32, past, Payload::None, self.now).is_err());
         }
     }

@@ -3,7 +3,7 @@
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Clocked, Command, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Store,
+    BlockCommand, Clocked, Completion, Extent, FlashDevice, Ftl, Hint, Op, OpCounts, Params, SimTime, Store,
     StoreError, Subsystem, Token,
 };
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
@@ -42,8 +42,8 @@ fn without_bytes<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem + Send> {
     over(Timed::new(nand, S::new(&shape.geometry, &timing)))
 }
 
-fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command::new(op, Extent::new(offset, len), Hint::default())
+fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(offset, len), Hint::default())
 }
 
 fn programs(store: &dyn Store) -> u64 {
@@ -147,7 +147,7 @@ fn without_bytes_a_command_reaches_the_flash_when_it_is_started() {
     let applied = store.apply(write, Payload::None).unwrap();
     assert_eq!((store.counts().write_bytes, programs(&store)), (4096, 0), "counted, not done");
     for (op, at) in [(Op::Write, 5_000), (Op::Read, 6_000)] {
-        let same = Command { op, ..write };
+        let same = BlockCommand { op, ..write };
         let at = SimTime(at);
         let token = if op == Op::Write {
             store.start(write, applied, at).unwrap()

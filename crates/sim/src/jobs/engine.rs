@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use crate::in_flight::InFlight;
 use crate::replay::Progress;
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
+use nandscape_core::{BlockCommand, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -163,7 +163,7 @@ impl<'a> Engine<'a> {
         while self.in_flight.count() >= depth {
             self.step()?;
         }
-        let command = Command::new(Op::Write, extent, Hint(0));
+        let command = BlockCommand::new(Op::Write, extent, Hint(0));
         let pending = Pending { job: 0, kind: Kind::Layout, bytes: extent.len, issued: self.now };
         self.submit(namespace, command, pending).map_err(|error| Failure::Request {
             number: 0,
@@ -387,7 +387,7 @@ impl<'a> Engine<'a> {
             Direction::Write => Op::Write,
             Direction::Trim => Op::Trim,
         };
-        let command = Command::new(op, request.extent, Hint(request.hint));
+        let command = BlockCommand::new(op, request.extent, Hint(request.hint));
         let pending =
             Pending { job, kind: Kind::Io(request.direction), bytes: request.extent.len, issued: self.now };
         self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
@@ -411,7 +411,7 @@ impl<'a> Engine<'a> {
     }
 
     fn flush_for(&mut self, job: u32, namespace: u32, pending: Pending) -> Result<(), Failure> {
-        let command = Command::FLUSH;
+        let command = BlockCommand::FLUSH;
         self.submit(namespace, command, pending).map_err(|error| Failure::Request {
             number: self.totals.issued,
             message: format!("flush of job '{}': {error}", self.jobs[job as usize].name),
@@ -419,7 +419,12 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> Result<(), NamespaceError> {
+    fn submit(
+        &mut self,
+        namespace: u32,
+        command: BlockCommand,
+        pending: Pending,
+    ) -> Result<(), NamespaceError> {
         let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?;
         let tag = self.in_flight.add(pending);
         let now = SimTime(self.now);

@@ -6,7 +6,7 @@ use crate::precondition::Precondition;
 use crate::result::RunResult;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Clocked, Command, Completion, Control, Extent, HostReports, Inspect, NamespaceError,
+    Allocation, BlockCommand, Clocked, Completion, Control, Extent, HostReports, Inspect, NamespaceError,
     NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 use nandscape_jobs::JobFile;
@@ -20,14 +20,14 @@ const MS: u64 = 1_000_000;
 struct Seen {
     at: u64,
     namespace: u32,
-    command: Command,
+    command: BlockCommand,
 }
 
 /// Every command takes as long as `takes` says, all at once; `knows` says whether completions are known at
 /// submission.
 struct Fake {
     infos: Vec<NamespaceInfo>,
-    takes: fn(&Command) -> u64,
+    takes: fn(&BlockCommand) -> u64,
     knows: bool,
     seen: Vec<Seen>,
     events: BTreeMap<(u64, u64), Option<u64>>,
@@ -36,7 +36,7 @@ struct Fake {
 }
 
 impl Fake {
-    fn new(capacities: &[u64], takes: fn(&Command) -> u64) -> Self {
+    fn new(capacities: &[u64], takes: fn(&BlockCommand) -> u64) -> Self {
         let info = |(i, capacity): (usize, &u64)| NamespaceInfo {
             name: format!("ns{}", i + 1),
             capacity_bytes: *capacity,
@@ -64,7 +64,7 @@ impl Subsystem for Fake {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         _: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
@@ -203,7 +203,7 @@ fn depth_is_what_is_outstanding() {
 fn schedulers_that_know_and_those_that_do_not_give_the_same() {
     let text = "[global]\nbs=4k\nfilename=ns1\n[a]\nrw=randrw\niodepth=7\nfsync=10\nthinktime=3ms\nthinktime_blocks=5\n\
                 [b]\nrw=randwrite\nrate_iops=300\nnumjobs=3\niodepth=2\nstartdelay=20ms\n[c]\nrw=write\nstonewall\nsync=1\n";
-    let takes = |c: &Command| 500_000 + (c.extent.offset / 4096 % 7) * 100_000;
+    let takes = |c: &BlockCommand| 500_000 + (c.extent.offset / 4096 % 7) * 100_000;
     let mut known = Fake::new(&[1 << 20], takes);
     let mut events = Fake::new(&[1 << 20], takes);
     events.knows = false;

@@ -1,7 +1,7 @@
 //! `[faults]`: checked, printed so that it reads back, and what it does to a device.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_stack::build::BuildOptions;
 use nandscape_stack::{Typed, build};
 
@@ -27,7 +27,7 @@ fn written(pairs: &[(&str, &str)]) -> (u64, String) {
     let mut namespace = build(&config, BuildOptions::default()).unwrap();
     let page = u64::from(config.geometry.page_bytes);
     for number in 0..100 {
-        let command = Command::new(Op::Write, Extent::new(number * page, page), Hint::default());
+        let command = BlockCommand::new(Op::Write, Extent::new(number * page, page), Hint::default());
         if let Err(error) = namespace.submit(0, command, Payload::None, SimTime(number)) {
             return (number, error.to_string());
         }

@@ -2,7 +2,7 @@
 //! streams of its kinds.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Allocation, Command, Extent, Hint, KindReport, Op, SimTime, Subsystem};
+use nandscape_core::{Allocation, BlockCommand, Extent, Hint, KindReport, Op, SimTime, Subsystem};
 use nandscape_stack::{StorageError, Typed, build_storing};
 use std::process::Command as Process;
 
@@ -27,7 +27,7 @@ fn build(more: &[(&str, &str)]) -> Result<Box<dyn Subsystem + Send>, StorageErro
 }
 
 fn submit(device: &mut dyn Subsystem, op: Op, at: u64, payload: Payload<'_>, len: u64) {
-    let command = Command::new(op, Extent::new(at, len), Hint(0));
+    let command = BlockCommand::new(op, Extent::new(at, len), Hint(0));
     device.submit(0, command, payload, SimTime::ZERO).unwrap_or_else(|e| panic!("{op:?} at {at}: {e}"));
 }
 
@@ -169,7 +169,7 @@ fn a_durable_write_that_is_split_counts_as_one_write_with_one_flush() {
     let before = device.inspect().host_counts(0);
     // All kinds are known now.
     let whole = Extent::new(0, image.len() as u64);
-    let command = Command { is_durable: true, ..Command::new(Op::Write, whole, Hint(0)) };
+    let command = BlockCommand { is_durable: true, ..BlockCommand::new(Op::Write, whole, Hint(0)) };
     device.submit(0, command, Payload::Write(&image), SimTime::ZERO).unwrap();
     let counts = device.inspect().host_counts(0).since(&before);
     assert_eq!((counts.writes, counts.flushes, counts.write_bytes), (1, 1, whole.len));

@@ -1,7 +1,7 @@
 //! A device in a file that is opened again, after a shutdown and without one.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, RecoveryReport, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, RecoveryReport, SimTime, Subsystem};
 use nandscape_stack::{Storage, Typed, build_stored};
 
 const PAGE: u64 = 4096;
@@ -29,7 +29,7 @@ fn open(path: &std::path::Path, keys: &[(&str, &str)]) -> Result<Box<dyn Subsyst
 
 fn submit(device: &mut (dyn Subsystem + Send), op: Op, page: u64, count: u64, payload: Payload<'_>) {
     let extent = Extent::new(page * PAGE, count * PAGE);
-    device.submit(0, Command::new(op, extent, Hint(0)), payload, SimTime::ZERO).unwrap();
+    device.submit(0, BlockCommand::new(op, extent, Hint(0)), payload, SimTime::ZERO).unwrap();
 }
 
 fn report(device: &(dyn Subsystem + Send)) -> RecoveryReport {

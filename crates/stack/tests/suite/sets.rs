@@ -2,7 +2,7 @@
 //! by key.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::build::BuildOptions;
 use nandscape_stack::{ConfigError, StackConfig, Typed, build, build_subsystem};
 
@@ -158,7 +158,7 @@ fn a_trace_runs_on_one_namespace_in_some_dies_and_not_on_two() {
     let part = config("[sets]\nlayout = 'list'\ndies = '0-3'").unwrap();
     let mut namespace = build(&part, BuildOptions::default()).unwrap();
     assert_eq!(namespace.inspect().device(0).geometry().units(), 4);
-    let command = Command::new(Op::Write, Extent::new(0, 65536), Hint::default());
+    let command = BlockCommand::new(Op::Write, Extent::new(0, 65536), Hint::default());
     namespace.submit(0, command, Payload::None, SimTime::ZERO).unwrap();
     assert_eq!(namespace.inspect().device(0).counters().total().programs, 4);
     namespace.check_invariants();

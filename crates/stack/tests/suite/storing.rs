@@ -2,7 +2,7 @@
 //! what is wrong, snapshots start.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::storing::{self, Storage};
 use nandscape_stack::{Typed, build_stored};
 use std::os::unix::fs::FileExt;
@@ -36,7 +36,7 @@ fn bytes(page: u64, round: u64) -> Vec<u8> {
 
 fn submit(stack: &mut dyn Subsystem, op: Op, page: u64, payload: Payload<'_>) {
     let extent = if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(page * 4096, 4096) };
-    stack.submit(0, Command::new(op, extent, Hint::default()), payload, SimTime::ZERO).unwrap();
+    stack.submit(0, BlockCommand::new(op, extent, Hint::default()), payload, SimTime::ZERO).unwrap();
 }
 
 fn write_all(stack: &mut dyn Subsystem, pages: u64, round: u64) {
@@ -151,7 +151,7 @@ fn assert_read_fails(config: &nandscape_stack::StackConfig, path: &Path) {
     let mut stored = build_stored(config, &Storage::Image(path.to_owned())).unwrap();
     let mut data = vec![0; 4096];
     for page in 0..50 {
-        let command = Command::new(Op::Read, Extent::new(page * 4096, 4096), Hint::default());
+        let command = BlockCommand::new(Op::Read, Extent::new(page * 4096, 4096), Hint::default());
         let read = stored.subsystem.submit(0, command, Payload::Read(&mut data), SimTime::ZERO);
         assert_eq!(read.is_err(), page == 7, "page {page}: {read:?}");
         assert!(read.is_err() || data == bytes(page, 1), "page {page}");

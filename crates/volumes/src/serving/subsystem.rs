@@ -9,7 +9,7 @@ use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::status::Health;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent, HostReports,
+    Allocation, BlockCommand, CacheReport, CacheReports, Clocked, Completion, Control, Extent, HostReports,
     Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
 };
 use nandscape_policies::eviction::AnyEviction;
@@ -88,7 +88,7 @@ impl CachedFiles {
     fn odd(
         &mut self,
         id: u32,
-        given: Command,
+        given: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
@@ -98,7 +98,7 @@ impl CachedFiles {
             let end = extent.end() / self.unit * self.unit;
             Extent::new(start, end.saturating_sub(start))
         };
-        let command = |op, extent| Command { op, extent, ..given };
+        let command = |op, extent| BlockCommand { op, extent, ..given };
         let mut bounce = std::mem::take(&mut self.bounce);
         let result = match (given.op, payload) {
             (Op::Read, Payload::Read(data)) => {
@@ -134,13 +134,13 @@ impl CachedFiles {
     fn patch(
         &mut self,
         id: u32,
-        given: Command,
+        given: BlockCommand,
         data: Option<&[u8]>,
         bounce: &mut Vec<u8>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
         let (extent, wide) = (given.extent, self.wide(given.extent));
-        let command = |op| Command { op, extent: wide, ..given };
+        let command = |op| BlockCommand { op, extent: wide, ..given };
         bounce.resize(wide.len as usize, 0);
         self.cache_submit(id, command(Op::Read), Payload::Read(bounce), at)?;
         let from = (extent.offset - wide.offset) as usize;
@@ -155,7 +155,7 @@ impl CachedFiles {
     fn cache_submit(
         &mut self,
         id: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
@@ -315,7 +315,7 @@ impl Subsystem for CachedFiles {
     fn submit(
         &mut self,
         namespace: u32,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Token, NamespaceError> {
@@ -361,7 +361,7 @@ impl Subsystem for CachedFiles {
         }
         let mut all = Token::NONE;
         for index in 0..self.served.len() {
-            let token = self.cache_submit(self.id(index as u32), Command::FLUSH, Payload::None, at)?;
+            let token = self.cache_submit(self.id(index as u32), BlockCommand::FLUSH, Payload::None, at)?;
             all = self.join(all, token);
         }
         Ok(all)

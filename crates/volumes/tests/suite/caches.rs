@@ -4,7 +4,7 @@ use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::manage::{Change, Verdict};
 use nandscape_cache::status::Value;
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, Extent, Hint, Op, SimTime};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_volumes::{CacheFile, CacheFileError, Making, Serving, mark_of, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -165,10 +165,10 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     assert!(wrong.contains("the cache itself"), "{wrong}");
     let mut serving = open_cache(&place.fast(), &[], false).unwrap();
     let write = |serving: &mut Serving, volume: u32, block: u64, is_durable: bool| {
-        let command = Command::new(Op::Write, Extent::new(block * 4096, 4096), Hint::default());
+        let command = BlockCommand::new(Op::Write, Extent::new(block * 4096, 4096), Hint::default());
         let at = SimTime(block * 1_000_000);
         let payload = Payload::Write(&[7; 4096]);
-        serving.subsystem.submit(volume, Command { is_durable, ..command }, payload, at).unwrap();
+        serving.subsystem.submit(volume, BlockCommand { is_durable, ..command }, payload, at).unwrap();
     };
     for block in 0..30 {
         // Not in sequence: every other one.
@@ -233,7 +233,7 @@ fn fiu(mode: &str, is_closed: bool) -> Place {
     place.cache().attach(&place.disk("b"), "more", None, false).unwrap();
     let mut serving = open_cache(&place.fast(), &[], false).unwrap();
     for volume in 0..2 {
-        let command = |op, len| Command::new(op, Extent::new(0, len), Hint::default());
+        let command = |op, len| BlockCommand::new(op, Extent::new(0, len), Hint::default());
         let write = Payload::Write(&[7; 4096]);
         serving.subsystem.submit(volume, command(Op::Write, 4096), write, SimTime::ZERO).unwrap();
         serving.subsystem.submit(volume, command(Op::Flush, 0), Payload::None, SimTime::ZERO).unwrap();
@@ -309,7 +309,7 @@ fn pages_of_a_served_cache_have_real_times_the_blocks_of_all_volumes_and_no_news
     for (volume, blocks) in [(0, 0..40), (1, 0..10)] {
         for block in blocks {
             let extent = Extent::new(block * 4096, 4096);
-            let command = |op| Command::new(op, extent, Hint::default());
+            let command = |op| BlockCommand::new(op, extent, Hint::default());
             let mut read = [0; 4096];
             let (write, read) = (Payload::Write(&[7; 4096]), Payload::Read(&mut read));
             serving.subsystem.submit(volume, command(Op::Write), write, SimTime(1)).unwrap();
@@ -350,7 +350,7 @@ fn requests_in_flight_share_the_commit_of_their_metadata() {
         let mut tokens = Vec::new();
         for block in 0..32 {
             let extent = Extent::new(block * 3 % 256 * 4096, 4096);
-            let command = Command::new(Op::Write, extent, Hint::default());
+            let command = BlockCommand::new(Op::Write, extent, Hint::default());
             tokens.push(serving.subsystem.submit(0, command, Payload::Write(&[7; 4096]), at).unwrap());
         }
         let mut done = Vec::new();

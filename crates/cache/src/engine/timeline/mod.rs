@@ -26,7 +26,7 @@ use agenda::Agenda;
 use holds::Holds;
 use moment::StepId;
 use nandscape_core::ftl::Hint;
-use nandscape_core::{Applied, Command, Completion, Extent, Op, SimTime, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Completion, Extent, Op, SimTime, StoreError, Token};
 use news::News;
 use slab::{Slab, State};
 use std::collections::VecDeque;
@@ -200,7 +200,7 @@ impl Timeline {
         bytes: Bytes<'_>,
         after: Moment,
     ) -> Result<Moment, StoreError> {
-        let command = Command::new(op, extent, Hint::default());
+        let command = BlockCommand::new(op, extent, Hint::default());
         if !self.is_past(after) {
             let id = self.put_aside(side, command, bytes, after)?;
             if op != Op::Read {
@@ -233,7 +233,7 @@ impl Timeline {
             self.submit(FAST, Op::Write, extent, bytes, after)?;
             return Ok(true);
         }
-        let command = Command::new(Op::Write, extent, Hint::default());
+        let command = BlockCommand::new(Op::Write, extent, Hint::default());
         let id = self.put_aside(FAST, command, bytes, after)?;
         self.slab.get_mut(Slab::index(id)).fills = Some(slot);
         Ok(false)
@@ -267,7 +267,7 @@ impl Timeline {
     fn put_aside(
         &mut self,
         side: u16,
-        command: Command,
+        command: BlockCommand,
         bytes: Bytes<'_>,
         after: Moment,
     ) -> Result<StepId, StoreError> {

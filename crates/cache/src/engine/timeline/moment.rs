@@ -1,6 +1,6 @@
 //! Moments: when something is done, and what waits for it.
 
-use nandscape_core::{Command, Op, SimTime, StoreError, Token};
+use nandscape_core::{BlockCommand, Op, SimTime, StoreError, Token};
 use nandscape_policies::BlockKey;
 
 /// Bits of the generation of a step: a token keeps one bit for itself.
@@ -104,7 +104,7 @@ pub struct LateError {
     /// The volume whose disk it was; `None` for the fast store.
     pub volume: Option<u16>,
     /// What was to be done there.
-    pub command: Command,
+    pub command: BlockCommand,
     /// When.
     pub at: SimTime,
     /// Why not.

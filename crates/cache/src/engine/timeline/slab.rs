@@ -2,7 +2,7 @@
 //! way as ever are.
 
 use super::moment::{GENERATIONS, Notice, StepId};
-use nandscape_core::{Applied, Command, SimTime};
+use nandscape_core::{Applied, BlockCommand, SimTime};
 
 const NONE: u32 = u32::MAX;
 
@@ -32,7 +32,7 @@ pub struct Step {
     pub waits: u32,
     /// Not started earlier; then, when it ends.
     pub at: SimTime,
-    pub command: Command,
+    pub command: BlockCommand,
     pub applied: Applied,
     /// Asked for by the host, with this tag.
     pub tag: Option<u64>,
@@ -61,7 +61,7 @@ pub struct Slab {
 
 impl Slab {
     /// Puts in a step that waits for nothing yet.
-    pub fn put(&mut self, side: Option<u16>, command: Command, applied: Applied, at: SimTime) -> StepId {
+    pub fn put(&mut self, side: Option<u16>, command: BlockCommand, applied: Applied, at: SimTime) -> StepId {
         let step = Step {
             generation: 0,
             state: State::Waiting,
@@ -88,7 +88,7 @@ impl Slab {
 
     /// Puts in a point at which others have ended.
     pub fn put_join(&mut self, at: SimTime) -> StepId {
-        let nothing = Command::FLUSH;
+        let nothing = BlockCommand::FLUSH;
         self.put(None, nothing, Applied::default(), at)
     }
 

@@ -21,11 +21,11 @@ impl Store for Fixed {
         StoreShape { capacity_bytes: 1 << 20, block_bytes: 512, stores_bytes: false }
     }
 
-    fn apply(&mut self, _: Command, _: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, _: BlockCommand, _: Payload<'_>) -> Result<Applied, StoreError> {
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: Command, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         if self.refuses && command.op == Op::Write && command.extent.offset == 0 {
             return Err(StoreError::Gone { detail: "as the test says".to_owned() });
         }

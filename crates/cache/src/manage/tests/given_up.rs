@@ -147,7 +147,7 @@ impl Life {
                 self.next = self.next % 200 + 1;
                 let bytes = vec![self.next; extent.len as usize];
                 let is_durable = below(rng, 4) == 0;
-                let op = Command { is_durable, ..Command::new(Op::Write, extent, Hint::default()) };
+                let op = BlockCommand { is_durable, ..BlockCommand::new(Op::Write, extent, Hint::default()) };
                 let done = cache.submit(volume, op, Payload::Write(&bytes), at);
                 for unit in units {
                     let states = &mut model[unit as usize];
@@ -159,7 +159,7 @@ impl Life {
             }
             5 => {
                 let mut bytes = vec![0; extent.len as usize];
-                let op = Command::new(Op::Read, extent, Hint::default());
+                let op = BlockCommand::new(Op::Read, extent, Hint::default());
                 match cache.submit(volume, op, Payload::Read(&mut bytes), at) {
                     Ok(_) => {
                         for (unit, bytes) in units.zip(bytes.chunks(UNIT as usize)) {
@@ -268,7 +268,7 @@ impl Life {
         let mut seen = Vec::new();
         for volume in 0..2_u16 {
             let mut bytes = vec![0; DISK as usize];
-            let read = Command::new(Op::Read, Extent::new(0, DISK), Hint::default());
+            let read = BlockCommand::new(Op::Read, Extent::new(0, DISK), Hint::default());
             cache.submit(volume, read, Payload::Read(&mut bytes), SimTime(1 << 42)).unwrap();
             for (unit, data) in bytes.chunks(UNIT as usize).enumerate() {
                 let states = &self.model[usize::from(volume)][unit];

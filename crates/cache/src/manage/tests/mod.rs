@@ -14,7 +14,7 @@ use crate::metadata::{Setup as Shape, StoreArea, Superblock, WATCH_BYTES};
 use crate::mode::Mode;
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, SeedableRng, Xoshiro256PlusPlus, below};
-use nandscape_core::{Command, Extent, Hint, Op, SimTime, Store};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store};
 use nandscape_disk::decorate::{Cut, Failing, Fate, Operations, Shared, Tell, Told};
 use nandscape_disk::ram::RamSpeed;
 use nandscape_disk::{Keep, RamDisk};
@@ -200,8 +200,8 @@ fn uuid(id: u16) -> [u8; 16] {
     [id as u8 + 1; 16]
 }
 
-fn command(op: Op, offset: u64, len: u64) -> Command {
-    Command::new(op, Extent::new(offset, len), Hint::default())
+fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(offset, len), Hint::default())
 }
 
 impl World {

@@ -30,7 +30,7 @@ struct Open {
 }
 
 /// A command: what it is called, what has happened before, and what it does.
-struct Command {
+struct BlockCommand {
     name: &'static str,
     prepare: fn(&mut Stores),
     act: fn(&mut Open) -> Result<(), ManageError>,
@@ -38,14 +38,14 @@ struct Command {
     volumes: &'static [u16],
 }
 
-const COMMANDS: [Command; 7] = [
-    Command { name: "attach", prepare: nothing, act: attach, volumes: &[0, 1, 2] },
-    Command { name: "detach", prepare: nothing, act: detach, volumes: &[1] },
-    Command { name: "clean", prepare: nothing, act: clean, volumes: &[0, 1] },
-    Command { name: "resize", prepare: grow, act: resize, volumes: &[0, 1] },
-    Command { name: "salvage", prepare: use_alone, act: salvage, volumes: &[0, 1] },
-    Command { name: "create", prepare: wipe, act: create, volumes: &[] },
-    Command { name: "create over a cache", prepare: clean_up, act: create_over, volumes: &[] },
+const COMMANDS: [BlockCommand; 7] = [
+    BlockCommand { name: "attach", prepare: nothing, act: attach, volumes: &[0, 1, 2] },
+    BlockCommand { name: "detach", prepare: nothing, act: detach, volumes: &[1] },
+    BlockCommand { name: "clean", prepare: nothing, act: clean, volumes: &[0, 1] },
+    BlockCommand { name: "resize", prepare: grow, act: resize, volumes: &[0, 1] },
+    BlockCommand { name: "salvage", prepare: use_alone, act: salvage, volumes: &[0, 1] },
+    BlockCommand { name: "create", prepare: wipe, act: create, volumes: &[] },
+    BlockCommand { name: "create over a cache", prepare: clean_up, act: create_over, volumes: &[] },
 ];
 
 fn nothing(_: &mut Stores) {}
@@ -226,7 +226,7 @@ struct Plan {
     is_mended: bool,
 }
 
-impl Command {
+impl BlockCommand {
     /// Operations of each store without a fault.
     fn operations(&self, stores: &Stores) -> Vec<Vec<Access>> {
         let faults = Faults::default();

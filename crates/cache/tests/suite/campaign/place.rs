@@ -4,7 +4,7 @@ use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape, Token,
+    Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape, Token,
 };
 use nandscape_testkit::campaign::{Access, Faults, Medium, Refusal};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +89,7 @@ impl Place {
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
-        let command = Command::new(op, Extent::new(offset, len), Hint::default());
+        let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
         self.apply(command, payload).map(drop)
     }
 
@@ -117,7 +117,7 @@ impl Store for Place {
         StoreShape { capacity_bytes: self.content().medium.bytes(), block_bytes: SECTOR, stores_bytes: true }
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let Extent { offset, len } = command.extent;
         assert!((offset | len).is_multiple_of(SECTOR.into()), "{:?} is not whole sectors", command.extent);
         let now = self.time.now();
@@ -140,7 +140,7 @@ impl Store for Place {
         done.map(|()| Applied::default()).map_err(|refusal| error(refusal, command.extent))
     }
 
-    fn start(&mut self, _: Command, _: Applied, _: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, _: SimTime) -> Result<Token, StoreError> {
         Ok(Token::NONE)
     }
 

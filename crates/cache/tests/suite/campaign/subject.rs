@@ -7,7 +7,7 @@ use nandscape_cache::engine::Disk as Member;
 use nandscape_cache::manage::{self, Attach, Disk as _, ManageError, Recorder, Watch};
 use nandscape_cache::metadata::{self, WATCH_BYTES};
 use nandscape_core::command::Payload;
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Subsystem as _};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Subsystem as _};
 use nandscape_disk::decorate::{Tell, Told};
 use nandscape_policies::eviction::AnyEviction;
 use nandscape_testkit::campaign::{Access, Allowed, Fault, Faults, Kind, Subject, Version, fill};
@@ -72,9 +72,9 @@ impl Kept {
     }
 }
 
-fn command(op: Op, volume: usize, units: &Range<usize>) -> Command {
+fn command(op: Op, volume: usize, units: &Range<usize>) -> BlockCommand {
     let extent = Extent::new(DISK_AT[volume] + units.start as u64 * UNIT, units.len() as u64 * UNIT);
-    Command::new(op, extent, Hint::default())
+    BlockCommand::new(op, extent, Hint::default())
 }
 
 /// The stores before the first start.
@@ -253,7 +253,7 @@ impl Served {
     fn submit(
         &mut self,
         volume: usize,
-        command: Command,
+        command: BlockCommand,
         payload: Payload<'_>,
         is_durable: bool,
     ) -> Result<(), String> {
@@ -261,7 +261,7 @@ impl Served {
         let (volume, at) = (volume as u16, SimTime(self.at));
         let cache = self.cache.as_mut().expect("it was started");
         cache.advance(at, &mut Vec::new());
-        let done = cache.submit(volume, Command { is_durable, ..command }, payload, at);
+        let done = cache.submit(volume, BlockCommand { is_durable, ..command }, payload, at);
         cache.check_invariants();
         let done = done.map(drop).map_err(|error| error.to_string());
         if (is_durable || command.op == Op::Flush) && done.is_ok() {
@@ -361,7 +361,7 @@ impl Subject for Served {
         }
         self.submit(
             volume,
-            Command { extent: Extent::new(0, 0), ..command(Op::Flush, volume, &(0..0)) },
+            BlockCommand { extent: Extent::new(0, 0), ..command(Op::Flush, volume, &(0..0)) },
             Payload::None,
             false,
         )

@@ -9,7 +9,7 @@ use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
 use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Token};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, Token};
 use nandscape_policies::admission::{Bypass, Chain};
 use nandscape_policies::eviction::{AnyEviction, EvictionSpec};
 use nandscape_policies::{BlockKey, Map};
@@ -337,7 +337,7 @@ impl Run<'_> {
         is_durable: bool,
     ) -> Result<(), String> {
         self.at += 1_000_000;
-        let command = Command { is_durable, ..Command::new(op, extent, Hint::default()) };
+        let command = BlockCommand { is_durable, ..BlockCommand::new(op, extent, Hint::default()) };
         let (volume, at) = (volume as u16, SimTime(self.at));
         let done = self.cache.submit(volume, command, payload, at);
         let token = done.map_err(|error| format!("{op:?} of {extent:?} of volume {volume}: {error}"))?;
@@ -525,7 +525,7 @@ pub fn read_volumes(
     for (volume, units) in (0..).zip(&case.units) {
         let mut bytes = vec![0xee; units * UNIT];
         let extent = Extent::new(0, bytes.len() as u64);
-        let command = Command::new(Op::Read, extent, Hint::default());
+        let command = BlockCommand::new(Op::Read, extent, Hint::default());
         cache
             .submit(volume, command, Payload::Read(&mut bytes), SimTime(at))
             .map_err(|error| format!("reading volume {volume}: {error}"))?;

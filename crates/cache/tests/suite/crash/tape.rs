@@ -2,7 +2,9 @@
 
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Token};
+use nandscape_core::{
+    Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -96,7 +98,7 @@ impl Store for Device {
         StoreShape { capacity_bytes: self.image.1, block_bytes: UNIT as u32, stores_bytes: true }
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let Extent { offset, len } = command.extent;
         assert!(offset + len <= self.image.1, "{offset} {len} is past the end");
         assert!((offset | len).is_multiple_of(UNIT as u64), "{offset} {len} is not whole units");
@@ -117,7 +119,7 @@ impl Store for Device {
         Ok(Applied(self.applied))
     }
 
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
         let done = at.0 + self.latency;
         let offset = command.extent.offset;
         let change = match command.op {

@@ -6,7 +6,7 @@ use nandscape_cache::engine::Disk;
 use nandscape_cache::{Cache, Counters, Design};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Clocked, Command, Extent, Hint, Op, SimTime, Store, Subsystem};
+use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, Subsystem};
 use nandscape_disk::{Keep, registry};
 use nandscape_policies::eviction::AnyEviction;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl Rig {
 
     /// A command now; what is read is compared.
     pub fn run(&mut self, op: Op, offset: u64, len: u64, fill: u8) {
-        let command = Command::new(op, Extent::new(offset, len), Hint::default());
+        let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
         let range = offset as usize..(offset + len) as usize;
         if self.model.is_empty() {
             self.cache.submit(0, command, Payload::None, self.at).expect("no error");

@@ -4,7 +4,7 @@
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Applied, Clocked, Command, Info, Op, Params, SimTime, Store, StoreError, StoreShape, Token,
+    Applied, BlockCommand, Clocked, Info, Op, Params, SimTime, Store, StoreError, StoreShape, Token,
 };
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::{Build, Eviction};
@@ -40,7 +40,7 @@ impl Store for Memory {
         StoreShape { capacity_bytes: self.capacity, block_bytes: self.block, stores_bytes: self.keeps }
     }
 
-    fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let extent = command.extent;
         assert!(extent.end() <= self.capacity, "{extent:?} is past {}", self.capacity);
         assert!(
@@ -61,7 +61,7 @@ impl Store for Memory {
         Ok(Applied::default())
     }
 
-    fn start(&mut self, _: Command, _: Applied, _: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, _: SimTime) -> Result<Token, StoreError> {
         Ok(Token::NONE)
     }
 

@@ -2,8 +2,8 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Capabilities, Command, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params, Ppn,
-    SimTime, Subsystem,
+    BlockCommand, Capabilities, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params,
+    Ppn, SimTime, Subsystem,
 };
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
@@ -178,7 +178,8 @@ fn four_writers(device: &mut dyn Subsystem, rounds: u64) {
             for _ in 0..rate {
                 let offset = (writer as u64 * part + at[writer] % part) * CHUNK;
                 at[writer] += 1;
-                let command = Command::new(Op::Write, Extent::new(offset, CHUNK), Hint(writer as u16 + 1));
+                let command =
+                    BlockCommand::new(Op::Write, Extent::new(offset, CHUNK), Hint(writer as u16 + 1));
                 device.submit(0, command, Payload::None, SimTime(0)).unwrap();
             }
         }
@@ -301,7 +302,9 @@ fn an_update_leaves_the_rest_of_a_reclaim_unit() {
         );
         let write = |device: &mut DirectedSubsystem, pages: u64| {
             let extent = Extent::new(0, pages * u64::from(PAGE));
-            device.submit(0, Command::new(Op::Write, extent, Hint(2)), Payload::None, SimTime(0)).unwrap();
+            device
+                .submit(0, BlockCommand::new(Op::Write, extent, Hint(2)), Payload::None, SimTime(0))
+                .unwrap();
         };
         let room = |device: &mut DirectedSubsystem| {
             device.command(SimTime(0), |directives, logs| {
