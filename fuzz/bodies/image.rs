@@ -69,13 +69,20 @@ fn used(ftl: &str) -> Used {
     for version in 0..3 {
         for number in (0..count).filter(|number| version == 0 || number % 3 == version) {
             let bytes = page(number, version);
-            let done =
-                stored.subsystem.submit(0, command(Op::Write, number), Payload::Write(&bytes), SimTime::ZERO);
+            let done = stored.subsystem.submit(
+                0,
+                command(Op::Write, number).into(),
+                Payload::Write(&bytes),
+                SimTime::ZERO,
+            );
             done.expect("room");
             pages.resize(pages.len().max(number as usize + 1), bytes);
             pages[number as usize] = bytes;
         }
-        stored.subsystem.submit(0, command(Op::Flush, 0), Payload::None, SimTime::ZERO).expect("a flush");
+        stored
+            .subsystem
+            .submit(0, command(Op::Flush, 0).into(), Payload::None, SimTime::ZERO)
+            .expect("a flush");
     }
     let bytes = std::fs::read(&path).expect("the image");
     Used { bytes, pages }
@@ -123,8 +130,12 @@ pub fn feed(input: &[u8]) {
     let capacity = stored.subsystem.namespaces()[0].capacity_bytes;
     for (number, meant) in (0..).zip(&used.pages).take((capacity / PAGE as u64) as usize) {
         let mut found = [0; PAGE];
-        let done =
-            stored.subsystem.submit(0, command(Op::Read, number), Payload::Read(&mut found), SimTime::ZERO);
+        let done = stored.subsystem.submit(
+            0,
+            command(Op::Read, number).into(),
+            Payload::Read(&mut found),
+            SimTime::ZERO,
+        );
         assert!(
             is_resealed || count > 1 || done.is_err() || found == *meant,
             "page {number} is not what was flushed"

@@ -82,12 +82,13 @@ impl Load {
             (Op::Read, bytes) => Payload::Read(bytes),
             (_, bytes) => Payload::Write(bytes),
         };
-        let token = Subsystem::submit(&mut self.cache, 0, command, payload, self.at).expect("no error");
-        while self.cache.completion(token).is_none() {
+        let token =
+            Subsystem::submit(&mut self.cache, 0, command.into(), payload, self.at).expect("no error");
+        while self.cache.completion(token.done).is_none() {
             let next = self.cache.next_event().expect("something is under way");
             self.cache.advance(next, &mut Vec::new());
         }
-        self.in_flight[self.next] = self.cache.completion(token).expect("it is known");
+        self.in_flight[self.next] = self.cache.completion(token.done).expect("it is known");
         self.next = (self.next + 1) % DEPTH;
     }
 

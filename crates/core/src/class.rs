@@ -1,10 +1,10 @@
 //! What an error means to whoever asked: the one classification from which every server takes its error
 //! numbers.
 
+use crate::command::Command;
 use crate::device::FlashError;
 use crate::error::{NamespaceError, StoreError};
 use crate::ftl::FtlError;
-use crate::record::Op;
 
 /// What an error means to a client. Each server has one table from these to its protocol's numbers, and
 /// looks at no error itself.
@@ -26,13 +26,13 @@ impl ErrorClass {
     /// Every class.
     pub const ALL: [Self; 5] = [Self::Medium, Self::Full, Self::ReadOnly, Self::Invalid, Self::Unsupported];
 
-    /// The class of an error with which a command of this kind failed.
+    /// The class of an error with which a command failed.
     ///
     /// A read or a flush needs no room of its host and changes nothing that it could be refused for:
     /// whatever made it fail, bytes that were acknowledged cannot be read, or are not durable.
-    pub const fn of(op: Op, error: &NamespaceError) -> Self {
-        match (op, Self::of_error(error)) {
-            (Op::Read | Op::Flush, Self::Full | Self::ReadOnly) => Self::Medium,
+    pub const fn of(command: &Command, error: &NamespaceError) -> Self {
+        match (command.writes_nothing(), Self::of_error(error)) {
+            (true, Self::Full | Self::ReadOnly) => Self::Medium,
             (_, class) => class,
         }
     }
@@ -88,6 +88,12 @@ impl ErrorClass {
 mod tests {
     use super::*;
     use crate::addr::{BlockId, Extent, Lpn, Ppn};
+    use crate::command::{BlockCommand, Op};
+    use crate::ftl::Hint;
+
+    fn extent() -> Extent {
+        Extent::new(0, 1)
+    }
 
     /// Every kind of error that can reach a client, and its class for a write.
     fn table() -> Vec<(NamespaceError, ErrorClass)> {
@@ -109,7 +115,7 @@ mod tests {
             (flash(FlashError::ReadOnly { reason: "" }), ErrorClass::ReadOnly),
             (store(StoreError::ReadOnly { detail: detail() }), ErrorClass::ReadOnly),
             (NamespaceError::Refused { extent, expected: detail() }, ErrorClass::Invalid),
-            (NamespaceError::NotSupported { op: Op::Trim }, ErrorClass::Unsupported),
+            (NamespaceError::NotSupported { command: "trim" }, ErrorClass::Unsupported),
             (NamespaceError::Lost { extent, lost: extent }, ErrorClass::Medium),
         ];
         let flashes = [
@@ -142,7 +148,8 @@ mod tests {
     fn every_error_of_a_write_has_the_class_of_its_meaning() {
         for (error, class) in table() {
             for op in [Op::Write, Op::Trim, Op::WriteZeroes] {
-                assert_eq!(ErrorClass::of(op, &error), class, "{op:?}: {error}");
+                let command = BlockCommand::new(op, extent(), Hint::default()).into();
+                assert_eq!(ErrorClass::of(&command, &error), class, "{op:?}: {error}");
             }
         }
     }
@@ -155,7 +162,8 @@ mod tests {
                 _ => ErrorClass::Medium,
             };
             for op in [Op::Read, Op::Flush] {
-                assert_eq!(ErrorClass::of(op, &error), wanted, "{op:?}: {error}");
+                let command = BlockCommand::new(op, extent(), Hint::default()).into();
+                assert_eq!(ErrorClass::of(&command, &error), wanted, "{op:?}: {error}");
             }
         }
     }

@@ -1,11 +1,114 @@
 //! What hosts ask of a namespace, and how it is counted.
 
 use crate::addr::Extent;
+use crate::clock::Token;
+use crate::error::NamespaceError;
 use crate::ftl::Hint;
-use crate::record::Op;
 use serde::{Deserialize, Serialize};
 
-/// A host command without its payload.
+/// What a host asks of a namespace, without payload: a command of one of the command sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Bytes at an address of the host's.
+    Block(BlockCommand),
+}
+
+impl Command {
+    /// A flush.
+    pub const FLUSH: Self = Self::Block(BlockCommand::FLUSH);
+
+    /// What it is called, for messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Block(command) => command.op.name(),
+        }
+    }
+
+    /// The block command that it is; of any other an error, for a namespace that has no other.
+    #[inline]
+    pub const fn into_block(self) -> Result<BlockCommand, NamespaceError> {
+        match self {
+            Self::Block(command) => Ok(command),
+        }
+    }
+
+    /// Whether it asks for data.
+    pub const fn is_read(&self) -> bool {
+        matches!(self, Self::Block(BlockCommand { op: Op::Read, .. }))
+    }
+
+    /// Whether it needs neither room nor leave to write.
+    pub const fn writes_nothing(&self) -> bool {
+        match self {
+            Self::Block(command) => matches!(command.op, Op::Read | Op::Flush),
+        }
+    }
+}
+
+impl From<BlockCommand> for Command {
+    #[inline]
+    fn from(command: BlockCommand) -> Self {
+        Self::Block(command)
+    }
+}
+
+/// What a command that was accepted is answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Completes when the host may be answered.
+    pub done: Token,
+    /// What the answer says besides success.
+    pub reply: Reply,
+}
+
+/// What an answer says besides success; data that was read is in the command's [`Payload`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// Nothing: every block command.
+    #[default]
+    Nothing,
+}
+
+impl From<Token> for Answer {
+    #[inline]
+    fn from(done: Token) -> Self {
+        Self { done, reply: Reply::Nothing }
+    }
+}
+
+/// What a block command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Reads bytes.
+    Read,
+    /// Writes bytes.
+    Write,
+    /// Says that bytes are needed no more (discard, deallocate). They read as zeroes where the layer below
+    /// promises it.
+    Trim,
+    /// Makes bytes read as zeroes.
+    WriteZeroes,
+    /// Makes every write that was answered durable; has no extent.
+    Flush,
+}
+
+impl Op {
+    /// What it is called, for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::WriteZeroes => "write zeroes",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// A block command without its payload; what a [`crate::Store`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockCommand {
     /// What to do.

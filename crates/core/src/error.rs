@@ -2,7 +2,6 @@
 
 use crate::addr::Extent;
 use crate::ftl::FtlError;
-use crate::record::Op;
 
 /// Why a namespace refuses a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,10 +37,10 @@ pub enum NamespaceError {
         expected: String,
     },
     /// This namespace does not do that.
-    #[error("{op:?} is not supported by this namespace")]
+    #[error("{command} is not supported by this namespace")]
     NotSupported {
-        /// The operation.
-        op: Op,
+        /// What was asked for ([`crate::Command::name`]).
+        command: &'static str,
     },
 }
 

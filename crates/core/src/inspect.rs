@@ -7,6 +7,7 @@ use crate::device::FlashDevice;
 use crate::error::NamespaceError;
 use crate::ftl::Ftl;
 use crate::kinds::KindReport;
+use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
 use crate::time::SimTime;
 
@@ -103,8 +104,8 @@ pub trait LogControl {
 /// What can be asked of a [`crate::Subsystem`] besides commands.
 #[derive(Default)]
 pub struct Control<'a> {
-    /// The logs of its translation layers, where there is flash.
-    pub logs: Option<&'a mut dyn LogControl>,
     /// A cache, where it can be told something.
     pub cache: Option<&'a mut dyn CacheControl>,
+    /// What NVMe commands administer, where there is an NVMe device.
+    pub nvme: Option<&'a mut dyn NvmeControl>,
 }

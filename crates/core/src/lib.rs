@@ -13,7 +13,7 @@
 //! * [`placement`]: what directives (streams, data placement) counted.
 //! * [`store`]: what a cache joins two of: a range of bytes behind any device.
 //! * [`subsystem`]: the [`Subsystem`] contract: what hosts see; [`inspect`]: what it shows besides.
-//! * [`class`]: what an error means to a client.
+//! * [`class`]: what an error means to a client; [`nvme`]: commands that administer, and status codes.
 //! * [`cause`]: operation counters by cause; [`record`]: one request of a workload; [`origin`]: who issued
 //!   it.
 //! * [`kinds`]: writes by what blocks hold.
@@ -38,7 +38,9 @@ pub mod geometry;
 pub mod inspect;
 pub mod journal;
 pub mod kinds;
+pub mod nvme;
 pub mod origin;
+mod outstanding;
 pub mod placement;
 pub mod ranges;
 pub mod record;
@@ -56,7 +58,7 @@ pub use cached::{BypassCount, CacheControl, CacheReport};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
-pub use command::BlockCommand;
+pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
     AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MapJournal, MediumHealth,
     MediumTally, Oob, PageRead,
@@ -69,9 +71,11 @@ pub use ftl::{
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, LogControl, PlacementReports};
 pub use kinds::{KindCount, KindReport};
+pub use nvme::{NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};
+pub use outstanding::Outstanding;
 pub use placement::{FdpReport, PlacementReport, StreamReport};
-pub use record::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind, Params};
 pub use store::{Applied, Store, StoreShape};

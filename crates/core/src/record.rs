@@ -1,13 +1,16 @@
 //! One request of a workload, and the contract of those that read them.
 
+use crate::addr::Extent;
+use crate::command::{BlockCommand, Op};
+use crate::ftl::Hint;
 use crate::origin::Origin;
 use crate::time::SimTime;
 use serde::Serialize;
 
-/// What a request does.
+/// What a request of a workload does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Op {
+pub enum TraceOp {
     /// `R`
     Read,
     /// `W`
@@ -20,7 +23,7 @@ pub enum Op {
     Flush,
 }
 
-impl Op {
+impl TraceOp {
     /// The letter of the native CSV.
     pub const fn letter(self) -> char {
         match self {
@@ -29,6 +32,31 @@ impl Op {
             Self::Trim => 'D',
             Self::WriteZeroes => 'Z',
             Self::Flush => 'F',
+        }
+    }
+}
+
+impl From<TraceOp> for Op {
+    #[inline]
+    fn from(op: TraceOp) -> Self {
+        match op {
+            TraceOp::Read => Self::Read,
+            TraceOp::Write => Self::Write,
+            TraceOp::Trim => Self::Trim,
+            TraceOp::WriteZeroes => Self::WriteZeroes,
+            TraceOp::Flush => Self::Flush,
+        }
+    }
+}
+
+impl From<Op> for TraceOp {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Read => Self::Read,
+            Op::Write => Self::Write,
+            Op::Trim => Self::Trim,
+            Op::WriteZeroes => Self::WriteZeroes,
+            Op::Flush => Self::Flush,
         }
     }
 }
@@ -48,7 +76,14 @@ pub struct IoRecord {
     /// Write-lifetime hint or stream id, 0 where there is none.
     pub hint: u16,
     /// What it does.
-    pub op: Op,
+    pub op: TraceOp,
+}
+
+impl From<&IoRecord> for BlockCommand {
+    #[inline]
+    fn from(record: &IoRecord) -> Self {
+        Self::new(record.op.into(), Extent::new(record.offset, record.len), Hint(record.hint))
+    }
 }
 
 /// What a reader knows about its workload.

@@ -12,10 +12,9 @@
 
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
-use crate::command::{BlockCommand, HostCounts, Payload};
+use crate::command::{BlockCommand, HostCounts, Op, Payload};
 use crate::error::StoreError;
 use crate::ftl::Allocation;
-use crate::record::Op;
 use crate::subsystem::Subsystem;
 use crate::time::SimTime;
 

@@ -2,11 +2,10 @@
 
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
-use crate::command::{BlockCommand, Payload};
+use crate::command::{Answer, Command, Op, Payload};
 use crate::error::NamespaceError;
 use crate::ftl::Allocation;
 use crate::inspect::{Control, Inspect};
-use crate::record::Op;
 use crate::time::SimTime;
 use serde::Serialize;
 
@@ -37,15 +36,15 @@ pub trait Subsystem: Clocked {
     /// See [`crate::Ftl::prepare`].
     fn prepare(&self, namespace: u32, op: Op, extent: Extent);
 
-    /// Executes a command on a namespace, offsets counted from its first byte. The token completes when the
-    /// host may be answered.
+    /// Executes a command on a namespace, offsets counted from its first byte. A command set that the
+    /// namespace does not have is refused as [`NamespaceError::NotSupported`].
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError>;
+    ) -> Result<Answer, NamespaceError>;
 
     /// See [`crate::FlashDevice::join`].
     fn join(&mut self, a: Token, b: Token) -> Token;
@@ -85,13 +84,16 @@ pub trait Layered: Clocked {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError>;
+    ) -> Result<Answer, NamespaceError>;
 
     /// See [`Subsystem::inspect`].
     fn inspect(&self) -> Inspect<'_>;
+
+    /// See [`Subsystem::control`].
+    fn control(&mut self) -> Control<'_>;
 
     /// Counters start anew; those below have.
     fn counters_were_reset(&mut self);
@@ -115,10 +117,10 @@ impl<T: Layered> Subsystem for T {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
         Layered::submit(self, namespace, command, payload, at)
     }
 
@@ -144,7 +146,7 @@ impl<T: Layered> Subsystem for T {
     }
 
     fn control(&mut self) -> Control<'_> {
-        self.below_mut().control()
+        Layered::control(self)
     }
 
     fn reset_counters(&mut self, at: SimTime) {

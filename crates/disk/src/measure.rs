@@ -3,9 +3,7 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockCommand, Completion, Extent, Hint, Op, SimTime, Store, StoreError};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use nandscape_core::{BlockCommand, Extent, Hint, Op, Outstanding, SimTime, Store, StoreError};
 
 /// Where requests go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,79 +87,31 @@ pub fn measure(store: &mut dyn Store, load: &Load, at: SimTime) -> Result<Measur
     let span = if load.span_bytes == 0 { store.capacity_bytes() } else { load.span_bytes };
     let places = span / load.request_bytes;
     assert!(places > 0, "requests of {} bytes in {span}", load.request_bytes);
-    let mut run = Run { store, at, known: BinaryHeap::new(), watched: Vec::new(), out: Vec::new() };
+    let mut outstanding = Outstanding::default();
     let mut rng = seeded(load.seed);
     let mut measured = Measured::default();
-    let mut issued_at = vec![at; load.depth as usize];
-    let mut free: Vec<u32> = (0..load.depth).rev().collect();
-    let mut issued = 0;
+    let (mut issued, mut now) = (0, at);
     while measured.requests < load.requests {
-        while issued < load.requests
-            && let Some(slot) = free.pop()
-        {
+        while issued < load.requests && outstanding.count() < load.depth as usize {
             let place = match load.pattern {
                 Pattern::Sequential => issued % places,
                 Pattern::Random => below(&mut rng, places),
             };
             let extent = Extent::new(place * load.request_bytes, load.request_bytes);
-            issued_at[slot as usize] = run.at;
-            run.submit(BlockCommand::new(load.op, extent, Hint::default()), slot)?;
+            let command = BlockCommand::new(load.op, extent, Hint::default());
+            let token = store.submit(command, Payload::None, now)?;
+            outstanding.submitted(store, token, now, now);
             issued += 1;
         }
-        let (done, slot) = run.next();
-        let latency = done.since(issued_at[slot as usize]).0;
+        let next = outstanding.next(store);
+        let (done, issued_at) = next.expect("a store with requests under way has an event");
+        now = now.max(done);
+        let latency = done.since(issued_at).0;
         measured.requests += 1;
         measured.bytes += load.request_bytes;
         measured.latency_ns_sum += latency;
         measured.latency_ns_max = measured.latency_ns_max.max(latency);
         measured.elapsed_ns = done.since(at).0;
-        free.push(slot);
     }
     Ok(measured)
-}
-
-/// Requests under way, whichever way the store tells of their completion.
-struct Run<'a> {
-    store: &'a mut dyn Store,
-    at: SimTime,
-    known: BinaryHeap<Reverse<(u64, u32)>>,
-    watched: Vec<u32>,
-    out: Vec<Completion>,
-}
-
-impl Run<'_> {
-    fn submit(&mut self, command: BlockCommand, slot: u32) -> Result<(), StoreError> {
-        let token = self.store.submit(command, Payload::None, self.at)?;
-        if let Some(done) = self.store.completion(token) {
-            self.known.push(Reverse((done.0, slot)));
-        } else {
-            self.store.watch(token, u64::from(slot));
-            self.watched.push(slot);
-        }
-        Ok(())
-    }
-
-    /// Waits for the next answer.
-    fn next(&mut self) -> (SimTime, u32) {
-        loop {
-            let known = self.known.peek().map(|Reverse((done, _))| *done);
-            // What the store has still to decide may come before what is known.
-            let event = if self.watched.is_empty() { None } else { self.store.next_event().map(|at| at.0) };
-            if let Some(event) = event
-                && known.is_none_or(|known| event <= known)
-            {
-                self.store.advance(SimTime(event), &mut self.out);
-                for completion in self.out.drain(..) {
-                    let slot = completion.tag as u32;
-                    self.watched.retain(|watched| *watched != slot);
-                    self.known.push(Reverse((completion.at.0, slot)));
-                }
-                continue;
-            }
-            let Reverse((done, slot)) =
-                self.known.pop().expect("a store with requests under way has an event");
-            self.at = self.at.max(SimTime(done));
-            return (SimTime(done), slot);
-        }
-    }
 }

@@ -2,7 +2,9 @@
 //! microseconds in all.
 
 use nandscape_core::command::HostCounts;
-use nandscape_core::{FlashError, FtlError, NamespaceError, Op, OpCounts, SimTime, StoreError};
+use nandscape_core::{
+    BlockCommand, Command, FlashError, FtlError, NamespaceError, Op, OpCounts, SimTime, StoreError,
+};
 use nandscape_sim::metrics::Latencies;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -22,12 +24,13 @@ pub(crate) const KINDS: usize = 4;
 
 impl Kind {
     #[inline]
-    pub const fn of(op: Op) -> Self {
-        match op {
-            Op::Read => Self::Read,
-            Op::Write => Self::Write,
-            Op::Trim | Op::WriteZeroes => Self::Trim,
-            Op::Flush => Self::Flush,
+    pub const fn of(command: &Command) -> Self {
+        match command {
+            Command::Block(BlockCommand { op: Op::Read, .. }) => Self::Read,
+            Command::Block(BlockCommand { op: Op::Trim | Op::WriteZeroes, .. }) => Self::Trim,
+            Command::Block(BlockCommand { op: Op::Flush, .. }) => Self::Flush,
+            // What changes something and is none of these, of whatever command set.
+            _ => Self::Write,
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::Engine;
 use crate::request::Request;
-use nandscape_core::{IoRecord, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Command, IoRecord, Op, SimTime, Subsystem, TraceOp};
 use nandscape_trace::recording::{Columns, RecordingWriter};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -129,18 +129,19 @@ impl Tap {
         }
         self.last = self.last.max(arrival);
         let at = SimTime(self.last.as_nanos() as u64);
-        let (op, extent) = (request.op, request.extent);
+        // A recording has no other commands.
+        let Command::Block(BlockCommand { op, extent, hint, is_durable }) = request.command else { return };
         let record = IoRecord {
             at,
             offset: extent.offset,
             len: extent.len,
             volume: request.namespace,
-            hint: request.hint.0,
-            op,
+            hint: hint.0,
+            op: op.into(),
         };
         self.push(if op == Op::Flush { IoRecord { offset: 0, len: 0, ..record } } else { record });
-        if request.is_fua {
-            self.push(IoRecord { op: Op::Flush, offset: 0, len: 0, hint: 0, ..record });
+        if is_durable {
+            self.push(IoRecord { op: TraceOp::Flush, offset: 0, len: 0, hint: 0, ..record });
         }
     }
 

@@ -1,15 +1,17 @@
 //! One command of a front end, with its bytes.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, SimTime};
+use nandscape_core::{BlockCommand, Command, Extent, Hint, NamespaceError, Op, Reply, SimTime};
 
 /// When a command ran, in the model's time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// When it was issued.
     pub issued: SimTime,
     /// When the device would have answered.
     pub done: SimTime,
+    /// What the answer says besides success.
+    pub reply: Reply,
 }
 
 /// A command with its bytes and, afterwards, its outcome.
@@ -18,14 +20,8 @@ pub struct Request<'a> {
     /// Index in [`crate::Engine::namespaces`].
     pub namespace: u32,
     /// What to do.
-    pub op: Op,
-    /// Where, in bytes.
-    pub extent: Extent,
-    /// Stream id or placement handle.
-    pub hint: Hint,
-    /// The command is answered only when what it wrote survives a loss of power.
-    pub is_fua: bool,
-    /// The bytes: `extent.len` of them for reads and writes.
+    pub command: Command,
+    /// The bytes: as many as the extent of a read or write has.
     pub payload: Data<'a>,
     /// What became of it.
     pub outcome: Result<Served, NamespaceError>,
@@ -73,18 +69,16 @@ impl<'a> Request<'a> {
     }
 
     fn new(namespace: u32, op: Op, extent: Extent, payload: Data<'a>) -> Self {
-        let outcome = Ok(Served::default());
-        Self { namespace, op, extent, hint: Hint::default(), is_fua: false, payload, outcome }
+        let command = BlockCommand::new(op, extent, Hint::default()).into();
+        Self { namespace, command, payload, outcome: Ok(Served::default()) }
     }
 
     /// The same, answered only when it survives a loss of power.
     #[must_use]
-    pub fn durable(self, is_fua: bool) -> Self {
-        Self { is_fua, ..self }
-    }
-
-    /// The command without its bytes.
-    pub const fn command(&self) -> BlockCommand {
-        BlockCommand { op: self.op, extent: self.extent, hint: self.hint, is_durable: self.is_fua }
+    pub fn durable(mut self, is_durable: bool) -> Self {
+        if let Command::Block(command) = &mut self.command {
+            command.is_durable = is_durable;
+        }
+        self
     }
 }

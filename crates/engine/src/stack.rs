@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::meter::{KINDS, Kind, Sample};
 use crate::record::Tap;
 use crate::request::{Request, Served};
-use crate::timeline::{Model, Submitted, Timeline};
+use crate::timeline::{Model, Timeline};
 use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
@@ -15,8 +15,6 @@ pub(crate) struct Stack {
     timeline: Timeline,
     pub tap: Option<Tap>,
     start: Instant,
-    /// Of an event-driven model whose time is the real one: which request of the batch has which tag.
-    tags: Vec<(u64, usize)>,
 }
 
 impl Stack {
@@ -26,7 +24,6 @@ impl Stack {
             timeline: Timeline::new(clock, start),
             tap: None,
             start,
-            tags: Vec::new(),
         }
     }
 
@@ -39,14 +36,18 @@ impl Stack {
         }
         let mut kinds = [0; KINDS];
         for (index, request) in batch.iter_mut().enumerate() {
-            kinds[Kind::of(request.op) as usize] += 1;
+            kinds[Kind::of(&request.command) as usize] += 1;
             request.outcome = self.execute(request, index);
             if let Some(tap) = &mut self.tap {
                 tap.saw(request, arrival.saturating_duration_since(self.start));
             }
         }
-        if !self.tags.is_empty() {
-            self.finish_batch(batch);
+        if self.timeline.clock.is_real() {
+            self.timeline.finish_batch(&mut self.model, |index, at| {
+                if let Ok(served) = &mut batch[index].outcome {
+                    served.done = at;
+                }
+            });
         }
         let end = Instant::now();
         self.timeline.leave(end);
@@ -55,35 +56,13 @@ impl Stack {
     }
 
     fn execute(&mut self, request: &mut Request<'_>, index: usize) -> Result<Served, NamespaceError> {
-        let (namespace, command, kind) = (request.namespace, request.command(), Kind::of(request.op));
+        let kind = Kind::of(&request.command);
         let at = self.timeline.issue(kind, &mut self.model);
-        let payload = request.payload.as_payload();
-        let submitted = self.model.subsystem.submit(namespace, command, payload, at);
-        let token = submitted.inspect_err(|error| self.model.meter.failed(error))?;
-        Ok(match self.timeline.submitted(kind, at, token, &mut self.model) {
-            Submitted::Done(done) => Served { issued: at, done },
-            Submitted::Watched { tag } => {
-                if self.timeline.clock.is_real() {
-                    self.tags.push((tag, index));
-                }
-                Served { issued: at, done: at }
-            }
-        })
-    }
-
-    /// Finds out when the requests of an event-driven batch complete.
-    #[cold]
-    fn finish_batch(&mut self, batch: &mut [Request<'_>]) {
-        let tags = std::mem::take(&mut self.tags);
-        self.timeline.finish_batch(&mut self.model, |tag, at| {
-            for (_, index) in tags.iter().filter(|(of, _)| *of == tag) {
-                if let Ok(served) = &mut batch[*index].outcome {
-                    served.done = at;
-                }
-            }
-        });
-        self.tags = tags;
-        self.tags.clear();
+        let (command, payload) = (request.command.clone(), request.payload.as_payload());
+        let submitted = self.model.subsystem.submit(request.namespace, command, payload, at);
+        let answer = submitted.inspect_err(|error| self.model.meter.failed(error))?;
+        let done = self.timeline.submitted(kind, at, answer.done, index, &mut self.model);
+        Ok(Served { issued: at, done: done.unwrap_or(at), reply: answer.reply })
     }
 
     /// Counts how long the host took, or will take where answers wait for the model.
@@ -98,7 +77,7 @@ impl Stack {
         }
         for request in batch {
             let wait_ns = request.outcome.as_ref().map_or(0, |served| served.done.since(served.issued).0);
-            self.model.meter.real[Kind::of(request.op) as usize].record(took_ns.max(wait_ns));
+            self.model.meter.real[Kind::of(&request.command) as usize].record(took_ns.max(wait_ns));
         }
     }
 

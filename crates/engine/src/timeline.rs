@@ -2,9 +2,7 @@
 
 use crate::clock::Clock;
 use crate::meter::{Kind, Meter};
-use nandscape_core::{Completion, NamespaceError, SimTime, Subsystem, Token};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use nandscape_core::{Clocked, NamespaceError, Outstanding, SimTime, Subsystem, Token};
 use std::time::{Duration, Instant};
 
 /// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work
@@ -27,14 +25,9 @@ pub(crate) struct Timeline {
     now: SimTime,
     /// The end of the last batch, or of the quiet span that was accounted for last.
     last_end: Instant,
-    /// Completions that were known at submission, on a free clock: at most its depth.
-    known: BinaryHeap<Reverse<SimTime>>,
-    /// Requests of an event-driven model that have not completed, by tag.
-    watched: Vec<Option<(Kind, SimTime)>>,
-    free_tags: Vec<u32>,
-    completions: Vec<Completion>,
-    /// What an event-driven model has been advanced to.
-    advanced: SimTime,
+    /// On a free clock all that have not completed, at most its depth; else those of which the model did not
+    /// know the completion at submission.
+    outstanding: Outstanding<Waiting>,
     /// The last completion known.
     last_done: SimTime,
 }
@@ -46,11 +39,7 @@ impl Timeline {
             start,
             now: SimTime::ZERO,
             last_end: start,
-            known: BinaryHeap::new(),
-            watched: Vec::new(),
-            free_tags: Vec::new(),
-            completions: Vec::new(),
-            advanced: SimTime::ZERO,
+            outstanding: Outstanding::default(),
             last_done: SimTime::ZERO,
         }
     }
@@ -70,7 +59,7 @@ impl Timeline {
     pub fn arrive(&mut self, arrival: Instant, model: &mut Model) -> Result<(), NamespaceError> {
         let outcome = self.quiet(arrival, model);
         if self.clock.is_real() {
-            self.now = self.now.max(self.real(arrival)).max(self.advanced);
+            self.now = self.now.max(self.real(arrival)).max(self.outstanding.reached());
         }
         outcome
     }
@@ -101,8 +90,9 @@ impl Timeline {
             self.drain(model);
             SimTime(self.now.0 + gap.as_nanos() as u64)
         };
-        self.settle(to, model);
-        let from = model.subsystem.idle_from().max(self.advanced).min(to);
+        // The model is then as far as the last event, so that background work can still start in the time left.
+        self.outstanding.run_events(&mut *model.subsystem, to);
+        let from = model.subsystem.idle_from().max(self.outstanding.reached()).min(to);
         let outcome = if from < to { model.subsystem.idle(from, to) } else { Ok(()) };
         self.now = self.now.max(to);
         outcome
@@ -115,40 +105,46 @@ impl Timeline {
         if let Clock::Free { depth } = self.clock {
             if kind == Kind::Flush {
                 self.drain(model);
-            } else if self.outstanding() >= depth as usize {
+            } else if self.outstanding.count() >= depth as usize {
                 self.wait_for_one(model);
             }
         }
         self.now
     }
 
-    /// A request was submitted. Gives its completion, or its issue where that is not known yet.
+    /// Request `index` of a batch was submitted. Gives its completion, where that is known.
     #[inline]
-    pub fn submitted(&mut self, kind: Kind, at: SimTime, token: Token, model: &mut Model) -> Submitted {
-        match model.subsystem.completion(token) {
-            Some(done) => {
-                let done = done.max(at);
-                model.meter.model(kind, done.since(at).0);
-                self.last_done = self.last_done.max(done);
-                if !self.clock.is_real() {
-                    if kind == Kind::Flush {
-                        self.now = self.now.max(done);
-                    } else {
-                        self.known.push(Reverse(done));
-                    }
-                }
-                Submitted::Done(done)
+    pub fn submitted(
+        &mut self,
+        kind: Kind,
+        at: SimTime,
+        token: Token,
+        index: usize,
+        model: &mut Model,
+    ) -> Option<SimTime> {
+        let Some(done) = model.subsystem.completion(token) else {
+            self.watch(Waiting { kind, at, index, is_measured: false }, token, model);
+            return None;
+        };
+        let done = done.max(at);
+        self.completed(kind, at, done, model);
+        if !self.clock.is_real() {
+            if kind == Kind::Flush {
+                self.now = self.now.max(done);
+            } else {
+                self.outstanding.completes_at(done, Waiting { kind, at, index, is_measured: true });
             }
-            None => self.watch(kind, at, token, model),
         }
+        Some(done)
     }
 
     /// Runs an event-driven model, whose time is the real one, until everything that was submitted
-    /// completes: its answers are due then, and have to be known now.
-    #[cold]
-    pub fn finish_batch(&mut self, model: &mut Model, mut completed: impl FnMut(u64, SimTime)) {
-        while self.watched_count() > 0 {
-            self.step(model, &mut completed);
+    /// completes: its answers are due then, and have to be known now. `completed` is told the index of each
+    /// in the batch, and when it completes.
+    pub fn finish_batch(&mut self, model: &mut Model, mut completed: impl FnMut(usize, SimTime)) {
+        while self.outstanding.watched() > 0 {
+            let (waiting, done) = self.next(model);
+            completed(waiting.index, done);
         }
     }
 
@@ -162,87 +158,45 @@ impl Timeline {
 
     /// Waits for everything outstanding.
     pub fn drain(&mut self, model: &mut Model) {
-        if let Some(last) = self.known.drain().map(|Reverse(at)| at).max() {
-            self.now = self.now.max(last);
+        while self.outstanding.count() > 0 {
+            self.wait_for_one(model);
         }
-        if self.watched_count() > 0 {
-            while self.watched_count() > 0 {
-                self.step(model, &mut |_, _| {});
-            }
-            self.now = self.now.max(self.advanced);
-        }
-    }
-
-    fn outstanding(&self) -> usize {
-        self.known.len() + self.watched_count()
-    }
-
-    const fn watched_count(&self) -> usize {
-        self.watched.len() - self.free_tags.len()
     }
 
     #[inline]
     fn wait_for_one(&mut self, model: &mut Model) {
-        let before = self.watched_count();
-        while self.watched_count() == before {
-            if let Some(Reverse(first)) = self.known.peek().copied()
-                && (before == 0 || model.subsystem.next_event().is_none_or(|event| first < event))
-            {
-                self.known.pop();
-                self.now = self.now.max(first);
-                return;
-            }
-            self.step(model, &mut |_, _| {});
+        let (waiting, done) = self.next(model);
+        self.now = self.now.max(done);
+        if !waiting.is_measured {
+            self.now = self.now.max(self.outstanding.reached());
         }
-        self.now = self.now.max(self.advanced);
     }
 
     #[cold]
-    fn watch(&mut self, kind: Kind, at: SimTime, token: Token, model: &mut Model) -> Submitted {
-        let tag = self.free_tags.pop().unwrap_or_else(|| {
-            self.watched.push(None);
-            self.watched.len() as u32 - 1
-        });
-        self.watched[tag as usize] = Some((kind, at));
-        model.subsystem.watch(token, u64::from(tag));
-        if !self.clock.is_real() && kind == Kind::Flush {
+    fn watch(&mut self, waiting: Waiting, token: Token, model: &mut Model) {
+        self.outstanding.watch(&mut *model.subsystem, token, waiting);
+        if !self.clock.is_real() && waiting.kind == Kind::Flush {
             self.drain(model);
         }
-        Submitted::Watched { tag: u64::from(tag) }
     }
 
-    /// Runs the next event of an event-driven model.
-    fn step(&mut self, model: &mut Model, completed: &mut dyn FnMut(u64, SimTime)) {
-        let Some(next) = model.subsystem.next_event() else {
-            unreachable!("a watched token completes with some event");
-        };
-        self.advance(next, model, completed);
-    }
-
-    /// Runs the events of an event-driven model up to a time. The model is then as far as the last of them,
-    /// so that background work can still start in the time that is left.
-    fn settle(&mut self, until: SimTime, model: &mut Model) {
-        while let Some(next) = model.subsystem.next_event().filter(|next| *next <= until) {
-            self.advance(next, model, &mut |_, _| {});
+    /// The next completion.
+    #[inline]
+    fn next(&mut self, model: &mut Model) -> (Waiting, SimTime) {
+        let next = self.outstanding.next(&mut *model.subsystem);
+        let (done, waiting) = next.expect("a watched token completes with some event");
+        // What costs the flash nothing completes with the beginning of time.
+        let done = done.max(waiting.at);
+        if !waiting.is_measured {
+            self.completed(waiting.kind, waiting.at, done, model);
         }
+        (waiting, done)
     }
 
-    fn advance(&mut self, until: SimTime, model: &mut Model, completed: &mut dyn FnMut(u64, SimTime)) {
-        self.completions.clear();
-        model.subsystem.advance(until, &mut self.completions);
-        self.advanced = self.advanced.max(until);
-        for completion in &self.completions {
-            let Some((kind, at)) = self.watched.get_mut(completion.tag as usize).and_then(Option::take)
-            else {
-                unreachable!("only requests that were submitted are watched");
-            };
-            self.free_tags.push(completion.tag as u32);
-            // What costs the flash nothing completes with the beginning of time.
-            let done = completion.at.max(at);
-            model.meter.model(kind, done.since(at).0);
-            self.last_done = self.last_done.max(done);
-            completed(completion.tag, done);
-        }
+    #[inline]
+    fn completed(&mut self, kind: Kind, at: SimTime, done: SimTime, model: &mut Model) {
+        model.meter.model(kind, done.since(at).0);
+        self.last_done = self.last_done.max(done);
     }
 
     fn real(&self, at: Instant) -> SimTime {
@@ -250,14 +204,13 @@ impl Timeline {
     }
 }
 
-/// What is known of a request once it was submitted.
+/// A request under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Submitted {
-    /// When it completes.
-    Done(SimTime),
-    /// An event-driven model will tell, with this tag.
-    Watched {
-        /// The tag.
-        tag: u64,
-    },
+struct Waiting {
+    kind: Kind,
+    at: SimTime,
+    /// In its batch.
+    index: usize,
+    /// Its completion was known at submission, and was measured then.
+    is_measured: bool,
 }

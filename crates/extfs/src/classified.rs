@@ -5,8 +5,8 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    BlockCommand, Clocked, Extent, Hint, HostReports, Inspect, KindCount, KindReport, KindReports, Layered,
-    NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
+    Answer, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount,
+    KindReport, KindReports, Layered, NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -174,9 +174,10 @@ impl Classified {
         self.cut(extent, page);
         if let [(_, stream)] = self.pieces[..] {
             let hint = stream.map_or(command.hint, Hint);
-            let token = self.inner.submit(namespace, BlockCommand { hint, ..command }, payload, at)?;
+            let whole = BlockCommand { hint, ..command }.into();
+            let answer = self.inner.submit(namespace, whole, payload, at)?;
             self.note(namespace, command);
-            return Ok(token);
+            return Ok(answer.done);
         }
         let (mut token, mut done) = (Token::NONE, 0);
         for (len, stream) in &self.pieces {
@@ -186,7 +187,7 @@ impl Classified {
                 Payload::Write(data) => Payload::Write(&data[done as usize..(done + len) as usize]),
                 _ => Payload::None,
             };
-            let next = self.inner.submit(namespace, piece, part, at)?;
+            let next = self.inner.submit(namespace, piece.into(), part, at)?.done;
             token = if done == 0 { next } else { self.inner.join(token, next) };
             let own = &mut self.spaces[namespace as usize].own;
             own.writes += u64::from(done > 0);
@@ -228,7 +229,7 @@ impl Below<'_> {
         let page_bytes = self.inner.namespaces()[self.namespace as usize].page_bytes;
         let command = BlockCommand::new(Op::Read, extent, Hint::default());
         self.own.count(command, page_bytes);
-        let submitted = self.inner.submit(self.namespace, command, Payload::Read(out), self.at);
+        let submitted = self.inner.submit(self.namespace, command.into(), Payload::Read(out), self.at);
         *self.errors += u64::from(submitted.is_err());
         submitted.map(drop).map_err(|error| error.to_string())
     }
@@ -246,27 +247,35 @@ impl Layered for Classified {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let command = match command {
+            Command::Block(command) => command,
+            other => return self.inner.submit(namespace, other, payload, at),
+        };
         let extent = command.extent;
         let is_inside = extent.end() <= self.inner.namespaces()[namespace as usize].capacity_bytes;
         if !is_inside {
             // Refused below; nothing is learned from it.
-            return self.inner.submit(namespace, command, payload, at);
+            return self.inner.submit(namespace, command.into(), payload, at);
         }
         if command.op == Op::Write && extent.len > 0 {
-            return self.write(namespace, command, payload, at);
+            return self.write(namespace, command, payload, at).map(Answer::from);
         }
         if matches!(command.op, Op::Trim | Op::WriteZeroes) && extent.end() > self.offset {
             let start = extent.offset.max(self.offset);
             let map = &mut self.spaces[namespace as usize].map;
             map.discarded(start - self.offset, extent.end() - start);
         }
-        let token = self.inner.submit(namespace, command, payload, at)?;
+        let answer = self.inner.submit(namespace, command.into(), payload, at)?;
         self.note(namespace, command);
-        Ok(token)
+        Ok(answer)
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        self.inner.control()
     }
 
     fn before_shutdown(&mut self) {

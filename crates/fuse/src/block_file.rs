@@ -120,7 +120,7 @@ impl BlockFile {
         match request.outcome {
             Ok(served) => Ok(self.engine.due(&served)),
             Err(error) => {
-                let class = ErrorClass::of(request.op, &error);
+                let class = ErrorClass::of(&request.command, &error);
                 Err(Failed { errno: errno(class), cause: Some(error) })
             }
         }

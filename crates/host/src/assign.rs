@@ -1,7 +1,7 @@
 //! A policy around a workload: sets the stream of every write, and counts per stream.
 
 use crate::policy::{StreamPolicy, WriteFacts};
-use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
 
 /// What was written with one stream id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl<R: TraceReader> Iterator for Assigned<R> {
             Err(error) => return Some(Err(error)),
         };
         match record.op {
-            Op::Write => {
+            TraceOp::Write => {
                 let facts = WriteFacts {
                     at: record.at,
                     offset: record.offset,
@@ -81,11 +81,11 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                 counts.bytes += record.len;
                 record.hint = stream;
             }
-            Op::Trim | Op::WriteZeroes => {
+            TraceOp::Trim | TraceOp::WriteZeroes => {
                 self.policy.trimmed(record.at, record.offset, record.len);
                 record.hint = 0;
             }
-            Op::Read | Op::Flush => record.hint = 0,
+            TraceOp::Read | TraceOp::Flush => record.hint = 0,
         }
         Some(Ok(record))
     }
@@ -140,7 +140,7 @@ pub(crate) mod testing {
         }
     }
 
-    pub(crate) fn io(at: u64, op: Op, offset: u64, len: u64) -> IoRecord {
+    pub(crate) fn io(at: u64, op: TraceOp, offset: u64, len: u64) -> IoRecord {
         IoRecord { at: SimTime(at), offset, len, volume: 0, hint: 0, op }
     }
 }

@@ -5,7 +5,7 @@
 //! list goes to the driver, oldest first, when it is full, at a flush, and when time has moved on by more
 //! than the plug's span, as a task that goes to sleep unplugs.
 
-use nandscape_core::{IoRecord, Op, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use std::collections::VecDeque;
 
 /// When the plug list is let go, and how large a request may grow.
@@ -93,7 +93,7 @@ impl<R: TraceReader> Merged<R> {
                     let stale = self.waiting.front().is_some_and(|first| {
                         record.at.as_ns() - first.record.at.as_ns() > self.options.span_ns
                     });
-                    if stale || record.op == Op::Flush && !self.waiting.is_empty() {
+                    if stale || record.op == TraceOp::Flush && !self.waiting.is_empty() {
                         self.held = Some(next);
                     } else if !self.merge(&record) {
                         self.waiting.push_back(next);
@@ -111,7 +111,7 @@ impl<R: TraceReader> Merged<R> {
 
     /// Puts a request into a waiting one, the youngest first, as the kernel looks.
     fn merge(&mut self, record: &IoRecord) -> bool {
-        if !matches!(record.op, Op::Read | Op::Write) {
+        if !matches!(record.op, TraceOp::Read | TraceOp::Write) {
             return false;
         }
         for index in (0..self.waiting.len()).rev() {
@@ -123,7 +123,7 @@ impl<R: TraceReader> Merged<R> {
             // A request must not pass an older one over the same bytes, or one that orders.
             let overlaps =
                 record.offset < other.offset + other.len && other.offset < record.offset + record.len;
-            if !matches!(other.op, Op::Read | Op::Write) || overlaps {
+            if !matches!(other.op, TraceOp::Read | TraceOp::Write) || overlaps {
                 return false;
             }
         }
@@ -205,7 +205,7 @@ mod tests {
 
     fn run(hint: impl Fn(u64) -> u16) -> (Vec<IoRecord>, u64) {
         let records =
-            (0..64).map(|i| IoRecord { hint: hint(i), ..io(i, Op::Write, i * 4096, 4096) }).collect();
+            (0..64).map(|i| IoRecord { hint: hint(i), ..io(i, TraceOp::Write, i * 4096, 4096) }).collect();
         merged(records, OPTIONS)
     }
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((out.len(), merges), (1, 63));
         assert_eq!((out[0].offset, out[0].len, out[0].hint), (0, 64 * 4096, 2));
         let small = MergeOptions { plug: 64, largest_bytes: 16 << 10, ..OPTIONS };
-        let records = (0..64).map(|i| io(i, Op::Write, i * 4096, 4096)).collect();
+        let records = (0..64).map(|i| io(i, TraceOp::Write, i * 4096, 4096)).collect();
         let (out, _) = merged(records, small);
         assert!(out.iter().all(|record| record.len == 16 << 10));
     }
@@ -232,7 +232,7 @@ mod tests {
     fn two_interleaved_runs_of_different_hints_merge_each_with_its_own() {
         let records = (0..8)
             .flat_map(|i| {
-                let short = IoRecord { hint: 2, ..io(i, Op::Write, i * 4096, 4096) };
+                let short = IoRecord { hint: 2, ..io(i, TraceOp::Write, i * 4096, 4096) };
                 [short, IoRecord { hint: 4, offset: (1 << 30) + i * 4096, ..short }]
             })
             .collect();
@@ -247,13 +247,13 @@ mod tests {
     #[test]
     fn flushes_gaps_in_time_and_overlaps_keep_order() {
         let records = vec![
-            io(0, Op::Write, 0, 4096),
-            io(0, Op::Flush, 0, 0),
-            io(0, Op::Write, 4096, 4096),
-            io(5_000_000, Op::Write, 8192, 4096),
-            io(5_000_000, Op::Write, 40960, 4096),
-            io(5_000_000, Op::Write, 0, 12288),
-            io(5_000_000, Op::Write, 12288, 4096),
+            io(0, TraceOp::Write, 0, 4096),
+            io(0, TraceOp::Flush, 0, 0),
+            io(0, TraceOp::Write, 4096, 4096),
+            io(5_000_000, TraceOp::Write, 8192, 4096),
+            io(5_000_000, TraceOp::Write, 40960, 4096),
+            io(5_000_000, TraceOp::Write, 0, 12288),
+            io(5_000_000, TraceOp::Write, 12288, 4096),
         ];
         let (out, merges) = merged(records.clone(), OPTIONS);
         // Only the last touches one that it need not pass; the write at 4096 is behind a flush, that at 8192
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn without_a_plug_nothing_changes() {
-        let records: Vec<_> = (0..9).map(|i| io(i, Op::Write, i * 4096, 4096)).collect();
+        let records: Vec<_> = (0..9).map(|i| io(i, TraceOp::Write, i * 4096, 4096)).collect();
         assert_eq!(merged(records.clone(), MergeOptions { plug: 0, ..OPTIONS }).0, records);
     }
 }

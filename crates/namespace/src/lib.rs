@@ -2,11 +2,13 @@
 //! [`sets`]), and the directives that tell writes apart ([`directives`]). [`NamespaceStore`] is a namespace
 //! as one side of a cache.
 
+mod admin;
 pub mod directives;
 pub mod sets;
 mod store;
 mod subsystem;
 
+pub use admin::{GET_FEATURES, GET_LOG_PAGE, IDENTIFY, SET_FEATURES};
 pub use store::NamespaceStore;
 pub use subsystem::{
     NamespaceSpec, NvmSet, NvmSetError, NvmSubsystem, SetFacts, SharedDevice, SubsystemError,

@@ -89,8 +89,8 @@ impl NamespaceStore {
     }
 
     fn submit_now(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Token, StoreError> {
-        let outcome = self.subsystem.submit(self.namespace, command, payload, self.now);
-        outcome.map_err(|error| refusal(command.extent, &error))
+        let outcome = self.subsystem.submit(self.namespace, command.into(), payload, self.now);
+        outcome.map(|answer| answer.done).map_err(|error| refusal(command.extent, &error))
     }
 
     /// A token that does not complete before `at`, of an operation that was submitted earlier.

@@ -7,8 +7,9 @@ pub use standard::{NvmSetError, SetFacts};
 use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, BlockCommand, CauseTable, Clocked, Completion, Control, Extent, FlashDevice, Ftl, FtlError,
-    HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime, Subsystem, Token,
+    Allocation, Answer, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
+    Ftl, FtlError, HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime,
+    Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -259,10 +260,11 @@ impl Subsystem for NvmSubsystem {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let command = command.into_block()?;
         let space = &mut self.spaces[namespace as usize];
         space.counts.count(command, space.page_bytes);
         if command.is_durable {
@@ -278,7 +280,8 @@ impl Subsystem for NvmSubsystem {
             let pages = if command.op == Op::Write { inside.page_count(space.page_bytes) } else { 0 };
             self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
         }
-        Ok(execute(&mut *self.layers[index], BlockCommand { extent: inside, ..command }, payload, at)?)
+        let inside = BlockCommand { extent: inside, ..command };
+        Ok(execute(&mut *self.layers[index], inside, payload, at)?.into())
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {
@@ -314,7 +317,7 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control { logs: Some(self), cache: None }
+        Control { nvme: Some(self), cache: None }
     }
 
     fn reset_counters(&mut self, at: SimTime) {

@@ -1,6 +1,6 @@
 //! Errors as the protocol numbers them: the one table from the classes of ours.
 
-use nandscape_core::{ErrorClass, NamespaceError, Op};
+use nandscape_core::{Command, ErrorClass, NamespaceError};
 
 /// An error number of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl Refusal {
         Self { errno, message: std::borrow::Cow::Borrowed(message) }
     }
 
-    /// The answer to a command of this kind that failed.
-    pub(crate) fn of(op: Op, error: &NamespaceError) -> Self {
-        Self { errno: ErrorClass::of(op, error).into(), message: error.to_string().into() }
+    /// The answer to a command that failed.
+    pub(crate) fn of(command: &Command, error: &NamespaceError) -> Self {
+        Self { errno: ErrorClass::of(command, error).into(), message: error.to_string().into() }
     }
 }
 

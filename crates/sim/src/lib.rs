@@ -13,7 +13,6 @@
 
 pub mod cached;
 pub mod histogram;
-mod in_flight;
 pub mod jobs;
 mod lookahead;
 pub mod metrics;

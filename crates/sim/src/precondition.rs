@@ -1,7 +1,7 @@
 //! Writes that put a device into a known state before the counted part (`--precondition`).
 
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{IoRecord, Op, SimTime, units};
+use nandscape_core::{IoRecord, SimTime, TraceOp, units};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -100,7 +100,7 @@ impl Precondition {
                 len,
                 volume: 0,
                 hint: 0,
-                op: Op::Write,
+                op: TraceOp::Write,
             })
         })
     }

@@ -5,7 +5,6 @@
 //! are submitted in nondecreasing virtual time. Schedulers that know completions at submission answer at
 //! once; event-driven ones are advanced.
 
-use crate::in_flight::InFlight;
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
@@ -13,8 +12,8 @@ use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::sums::{self, Measured};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Completion, Extent, Hint, IoRecord, NamespaceError, Op, SimTime, Subsystem, Token,
-    TraceError, TraceReader,
+    BlockCommand, Extent, IoRecord, NamespaceError, Op, Outstanding, SimTime, Subsystem, Token, TraceError,
+    TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -166,11 +165,7 @@ struct Runner<'a> {
     subsystem: &'a mut dyn Subsystem,
     stop: Option<&'a AtomicBool>,
     progress: &'a mut dyn FnMut(Progress),
-    in_flight: InFlight<Pending>,
-    /// Requests that an event-driven scheduler was asked to report.
-    watched: u32,
-    ready: Vec<Completion>,
-    taken: usize,
+    outstanding: Outstanding<Pending>,
 }
 
 impl<'a> Runner<'a> {
@@ -179,15 +174,7 @@ impl<'a> Runner<'a> {
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
-        Self {
-            subsystem,
-            stop,
-            progress,
-            in_flight: InFlight::with_capacity(0),
-            watched: 0,
-            ready: Vec::new(),
-            taken: 0,
-        }
+        Self { subsystem, stop, progress, outstanding: Outstanding::default() }
     }
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
@@ -205,9 +192,9 @@ impl<'a> Runner<'a> {
         let mut ahead = Lookahead::new(records);
         let mut done = 0u64;
         let mut failure = None;
-        while let Some(record) =
-            ahead.next(|record| self.subsystem.prepare(0, record.op, Extent::new(record.offset, record.len)))
-        {
+        while let Some(record) = ahead.next(|record| {
+            self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len))
+        }) {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
                 if self.is_stopped() {
@@ -225,8 +212,7 @@ impl<'a> Runner<'a> {
         }
         self.drain(&mut recorder)?;
         self.subsystem.reset_counters(SimTime::ZERO);
-        self.ready.clear();
-        self.taken = 0;
+        self.outstanding = Outstanding::default();
         Ok(failure)
     }
 
@@ -247,7 +233,7 @@ impl<'a> Runner<'a> {
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
-                self.subsystem.prepare(0, record.op, Extent::new(record.offset, record.len));
+                self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len));
             }
         }) {
             let record = record?;
@@ -298,66 +284,26 @@ impl<'a> Runner<'a> {
         now: SimTime,
         recorder: &mut Recorder,
     ) -> Result<(), NamespaceError> {
-        let command = BlockCommand::new(record.op, Extent::new(record.offset, record.len), Hint(record.hint));
-        let token = self.subsystem.submit(0, command, Payload::None, now)?;
-        let pending = Pending { op: record.op, bytes: record.len, issued: now };
+        let command = BlockCommand::from(record);
+        let token = self.subsystem.submit(0, command.into(), Payload::None, now)?.done;
+        let pending = Pending { op: command.op, bytes: record.len, issued: now };
         if token == Token::NONE {
             recorder.complete(pending.op, pending.bytes, now, now);
             return Ok(());
         }
-        let tag = self.in_flight.add(pending);
-        if let Some(at) = self.subsystem.completion(token) {
-            self.in_flight.completes_at(at.max(now), tag);
-        } else {
-            self.watched += 1;
-            self.subsystem.watch(token, u64::from(tag));
-        }
+        self.outstanding.submitted(&mut *self.subsystem, token, now, pending);
         Ok(())
     }
 
-    fn finish(&mut self, tag: u32, at: SimTime, recorder: &mut Recorder) {
-        let pending = self.in_flight.remove(tag);
+    /// Waits for the next completion; gives its time, or `None` if nothing is outstanding.
+    #[inline]
+    fn finish_one(&mut self, recorder: &mut Recorder) -> Result<Option<SimTime>, ReplayError> {
+        let Some((at, pending)) = self.outstanding.next(&mut *self.subsystem) else {
+            let lost = self.outstanding.count() as u64;
+            return if lost == 0 { Ok(None) } else { Err(ReplayError::Lost { lost }) };
+        };
         recorder.complete(pending.op, pending.bytes, pending.issued, at);
-    }
-
-    /// The next completion, running events as far as needed.
-    fn next_completion(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
-        if self.watched > 0 {
-            return self.next_of_both();
-        }
-        let next = self.in_flight.first();
-        if next.is_some() {
-            self.in_flight.take_first();
-        }
-        Ok(next)
-    }
-
-    /// The same where some completions were not known at submission: the earlier of either kind.
-    #[cold]
-    fn next_of_both(&mut self) -> Result<Option<(SimTime, u32)>, ReplayError> {
-        let known = self.in_flight.first();
-        let is_first = |at| known.is_none_or(|(known, _)| at <= known);
-        loop {
-            if let Some(done) = self.ready.get(self.taken).filter(|done| is_first(done.at)) {
-                self.taken += 1;
-                self.watched -= 1;
-                return Ok(Some((done.at, done.tag as u32)));
-            }
-            let event = self.subsystem.next_event().filter(|at| is_first(*at));
-            match (event, known) {
-                _ if self.taken < self.ready.len() => {}
-                (Some(at), _) => {
-                    self.ready.clear();
-                    self.taken = 0;
-                    self.subsystem.advance(at, &mut self.ready);
-                    continue;
-                }
-                (None, None) => return Err(ReplayError::Lost { lost: u64::from(self.watched) }),
-                (None, Some(_)) => {}
-            }
-            self.in_flight.take_first();
-            return Ok(known);
-        }
+        Ok(Some(at))
     }
 
     /// Waits until fewer than `depth` requests are outstanding; gives the time at which that is so.
@@ -368,43 +314,26 @@ impl<'a> Runner<'a> {
         depth: u32,
         recorder: &mut Recorder,
     ) -> Result<SimTime, ReplayError> {
-        while self.in_flight.count() >= depth as usize {
-            let Some((at, tag)) = self.next_completion()? else { break };
+        while self.outstanding.count() >= depth as usize {
+            let Some(at) = self.finish_one(recorder)? else { break };
             now = now.max(at);
-            self.finish(tag, at, recorder);
         }
         Ok(now)
     }
 
     /// Takes all completions up to `until`.
     fn wait_until(&mut self, until: SimTime, recorder: &mut Recorder) {
-        while let Some((at, tag)) = self.in_flight.first() {
-            if at > until {
-                break;
-            }
-            self.in_flight.take_first();
-            self.finish(tag, at, recorder);
+        if self.outstanding.watched() > 0 || self.subsystem.next_event().is_some() {
+            self.outstanding.advance(&mut *self.subsystem, until);
         }
-        if self.watched > 0 || self.subsystem.next_event().is_some() {
-            self.subsystem.advance(until, &mut self.ready);
-            while let Some(done) = self.ready.get(self.taken).copied() {
-                self.taken += 1;
-                self.watched -= 1;
-                self.finish(done.tag as u32, done.at, recorder);
-            }
-            self.ready.clear();
-            self.taken = 0;
+        while let Some((at, pending)) = self.outstanding.next_until(&mut *self.subsystem, until) {
+            recorder.complete(pending.op, pending.bytes, pending.issued, at);
         }
     }
 
     /// Waits for everything.
     fn drain(&mut self, recorder: &mut Recorder) -> Result<(), ReplayError> {
-        while let Some((at, tag)) = self.next_completion()? {
-            self.finish(tag, at, recorder);
-        }
-        if self.in_flight.count() > 0 {
-            return Err(ReplayError::Lost { lost: self.in_flight.count() as u64 });
-        }
+        while self.finish_one(recorder)?.is_some() {}
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! `[fs]`: what a served device makes of the file system on it.
 
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Extent, Info, Op, Param, Params, Subsystem};
+use nandscape_core::{Extent, Info, Op, Param, Params, Subsystem, TraceOp};
 use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -96,7 +96,7 @@ impl Recorder {
     }
 
     fn line(&mut self, namespace: u32, op: Op, extent: Extent, kind: Kind) -> std::io::Result<()> {
-        let (us, letter) = (self.start.elapsed().as_micros(), op.letter());
+        let (us, letter) = (self.start.elapsed().as_micros(), TraceOp::from(op).letter());
         write!(self.out, "{us},{letter},{},{}", extent.offset, extent.len)?;
         if self.has_volumes {
             write!(self.out, ",{namespace}")?;

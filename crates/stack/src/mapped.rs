@@ -63,7 +63,7 @@ fn read(
 ) -> Result<(), NamespaceError> {
     let extent = Extent::new(offset, data.len() as u64);
     let command = BlockCommand::new(Op::Read, extent, Hint::default());
-    let outcome = subsystem.submit(namespace, command, Payload::Read(data), subsystem.idle_from());
+    let outcome = subsystem.submit(namespace, command.into(), Payload::Read(data), subsystem.idle_from());
     let mut completions = Vec::new();
     while let Some(next) = subsystem.next_event() {
         subsystem.advance(next, &mut completions);

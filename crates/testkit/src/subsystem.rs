@@ -272,8 +272,8 @@ impl<'a, S: Subsystem> Run<'a, S> {
     ) -> Result<Token, String> {
         let command = BlockCommand::new(op, extent, Hint::default());
         self.counts[namespace].count(command, 512);
-        let token = self.subsystem.submit(namespace as u32, command, payload, self.now);
-        token.map_err(|error| error.to_string())
+        let answer = self.subsystem.submit(namespace as u32, command.into(), payload, self.now);
+        answer.map(|answer| answer.done).map_err(|error| error.to_string())
     }
 
     /// When a token completes, as far as it is known.

@@ -1,7 +1,7 @@
 //! Numbers out of bytes: no allocation, no locale, no float rounding where the format gives decimals.
 
 use crate::error::shown;
-use nandscape_core::Op;
+use nandscape_core::TraceOp;
 
 /// A whole number, with a message naming the field on failure.
 #[inline]
@@ -71,20 +71,20 @@ pub(crate) fn whole32(bytes: &[u8], field: &str) -> Result<u32, String> {
 
 /// `R` or `W`.
 #[inline]
-pub(crate) fn letter(bytes: &[u8], field: &str) -> Result<Op, String> {
+pub(crate) fn letter(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     match bytes {
-        b"R" => Ok(Op::Read),
-        b"W" => Ok(Op::Write),
+        b"R" => Ok(TraceOp::Read),
+        b"W" => Ok(TraceOp::Write),
         _ => Err(format!("{field} is {}: expected R or W", shown(bytes))),
     }
 }
 
 /// 0 for a read, 1 for a write.
 #[inline]
-pub(crate) fn digit(bytes: &[u8], field: &str) -> Result<Op, String> {
+pub(crate) fn digit(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     match bytes {
-        b"0" => Ok(Op::Read),
-        b"1" => Ok(Op::Write),
+        b"0" => Ok(TraceOp::Read),
+        b"1" => Ok(TraceOp::Write),
         _ => Err(format!("{field} is {}: expected 0 (read) or 1 (write)", shown(bytes))),
     }
 }

@@ -1,7 +1,7 @@
 //! What every file reader does with a parsed record: volume filter, plausibility, clock, counts.
 
 use crate::error::{io, record};
-use nandscape_core::{IoRecord, Op, SimTime, TraceError, WorkloadInfo};
+use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, WorkloadInfo};
 use std::collections::BTreeMap;
 
 /// Longest request that is believed: 2^40 bytes.
@@ -116,11 +116,11 @@ impl Gate {
         mut record: IoRecord,
         label: impl Fn(u32) -> Option<&'a str>,
     ) -> Result<Option<IoRecord>, String> {
-        if record.op == Op::Flush {
+        if record.op == TraceOp::Flush {
             (record.offset, record.len) = (0, 0);
         } else {
             self.check_range(&record)?;
-            if record.len == 0 && matches!(record.op, Op::Read | Op::Write) {
+            if record.len == 0 && matches!(record.op, TraceOp::Read | TraceOp::Write) {
                 if self.clock == Clock::Strict {
                     return Err("a read or write of 0 bytes: expected a length of 1 or more".to_owned());
                 }

@@ -208,7 +208,7 @@ impl<R: TraceReader> TraceReader for SpreadSeconds<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::Op;
+    use nandscape_core::TraceOp;
 
     struct List(std::vec::IntoIter<u64>, u64);
 
@@ -217,7 +217,7 @@ mod tests {
         fn next(&mut self) -> Option<Self::Item> {
             let at = SimTime(self.0.next()?);
             self.1 += 1;
-            Some(Ok(IoRecord { at, offset: self.1, len: 1, volume: 0, hint: 0, op: Op::Read }))
+            Some(Ok(IoRecord { at, offset: self.1, len: 1, volume: 0, hint: 0, op: TraceOp::Read }))
         }
     }
 

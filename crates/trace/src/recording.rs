@@ -101,12 +101,12 @@ fn named(path: &Path, error: &Error) -> Error {
 mod tests {
     use super::*;
     use crate::frames::Frames;
-    use nandscape_core::{Op, SimTime};
+    use nandscape_core::{SimTime, TraceOp};
     use std::io::Read;
 
     fn record(n: u64) -> IoRecord {
         let (at, offset) = (SimTime(n * 1_234), n * 4096);
-        IoRecord { at, offset, len: 4096, volume: (n % 3) as u32, hint: (n % 5) as u16, op: Op::Write }
+        IoRecord { at, offset, len: 4096, volume: (n % 3) as u32, hint: (n % 5) as u16, op: TraceOp::Write }
     }
 
     fn text(bytes: &[u8]) -> Result<String> {

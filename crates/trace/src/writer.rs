@@ -1,6 +1,6 @@
 //! What the writers of all formats share.
 
-use nandscape_core::{IoRecord, Op};
+use nandscape_core::{IoRecord, TraceOp};
 use std::io::{Error, ErrorKind, Result, Write};
 
 /// Writes requests in one format.
@@ -38,8 +38,8 @@ impl<L: FnMut(&mut dyn Write, &IoRecord) -> Result<()>> RecordWriter for LineWri
 /// The word of a format for a read or a write; an error for any other request.
 pub(crate) fn read_or_write<T>(record: &IoRecord, format: &str, read: T, write: T) -> Result<T> {
     match record.op {
-        Op::Read => Ok(read),
-        Op::Write => Ok(write),
+        TraceOp::Read => Ok(read),
+        TraceOp::Write => Ok(write),
         _ => Err(unsupported(record, format, "reads and writes only")),
     }
 }

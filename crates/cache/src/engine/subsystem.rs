@@ -5,8 +5,8 @@ use super::{Cache, CacheError};
 use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, BlockCommand, CacheReport, CacheReports, Clocked, Completion, Control, Extent, HostReports,
-    Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
+    Allocation, Answer, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent,
+    HostReports, Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
 };
 use nandscape_policies::eviction::Eviction;
 
@@ -56,12 +56,13 @@ impl<E: Eviction> Subsystem for Cache<E> {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let command = command.into_block()?;
         let done = Self::submit(self, namespace as u16, command, payload, at);
-        done.map_err(|error| self.refusal(command.extent, error))
+        done.map(Answer::from).map_err(|error| self.refusal(command.extent, error))
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {

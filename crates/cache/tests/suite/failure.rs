@@ -8,7 +8,9 @@ use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{BlockCommand, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem};
+use nandscape_core::{
+    BlockCommand, Command, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem,
+};
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
 use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeSet;
@@ -346,7 +348,7 @@ fn a_host_is_told_by_name_whose_disk_failed() {
     rig.disks[1].get().set_faults([(When::From(0), Fault::Gone)]);
     let command = BlockCommand::new(Op::Read, Extent::new(BLOCK, BLOCK), Hint::default());
     let payload = &mut [0; BLOCK as usize];
-    let error = Subsystem::submit(&mut rig.cache, 1, command, Payload::Read(payload), SimTime::ZERO);
+    let error = Subsystem::submit(&mut rig.cache, 1, command.into(), Payload::Read(payload), SimTime::ZERO);
     let told = error.unwrap_err().to_string();
     assert!(told.starts_with("disk of data, for 4096 bytes at offset 4096: the device is gone"), "{told}");
 }
@@ -359,20 +361,20 @@ fn a_read_and_a_flush_of_lost_bytes_are_errors_of_the_medium_and_not_of_the_requ
     rig.fast.get().set_faults([(When::From(0), Fault::Gone)]);
     let mut bytes = vec![0; 8 * UNIT as usize];
     let extent = Extent::new(4 * UNIT, 8 * UNIT);
-    let command = |op, extent| BlockCommand::new(op, extent, Hint::default());
+    let command = |op, extent| -> Command { BlockCommand::new(op, extent, Hint::default()).into() };
     // Through the trait, as a server asks.
     let cache: &mut dyn Subsystem = &mut rig.cache;
     let read = cache.submit(0, command(Op::Read, extent), Payload::Read(&mut bytes), SimTime::ZERO);
     let read = read.expect_err("the bytes are lost");
     let lost = Extent::new(8 * UNIT, 4 * UNIT);
     assert_eq!(read, NamespaceError::Lost { extent, lost }, "what of the request is lost");
-    assert_eq!(ErrorClass::of(Op::Read, &read), ErrorClass::Medium, "{read}");
-    let flush = cache.submit(0, command(Op::Flush, Extent::new(0, 0)), Payload::None, SimTime::ZERO);
+    assert_eq!(ErrorClass::of(&command(Op::Read, extent), &read), ErrorClass::Medium, "{read}");
+    let flush = cache.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO);
     let flush = flush.expect_err("acknowledged bytes are not durable");
-    assert_eq!(ErrorClass::of(Op::Flush, &flush), ErrorClass::Medium, "{flush}");
+    assert_eq!(ErrorClass::of(&Command::FLUSH, &flush), ErrorClass::Medium, "{flush}");
     // A request without sense stays one.
     let outside = Extent::new(UNITS[0] * UNIT, UNIT);
     let wrong = cache.submit(0, command(Op::Read, outside), Payload::Read(&mut bytes[..512]), SimTime::ZERO);
     let wrong = wrong.expect_err("outside the volume");
-    assert_eq!(ErrorClass::of(Op::Read, &wrong), ErrorClass::Invalid, "{wrong}");
+    assert_eq!(ErrorClass::of(&command(Op::Read, extent), &wrong), ErrorClass::Invalid, "{wrong}");
 }

@@ -78,7 +78,7 @@ fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64), RunError> {
     for lpn in ORDER {
         let hint = Hint(if lpn < 4 || context.is_sabotaged { 1 } else { 2 });
         let command = BlockCommand::new(Op::Write, Extent::new(lpn * 4096, 4096), hint);
-        let token = subsystem.submit(0, command, Payload::None, at).map_err(failed)?;
+        let token = subsystem.submit(0, command.into(), Payload::None, at).map_err(failed)?.done;
         at = subsystem.completion(token).unwrap_or(at);
     }
     // Long enough for every block that has anything to give.

@@ -32,7 +32,7 @@ use crate::hints::{F_SET_RW_HINT, Hints, OpenFile};
 use extents::Extents;
 use journal::{Change, Journal};
 use nandscape_core::ranges::Ranges;
-use nandscape_core::{BlockKind, IoRecord, Op, Origin};
+use nandscape_core::{BlockKind, IoRecord, Origin, TraceOp};
 use op::{blocks_of, check_end};
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -325,7 +325,7 @@ impl FileSystem {
         while block < end {
             let piece = self.file(op.file).extents.piece(block, end);
             if let Some(disk) = piece.disk {
-                self.emit(Op::Read, BlockKind::FileData, op.file, op.writer, disk, piece.len);
+                self.emit(TraceOp::Read, BlockKind::FileData, op.file, op.writer, disk, piece.len);
             }
             block += piece.len;
         }
@@ -361,7 +361,7 @@ impl FileSystem {
                 let file = self.file(number);
                 let (piece, writer) = (file.extents.piece(block, stop), file.writer);
                 let disk = piece.disk.expect("mapped above");
-                self.emit(Op::Write, BlockKind::FileData, number, writer, disk, piece.len);
+                self.emit(TraceOp::Write, BlockKind::FileData, number, writer, disk, piece.len);
                 block += piece.len;
             }
         }
@@ -401,7 +401,7 @@ impl FileSystem {
             self.space.release(disk, len);
             self.change(Change::Blocks { start: disk, len });
             if self.options.discard {
-                self.emit(Op::Trim, BlockKind::FileData, number, 0, disk, len);
+                self.emit(TraceOp::Trim, BlockKind::FileData, number, 0, disk, len);
             }
         }
     }

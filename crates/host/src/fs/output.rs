@@ -2,7 +2,7 @@
 
 use super::journal::Key;
 use super::{BLOCK, FileSystem, FsError, Placed};
-use nandscape_core::{BlockKind, IoRecord, Op, SimTime};
+use nandscape_core::{BlockKind, IoRecord, SimTime, TraceOp};
 
 impl FileSystem {
     /// Commits the journal.
@@ -21,7 +21,7 @@ impl FileSystem {
         let written = journal.commit(now);
         self.write_home(&home)?;
         for (start, len) in written {
-            self.emit(Op::Write, BlockKind::Journal, 0, 0, start, len);
+            self.emit(TraceOp::Write, BlockKind::Journal, 0, 0, start, len);
         }
         Ok(())
     }
@@ -43,23 +43,36 @@ impl FileSystem {
         }
         blocks.sort_unstable();
         for (home, kind) in blocks {
-            self.emit(Op::Write, kind, 0, 0, home, 1);
+            self.emit(TraceOp::Write, kind, 0, 0, home, 1);
         }
         Ok(())
     }
 
     /// A barrier.
     pub(super) fn flush(&mut self) {
-        let record = IoRecord { at: SimTime(self.now), offset: 0, len: 0, volume: 0, hint: 0, op: Op::Flush };
+        let record =
+            IoRecord { at: SimTime(self.now), offset: 0, len: 0, volume: 0, hint: 0, op: TraceOp::Flush };
         self.out.push_back(Placed { record, kind: BlockKind::FileData, file: 0, renames: 0, writer: 0 });
     }
 
     /// Puts blocks into the queue, joined to the request before if they continue it.
-    pub(super) fn emit(&mut self, op: Op, kind: BlockKind, file: u32, writer: u32, start: u64, len: u64) {
+    pub(super) fn emit(
+        &mut self,
+        op: TraceOp,
+        kind: BlockKind,
+        file: u32,
+        writer: u32,
+        start: u64,
+        len: u64,
+    ) {
         let renames = self.files.get(&file).map_or(0, |file| file.renames);
-        let hint =
-            if kind == BlockKind::FileData && op == Op::Write { self.hints.inode(file) as u16 } else { 0 };
-        let largest = if op == Op::Trim { u64::MAX } else { self.options.largest_request.max(BLOCK) / BLOCK };
+        let hint = if kind == BlockKind::FileData && op == TraceOp::Write {
+            self.hints.inode(file) as u16
+        } else {
+            0
+        };
+        let largest =
+            if op == TraceOp::Trim { u64::MAX } else { self.options.largest_request.max(BLOCK) / BLOCK };
         let (mut start, mut len) = (start, len);
         if let Some(last) = self.out.back_mut()
             && (last.record.op, last.kind, last.file, last.writer) == (op, kind, file, writer)

@@ -24,7 +24,7 @@ fn run(options: FsOptions, ops: &[FileOp]) -> Vec<String> {
         while let Some(record) = fs.next_request() {
             assert_eq!((record.offset % BLOCK, record.len % BLOCK), (0, 0));
             line.push(match record.op {
-                Op::Flush => "F".to_owned(),
+                TraceOp::Flush => "F".to_owned(),
                 op => format!("{}:{}+{}", op.letter(), record.offset / BLOCK, record.len / BLOCK),
             });
         }
@@ -155,7 +155,7 @@ fn a_full_volume_a_wild_offset_and_a_wrong_hint_are_refused() {
 fn kinds(fs: &mut FileSystem) -> BTreeMap<BlockKind, u64> {
     let mut out = BTreeMap::new();
     while let Some(record) = fs.next_request() {
-        if record.op == Op::Write {
+        if record.op == TraceOp::Write {
             *out.entry(fs.origin().kind).or_default() += record.len / BLOCK;
         }
     }
@@ -206,7 +206,7 @@ fn every_kind_of_metadata_is_written_and_hints_and_names_reach_the_requests() {
     let mut seen = BTreeSet::new();
     while let Some(record) = fs.next_request() {
         let origin = fs.origin();
-        if record.op != Op::Write {
+        if record.op != TraceOp::Write {
             continue;
         }
         seen.insert(origin.kind);
@@ -247,22 +247,22 @@ fn the_volume_always_holds_what_the_files_do() {
         let mut drain = |fs: &mut FileSystem| {
             while let Some(record) = fs.next_request() {
                 let file = fs.origin().file;
-                assert!(record.len <= 8 * BLOCK || record.op != Op::Write);
+                assert!(record.len <= 8 * BLOCK || record.op != TraceOp::Write);
                 for block in record.offset / BLOCK..(record.offset + record.len) / BLOCK {
                     assert!(block < (8 << 20) / BLOCK + 400);
                     match record.op {
-                        Op::Write => {
+                        TraceOp::Write => {
                             let before = volume.insert(block, file);
                             assert!(
                                 before.is_none_or(|before| before == file),
                                 "block {block}: {before:?} {file}"
                             );
                         }
-                        Op::Trim => drop(volume.remove(&block)),
+                        TraceOp::Trim => drop(volume.remove(&block)),
                         other => panic!("{other:?}"),
                     }
                 }
-                if record.op == Op::Flush {
+                if record.op == TraceOp::Flush {
                     assert_eq!(record.len, 0);
                 }
             }
@@ -283,14 +283,14 @@ fn the_volume_always_holds_what_the_files_do() {
                 live.retain(|other| *other != file);
             }
             fs.apply(&op(at, kind, file, offset, len)).unwrap();
-            while fs.out.front().is_some_and(|placed| placed.record.op == Op::Flush) {
+            while fs.out.front().is_some_and(|placed| placed.record.op == TraceOp::Flush) {
                 fs.out.pop_front();
             }
-            fs.out.retain(|placed| placed.record.op != Op::Flush);
+            fs.out.retain(|placed| placed.record.op != TraceOp::Flush);
             drain(&mut fs);
         }
         fs.finish().unwrap();
-        fs.out.retain(|placed| placed.record.op != Op::Flush);
+        fs.out.retain(|placed| placed.record.op != TraceOp::Flush);
         let left = drain(&mut fs);
         assert!(left.values().all(|file| *file == 0), "seed {seed}: files left behind");
         let metadata =

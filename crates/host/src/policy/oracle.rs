@@ -18,7 +18,7 @@
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts};
 use crate::table::Table;
-use nandscape_core::{Info, IoRecord, Op, Param, ParamKind};
+use nandscape_core::{Info, IoRecord, Param, ParamKind, TraceOp};
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
@@ -174,7 +174,7 @@ impl StreamPolicy for Oracle {
         let (first, end) =
             (record.offset / GRANULE, record.offset.saturating_add(record.len).div_ceil(GRANULE));
         match record.op {
-            Op::Write if record.len > 0 => {
+            TraceOp::Write if record.len > 0 => {
                 let holder = self.lives.len() as u32 + 1;
                 let granules = (end - first).min(u64::from(u32::MAX)) as u32;
                 self.lives.push(Life { birth: self.clock, death: NEVER, granules, dead: 0 });
@@ -183,8 +183,8 @@ impl StreamPolicy for Oracle {
                 }
                 self.clock += end - first;
             }
-            Op::Write => self.lives.push(Life { birth: self.clock, death: NEVER, granules: 0, dead: 0 }),
-            Op::Trim | Op::WriteZeroes => {
+            TraceOp::Write => self.lives.push(Life { birth: self.clock, death: NEVER, granules: 0, dead: 0 }),
+            TraceOp::Trim | TraceOp::WriteZeroes => {
                 // A trim leaves alone what it covers only in part.
                 for granule in record.offset.div_ceil(GRANULE)..(record.offset + record.len) / GRANULE {
                     if self.holders.get(granule).is_none() {
@@ -193,7 +193,7 @@ impl StreamPolicy for Oracle {
                     self.die(granule, 0);
                 }
             }
-            Op::Read | Op::Flush => {}
+            TraceOp::Read | TraceOp::Flush => {}
         }
     }
 
@@ -238,11 +238,11 @@ mod tests {
             policy.foresee(record);
         }
         policy.foreseen();
-        records.iter().filter(|r| r.op == Op::Write).map(|r| policy.assign(&facts(r.offset))).collect()
+        records.iter().filter(|r| r.op == TraceOp::Write).map(|r| policy.assign(&facts(r.offset))).collect()
     }
 
     fn write(page: u64) -> IoRecord {
-        io(0, Op::Write, page * 4096, 4096)
+        io(0, TraceOp::Write, page * 4096, 4096)
     }
 
     #[test]
@@ -263,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_trim_is_a_death_and_the_middle_page_counts() {
-        let records = [io(0, Op::Write, 0, 3 * 4096), write(10), io(0, Op::Trim, 4096, 2 * 4096), write(0)];
+        let records =
+            [io(0, TraceOp::Write, 0, 3 * 4096), write(10), io(0, TraceOp::Trim, 4096, 2 * 4096), write(0)];
         let mut oracle = Oracle::new(Scheme::Lifetimes, 1, 4);
         for record in &records {
             oracle.foresee(record);

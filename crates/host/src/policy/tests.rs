@@ -4,7 +4,7 @@ use super::*;
 use crate::assign::Assigned;
 use crate::assign::testing::{List, io};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockKind, Op, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{BlockKind, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CAPACITY: u64 = 1 << 30;
@@ -63,8 +63,15 @@ fn records(seed: u64, count: u64) -> Vec<IoRecord> {
     (0..count)
         .map(|_| {
             at += below(&mut rng, 100_000_000);
-            let op = [Op::Write, Op::Write, Op::Write, Op::Read, Op::Trim, Op::WriteZeroes, Op::Flush]
-                [below(&mut rng, 7) as usize];
+            let op = [
+                TraceOp::Write,
+                TraceOp::Write,
+                TraceOp::Write,
+                TraceOp::Read,
+                TraceOp::Trim,
+                TraceOp::WriteZeroes,
+                TraceOp::Flush,
+            ][below(&mut rng, 7) as usize];
             // Unaligned, overlapping, far out and empty ones among them.
             let offset = match below(&mut rng, 20) {
                 0 => (1 << 49) - below(&mut rng, 1 << 20),
@@ -118,7 +125,7 @@ fn every_policy_keeps_all_requests_in_order_and_its_ids_in_range() {
             for (got, was) in out.iter().zip(&records) {
                 assert_eq!(IoRecord { hint: was.hint, ..*got }, *was, "{}", entry.info.name);
                 assert!(got.hint <= streams, "{}: {}", entry.info.name, got.hint);
-                if got.op == Op::Write {
+                if got.op == TraceOp::Write {
                     let sum = by_id.entry(got.hint).or_default();
                     *sum = (sum.0 + 1, sum.1 + got.len);
                 } else {
@@ -162,7 +169,7 @@ fn memory_is_bounded_by_what_is_touched() {
             if entry.needs_future {
                 policy.foresee(record);
             }
-            if record.op == Op::Write {
+            if record.op == TraceOp::Write {
                 policy.assign(&WriteFacts { offset: record.offset, len: record.len, ..facts(0) });
             } else {
                 policy.trimmed(record.at, record.offset, record.len);

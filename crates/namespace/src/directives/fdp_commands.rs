@@ -4,9 +4,8 @@ use super::fdp::{
     Fdp, LOG_CONFIGURATIONS, LOG_EVENTS, LOG_STATISTICS, LOG_USAGE, MediaBytes, PlacementHandles, Statistics,
 };
 use super::state::{Directives, Logs};
-use super::status::Status;
-use super::wire::transfer;
-use nandscape_core::SimTime;
+use crate::admin::transfer;
+use nandscape_core::{NvmeStatus, SimTime};
 
 /// An I/O Management Receive (opcode 12h) or I/O Management Send (opcode 1Dh) command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,9 +48,9 @@ impl IoManagement {
 }
 
 impl Directives {
-    fn group(&self, endgid: u16) -> Result<(u16, &Fdp), Status> {
-        let group = endgid.checked_sub(1).ok_or(Status::InvalidField)?;
-        Ok((group, self.fdp(group).ok_or(Status::InvalidField)?))
+    fn group(&self, endgid: u16) -> Result<(u16, &Fdp), NvmeStatus> {
+        let group = endgid.checked_sub(1).ok_or(NvmeStatus::InvalidField)?;
+        Ok((group, self.fdp(group).ok_or(NvmeStatus::InvalidField)?))
     }
 
     fn group_mut(&mut self, group: u16) -> &mut Fdp {
@@ -68,32 +67,32 @@ impl Directives {
     }
 
     /// Get Features 1Dh of an endurance group (CDW11 bits 15:0): dword 0 of the completion.
-    pub fn fdp_feature(&self, cdw11: u32) -> Result<u32, Status> {
+    pub fn fdp_feature(&self, cdw11: u32) -> Result<u32, NvmeStatus> {
         Ok(self.group(cdw11 as u16)?.1.feature())
     }
 
     /// Set Features 1Dh. Refused while the group holds a namespace, and so also while streams are enabled in
     /// it.
-    pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> Result<(), Status> {
+    pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> Result<(), NvmeStatus> {
         let (group, _) = self.group(cdw11 as u16)?;
         if self.in_group(group).next().is_some() {
-            return Err(Status::CommandSequence);
+            return Err(NvmeStatus::CommandSequence);
         }
         let media = self.group_media(group, logs);
         self.group_mut(group).set_feature(cdw12, media)
     }
 
-    fn placement(&self, nsid: u32) -> Result<(u16, &Fdp, &PlacementHandles), Status> {
+    fn placement(&self, nsid: u32) -> Result<(u16, &Fdp, &PlacementHandles), NvmeStatus> {
         let namespace = self.index(nsid)?;
         let active = self.active(namespace);
-        let fdp = self.groups[usize::from(active.group)].as_ref().ok_or(Status::FdpDisabled)?;
-        Ok((active.group, fdp, active.handles.as_ref().ok_or(Status::FdpDisabled)?))
+        let fdp = self.groups[usize::from(active.group)].as_ref().ok_or(NvmeStatus::FdpDisabled)?;
+        Ok((active.group, fdp, active.handles.as_ref().ok_or(NvmeStatus::FdpDisabled)?))
     }
 
     /// Get Features 1Eh: the supported event types of a placement handle (CDW11 bits 15:0), two bytes each,
     /// no more than CDW11 bits 23:16 say. Gives the bytes; half their number is dword 0 of the
     /// completion.
-    pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> Result<Vec<u8>, Status> {
+    pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> Result<Vec<u8>, NvmeStatus> {
         let (_, fdp, handles) = self.placement(nsid)?;
         let mut bytes = fdp.encode_event_types(handles, cdw11 as u16)?;
         bytes.truncate(2 * (cdw11 >> 16 & 0xff) as usize);
@@ -108,9 +107,9 @@ impl Directives {
         cdw11: u32,
         cdw12: u32,
         data: &[u8],
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let (group, _, handles) = self.placement(nsid)?;
-        let types = data.get(..(cdw11 >> 16 & 0xff) as usize).ok_or(Status::InvalidField)?;
+        let types = data.get(..(cdw11 >> 16 & 0xff) as usize).ok_or(NvmeStatus::InvalidField)?;
         let handles = handles.clone();
         self.group_mut(group).set_events(&handles, cdw11 as u16, types, cdw12 & 1 == 1)
     }
@@ -123,20 +122,20 @@ impl Directives {
         endgid: u16,
         of_host: bool,
         logs: &dyn Logs,
-    ) -> Result<Vec<u8>, Status> {
+    ) -> Result<Vec<u8>, NvmeStatus> {
         let (group, fdp) = self.group(endgid)?;
         match page {
             LOG_CONFIGURATIONS => Ok(fdp.encode_configurations()),
             LOG_USAGE => fdp.encode_usage(self.in_group(group).filter_map(|active| active.handles.as_ref())),
             LOG_STATISTICS => Ok(self.fdp_statistics(group, logs)?.encode().to_vec()),
             LOG_EVENTS => fdp.encode_events(of_host),
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 
     /// Statistics of an endurance group (its index, from 0) where flexible data placement is enabled.
-    pub fn fdp_statistics(&self, group: u16, logs: &dyn Logs) -> Result<Statistics, Status> {
-        let fdp = self.fdp(group).ok_or(Status::InvalidField)?;
+    pub fn fdp_statistics(&self, group: u16, logs: &dyn Logs) -> Result<Statistics, NvmeStatus> {
+        let fdp = self.fdp(group).ok_or(NvmeStatus::InvalidField)?;
         fdp.enabled()?;
         Ok(fdp.statistics(self.group_media(group, logs)))
     }
@@ -147,7 +146,7 @@ impl Directives {
         command: &IoManagement,
         buffer: &mut [u8],
         logs: &dyn Logs,
-    ) -> Result<usize, Status> {
+    ) -> Result<usize, NvmeStatus> {
         match command.operation {
             0 => Ok(0),
             1 => {
@@ -157,7 +156,7 @@ impl Directives {
                 let bytes = fdp.encode_status(handles, block_bytes, &|log| logs.log_status(set, log))?;
                 Ok(transfer(&bytes, (u64::from(command.numd) + 1) * 4, buffer))
             }
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 
@@ -169,7 +168,7 @@ impl Directives {
         data: &[u8],
         logs: &mut dyn Logs,
         at: SimTime,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         match command.operation {
             0 => Ok(()),
             1 => {
@@ -177,21 +176,21 @@ impl Directives {
                 let count = usize::from(command.specific) + 1;
                 let groups = fdp.enabled()?.groups;
                 if count > handles.units.len() * usize::from(groups) {
-                    return Err(Status::InvalidField);
+                    return Err(NvmeStatus::InvalidField);
                 }
-                let data = data.get(..2 * count).ok_or(Status::InvalidField)?;
+                let data = data.get(..2 * count).ok_or(NvmeStatus::InvalidField)?;
                 let pids: Vec<u16> =
                     data.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
                 let places = fdp.update_list(handles, &pids)?;
                 let namespace = command.nsid - 1;
                 let set = self.active(namespace).set;
                 for (pid, (reclaim_group, unit, log)) in pids.into_iter().zip(places) {
-                    let left = logs.renew_log(set, log).map_err(|_| Status::InternalError)?;
+                    let left = logs.renew_log(set, log).map_err(|_| NvmeStatus::InternalError)?;
                     self.group_mut(group).moved_on(namespace, pid, (reclaim_group, unit), left, at);
                 }
                 Ok(())
             }
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 

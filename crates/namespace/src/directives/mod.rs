@@ -18,17 +18,15 @@ pub mod identify;
 mod report;
 pub mod scsi;
 mod state;
-mod status;
 pub mod streams;
 mod subsystem;
 mod wire;
 
 pub use fdp_commands::IoManagement;
 pub use state::{ControllerId, Directives, DirectivesConfig, HostId, Logs};
-pub use status::Status;
 pub use streams::Route;
 pub use subsystem::{DirectedSubsystem, HintMeaning};
 pub use wire::{
     BROADCAST, DATA_PLACEMENT, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectiveCommand, IDENTIFY,
-    OACS_DIRECTIVES, Reply, STREAMS, WriteDirective,
+    OACS_DIRECTIVES, STREAMS, WriteDirective,
 };

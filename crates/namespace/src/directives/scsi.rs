@@ -6,8 +6,9 @@
 //! that is not open. A stream that is open here takes its resource with the first write.
 
 use super::state::{ControllerId, Directives};
-use super::status::Status;
-use super::wire::{DirectiveCommand, STREAMS, WriteDirective, transfer};
+use super::wire::{DirectiveCommand, STREAMS, WriteDirective};
+use crate::admin::transfer;
+use nandscape_core::NvmeStatus;
 
 /// Operation code of the service actions below.
 pub const SERVICE_ACTION_IN_16: u8 = 0x9e;
@@ -62,19 +63,19 @@ pub struct ScsiStreams {
 
 impl ScsiStreams {
     /// Enables streams for a controller on a namespace and allocates up to so many of them. Fails as the NVMe
-    /// commands do, and with [`Status::StreamResources`] if none could be had.
+    /// commands do, and with [`NvmeStatus::StreamResources`] if none could be had.
     pub fn attach(
         directives: &mut Directives,
         controller: ControllerId,
         nsid: u32,
         streams: u16,
-    ) -> Result<Self, Status> {
+    ) -> Result<Self, NvmeStatus> {
         directives.send(controller, &DirectiveCommand::enable(nsid, STREAMS, true))?;
         let granted =
             directives.receive(controller, &DirectiveCommand::allocate(nsid, streams), &mut [])?.dw0 as u16;
         if granted == 0 {
             directives.send(controller, &DirectiveCommand::enable(nsid, STREAMS, false))?;
-            return Err(Status::StreamResources);
+            return Err(NvmeStatus::StreamResources);
         }
         Ok(Self { controller, nsid, resources: granted, open: Vec::with_capacity(usize::from(granted)) })
     }

@@ -2,13 +2,12 @@
 
 use super::fdp::{Fdp, MediaBytes, PlacementHandles};
 use super::identify::IdentifyParameters;
-use super::status::Status;
 use super::streams::{Route, Streams, StreamsConfig, encode_status};
 use super::wire::{
-    BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, Reply, STREAMS, WriteDirective,
-    transfer,
+    BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective,
 };
-use nandscape_core::{LogStatus, NamespaceError, SimTime};
+use crate::admin::transfer;
+use nandscape_core::{LogStatus, NamespaceError, NvmeReply, NvmeStatus, SimTime};
 
 /// A Host Identifier; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,22 +168,22 @@ impl Directives {
 
     /// Creates a namespace in a set; gives its id. A list of reclaim unit handles is for groups with flexible
     /// data placement.
-    pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> Result<u32, Status> {
-        let group = *self.sets.get(usize::from(set)).ok_or(Status::InvalidField)?;
+    pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> Result<u32, NvmeStatus> {
+        let group = *self.sets.get(usize::from(set)).ok_or(NvmeStatus::InvalidField)?;
         let fdp = self.groups[usize::from(group)].as_ref();
         let handles = match fdp.and_then(|fdp| fdp.active().map(|active| (fdp, active))) {
             None if list.is_empty() => None,
-            None => return Err(Status::FdpDisabled),
+            None => return Err(NvmeStatus::FdpDisabled),
             Some((fdp, active)) => {
                 if self.in_group(group).count() >= active.namespaces as usize {
-                    return Err(Status::NamespaceIdUnavailable);
+                    return Err(NvmeStatus::NamespaceIdUnavailable);
                 }
                 Some(fdp.placement_handles(list)?)
             }
         };
         let at = self.namespaces.iter().position(Option::is_none).unwrap_or(self.namespaces.len());
         if at >= self.namespaces_max as usize {
-            return Err(Status::NamespaceIdUnavailable);
+            return Err(NvmeStatus::NamespaceIdUnavailable);
         }
         let namespace = Some(ActiveNamespace { group, set, is_write_protected: false, handles });
         if at == self.namespaces.len() {
@@ -204,13 +203,13 @@ impl Directives {
 
     /// Index of a namespace id. An id that cannot be is refused otherwise than one that could be, but is not
     /// active.
-    pub(super) fn index(&self, nsid: u32) -> Result<u32, Status> {
+    pub(super) fn index(&self, nsid: u32) -> Result<u32, NvmeStatus> {
         if nsid == 0 || nsid > self.namespaces_max {
-            return Err(Status::InvalidNamespace);
+            return Err(NvmeStatus::InvalidNamespace);
         }
         match self.namespaces.get(nsid as usize - 1) {
             Some(Some(_)) => Ok(nsid - 1),
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 
@@ -219,7 +218,7 @@ impl Directives {
     }
 
     /// Deletes a namespace: its streams, resources and enable states go.
-    pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), Status> {
+    pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), NvmeStatus> {
         let namespace = self.index(nsid)?;
         if let Some(streams) = &mut self.streams {
             streams.remove_namespace(namespace);
@@ -229,7 +228,7 @@ impl Directives {
     }
 
     /// Format NVM: every open id of the namespace is released. Directives stay enabled, and allocations stay.
-    pub fn format_namespace(&mut self, nsid: u32) -> Result<(), Status> {
+    pub fn format_namespace(&mut self, nsid: u32) -> Result<(), NvmeStatus> {
         let namespace = self.index(nsid)?;
         if let Some(streams) = &mut self.streams {
             streams.release_ids(namespace);
@@ -238,7 +237,7 @@ impl Directives {
     }
 
     /// Write protection, which releases ids and resources and refuses new ones until it is taken away.
-    pub fn write_protect(&mut self, nsid: u32, protect: bool) -> Result<(), Status> {
+    pub fn write_protect(&mut self, nsid: u32, protect: bool) -> Result<(), NvmeStatus> {
         let namespace = self.index(nsid)?;
         self.namespaces[namespace as usize].as_mut().expect("an active namespace").is_write_protected =
             protect;
@@ -255,24 +254,28 @@ impl Directives {
     }
 
     /// Directive Send.
-    pub fn send(&mut self, controller: ControllerId, command: &DirectiveCommand) -> Result<Reply, Status> {
+    pub fn send(
+        &mut self,
+        controller: ControllerId,
+        command: &DirectiveCommand,
+    ) -> Result<NvmeReply, NvmeStatus> {
         if !self.has_directives() {
-            return Err(Status::InvalidOpcode);
+            return Err(NvmeStatus::InvalidOpcode);
         }
         let host = self.host(controller);
         match (command.dtype, command.doper) {
             (IDENTIFY, 0x01) => self.enable(host, command),
             (STREAMS, 0x01 | 0x02) => {
                 let namespace = self.streaming(host, command.nsid)?;
-                let streams = self.streams.as_mut().ok_or(Status::InvalidField)?;
+                let streams = self.streams.as_mut().ok_or(NvmeStatus::InvalidField)?;
                 if command.doper == 0x01 {
                     streams.release_id(namespace, host, command.dspec);
                 } else {
                     streams.release_resources(namespace, host);
                 }
-                Ok(Reply::default())
+                Ok(NvmeReply::default())
             }
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 
@@ -282,57 +285,57 @@ impl Directives {
         controller: ControllerId,
         command: &DirectiveCommand,
         buffer: &mut [u8],
-    ) -> Result<Reply, Status> {
+    ) -> Result<NvmeReply, NvmeStatus> {
         if !self.has_directives() {
-            return Err(Status::InvalidOpcode);
+            return Err(NvmeStatus::InvalidOpcode);
         }
         let host = self.host(controller);
-        let mut give = |bytes: &[u8]| Reply { dw0: 0, bytes: transfer(bytes, command.bytes(), buffer) };
+        let mut give = |bytes: &[u8]| NvmeReply { dw0: 0, bytes: transfer(bytes, command.bytes(), buffer) };
         match (command.dtype, command.doper) {
             (IDENTIFY, 0x01) => Ok(give(&self.identify(host, command.nsid)?.encode())),
             (STREAMS, 0x01) => {
                 let of = self.streaming_or_all(host, command.nsid)?;
-                Ok(give(&self.streams.as_ref().ok_or(Status::InvalidField)?.parameters(of).encode()))
+                Ok(give(&self.streams.as_ref().ok_or(NvmeStatus::InvalidField)?.parameters(of).encode()))
             }
             (STREAMS, 0x02) => {
                 let of = self.streaming_or_all(host, command.nsid)?;
-                let ids = self.streams.as_ref().ok_or(Status::InvalidField)?.open_ids(of);
+                let ids = self.streams.as_ref().ok_or(NvmeStatus::InvalidField)?.open_ids(of);
                 Ok(give(&encode_status(&ids)))
             }
             (STREAMS, 0x03) => {
                 let namespace = self.streaming(host, command.nsid)?;
                 if self.active(namespace).is_write_protected {
-                    return Err(Status::WriteProtected);
+                    return Err(NvmeStatus::WriteProtected);
                 }
-                let streams = self.streams.as_mut().ok_or(Status::InvalidField)?;
+                let streams = self.streams.as_mut().ok_or(NvmeStatus::InvalidField)?;
                 let granted = streams.allocate(namespace, host, command.cdw12 as u16)?;
-                Ok(Reply { dw0: u32::from(granted), bytes: 0 })
+                Ok(NvmeReply { dw0: u32::from(granted), bytes: 0 })
             }
-            _ => Err(Status::InvalidField),
+            _ => Err(NvmeStatus::InvalidField),
         }
     }
 
     /// The namespace of a Streams operation, which must be enabled there.
-    fn streaming(&self, host: u16, nsid: u32) -> Result<u32, Status> {
-        let streams = self.streams.as_ref().ok_or(Status::InvalidField)?;
+    fn streaming(&self, host: u16, nsid: u32) -> Result<u32, NvmeStatus> {
+        let streams = self.streams.as_ref().ok_or(NvmeStatus::InvalidField)?;
         if nsid == BROADCAST {
-            return Err(Status::InvalidField);
+            return Err(NvmeStatus::InvalidField);
         }
         let namespace = self.index(nsid)?;
-        if streams.is_enabled(namespace, host) { Ok(namespace) } else { Err(Status::InvalidField) }
+        if streams.is_enabled(namespace, host) { Ok(namespace) } else { Err(NvmeStatus::InvalidField) }
     }
 
     /// The same for operations that the broadcast id addresses to the subsystem.
-    fn streaming_or_all(&self, host: u16, nsid: u32) -> Result<Option<(u32, u16)>, Status> {
+    fn streaming_or_all(&self, host: u16, nsid: u32) -> Result<Option<(u32, u16)>, NvmeStatus> {
         if nsid == BROADCAST {
             return Ok(None);
         }
         Ok(Some((self.streaming(host, nsid)?, host)))
     }
 
-    fn identify(&self, host: u16, nsid: u32) -> Result<IdentifyParameters, Status> {
+    fn identify(&self, host: u16, nsid: u32) -> Result<IdentifyParameters, NvmeStatus> {
         if nsid == BROADCAST {
-            return Err(Status::InvalidField);
+            return Err(NvmeStatus::InvalidField);
         }
         let namespace = self.index(nsid)?;
         let handles = self.active(namespace).handles.as_ref();
@@ -345,40 +348,40 @@ impl Directives {
     }
 
     /// Identify directive: enable or disable a directive type.
-    fn enable(&mut self, host: u16, command: &DirectiveCommand) -> Result<Reply, Status> {
+    fn enable(&mut self, host: u16, command: &DirectiveCommand) -> Result<NvmeReply, NvmeStatus> {
         let enable = command.cdw12 & 1 == 1;
         match (command.cdw12 >> 8) as u8 {
             STREAMS => self.enable_streams(host, command.nsid, enable)?,
             DATA_PLACEMENT => {
                 if command.nsid == BROADCAST {
-                    return Err(Status::InvalidNamespace);
+                    return Err(NvmeStatus::InvalidNamespace);
                 }
                 let namespace = self.index(command.nsid)?;
                 let group = usize::from(self.active(namespace).group);
-                self.groups[group].as_ref().ok_or(Status::InvalidField)?.enabled()?;
+                self.groups[group].as_ref().ok_or(NvmeStatus::InvalidField)?.enabled()?;
                 let active = self.namespaces[namespace as usize].as_mut().expect("an active namespace");
-                active.handles.as_mut().ok_or(Status::FdpDisabled)?.is_enabled = enable;
+                active.handles.as_mut().ok_or(NvmeStatus::FdpDisabled)?.is_enabled = enable;
             }
-            _ => return Err(Status::InvalidField),
+            _ => return Err(NvmeStatus::InvalidField),
         }
-        Ok(Reply::default())
+        Ok(NvmeReply::default())
     }
 
     /// All namespaces change, or none.
-    fn enable_streams(&mut self, host: u16, nsid: u32, enable: bool) -> Result<(), Status> {
+    fn enable_streams(&mut self, host: u16, nsid: u32, enable: bool) -> Result<(), NvmeStatus> {
         let namespaces: Vec<u32> = if nsid == BROADCAST {
             (0..self.namespaces.len() as u32).filter(|at| self.namespaces[*at as usize].is_some()).collect()
         } else {
             vec![self.index(nsid)?]
         };
         if self.streams.is_none() || namespaces.iter().any(|namespace| !self.can_stream(*namespace)) {
-            return Err(Status::InvalidField);
+            return Err(NvmeStatus::InvalidField);
         }
         if enable && namespaces.iter().any(|namespace| self.active(*namespace).is_write_protected) {
-            return Err(Status::WriteProtected);
+            return Err(NvmeStatus::WriteProtected);
         }
         let has_host_id = self.hosts[usize::from(host)] != Some(HostId(0));
-        let streams = self.streams.as_mut().ok_or(Status::InvalidField)?;
+        let streams = self.streams.as_mut().ok_or(NvmeStatus::InvalidField)?;
         if !enable {
             for namespace in namespaces {
                 streams.disable(namespace, host);
@@ -386,10 +389,10 @@ impl Directives {
             return Ok(());
         }
         if streams.config().needs_host_id && !has_host_id {
-            return Err(Status::HostIdNotInitialized);
+            return Err(NvmeStatus::HostIdNotInitialized);
         }
         if !namespaces.iter().all(|namespace| streams.can_enable(*namespace, host)) {
-            return Err(Status::StreamResources);
+            return Err(NvmeStatus::StreamResources);
         }
         for namespace in namespaces {
             streams.enable(namespace, host);

@@ -6,8 +6,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Clocked, Hint, Inspect, Layered, LogStatus, NamespaceError, Op, PlacementReport,
-    PlacementReports, SimTime, Subsystem, Token,
+    Answer, Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceError, Op,
+    PlacementReport, PlacementReports, SimTime, Subsystem,
 };
 
 /// What the hint of a host's write command means.
@@ -51,7 +51,8 @@ fn media_of(inner: &dyn Subsystem, set: u16) -> MediaBytes {
 }
 
 fn renew_log(inner: &mut dyn Subsystem, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
-    inner.control().logs.expect("directives stand in front of flash").renew_log(set, log, at)
+    let logs = inner.control().nvme.and_then(|nvme| nvme.logs());
+    logs.expect("directives stand in front of flash").renew_log(set, log, at)
 }
 
 impl Logs for View<'_> {
@@ -158,13 +159,17 @@ impl Layered for DirectedSubsystem {
     fn submit(
         &mut self,
         namespace: u32,
-        mut command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let mut command = match command {
+            Command::Block(command) => command,
+            other => return self.inner.submit(namespace, other, payload, at),
+        };
         if command.op != Op::Write {
             command.hint = Hint::default();
-            return self.inner.submit(namespace, command, payload, at);
+            return self.inner.submit(namespace, command.into(), payload, at);
         }
         let directive = self.directive(namespace, command.hint);
         let bytes = command.extent.len;
@@ -173,11 +178,11 @@ impl Layered for DirectedSubsystem {
             route = self.renew(namespace, route, bytes, at);
         }
         command.hint = Hint(route.log);
-        let token = self.inner.submit(namespace, command, payload, at);
+        let answer = self.inner.submit(namespace, command.into(), payload, at);
         if self.directives.wants_moves(namespace) {
             self.report_moves(namespace, at);
         }
-        token
+        answer
     }
 
     fn inspect(&self) -> Inspect<'_> {
@@ -185,6 +190,11 @@ impl Layered for DirectedSubsystem {
         let is_directed = self.meaning != HintMeaning::Nothing;
         // Without directives the host cannot tell logs apart, whatever the layer could do.
         Inspect { has_logs: is_directed, placement: if is_directed { Some(self) } else { None }, ..below }
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        // Of a cache there is none below.
+        Control { nvme: Some(self), cache: None }
     }
 
     fn counters_were_reset(&mut self) {

@@ -121,19 +121,3 @@ impl WriteDirective {
         [(self.dtype as u32 & 0xf) << 20, (self.dspec as u32) << 16]
     }
 }
-
-/// What a command returns beside its data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
-    /// Dword 0 of the completion.
-    pub dw0: u32,
-    /// Bytes that were written to the host's buffer.
-    pub bytes: usize,
-}
-
-/// Copies as much as the host has room for: no more than its buffer and no more than its command says.
-pub(super) fn transfer(source: &[u8], asked: u64, target: &mut [u8]) -> usize {
-    let bytes = source.len().min(target.len()).min(usize::try_from(asked).unwrap_or(usize::MAX));
-    target[..bytes].copy_from_slice(&source[..bytes]);
-    bytes
-}

@@ -351,7 +351,7 @@ impl NvmSubsystem {
 pub enum NvmSetError {
     /// The command is wrong.
     #[error(transparent)]
-    BlockCommand(#[from] PlmError),
+    Command(#[from] PlmError),
     /// The translation layer failed to make up for what it had put off.
     #[error(transparent)]
     Ftl(#[from] FtlError),

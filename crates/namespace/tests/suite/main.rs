@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program.
 
+mod admin;
 mod directives;
 mod predictable;
 mod sets;

@@ -412,7 +412,7 @@ impl Host {
 
     fn write(&mut self, namespace: u32, page: u64) {
         let command = BlockCommand::new(Op::Write, Extent::new(page * 4096, 4096), Hint::default());
-        self.subsystem.submit(namespace, command, Payload::None, self.now).unwrap();
+        self.subsystem.submit(namespace, command.into(), Payload::None, self.now).unwrap();
         self.now += 1_000_000;
     }
 
@@ -504,14 +504,11 @@ fn layers_that_cannot_wait_refuse_the_mode_and_windows_need_it() {
     let mut thesis = subsystem("pm-gcl", FACTS);
     assert!(thesis.predictable(0).is_none());
     let refused = thesis.configure_predictable(0, true, PlmConfig::default(), ms(0));
-    assert!(matches!(refused, Err(NvmSetError::BlockCommand(PlmError::InvalidField(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(NvmSetError::Command(PlmError::InvalidField(_)))), "{refused:?}");
     let mut subsystem = subsystem("page-map", FACTS);
-    assert_eq!(
-        subsystem.select_window(0, 1, ms(0)),
-        Err(NvmSetError::BlockCommand(PlmError::CommandSequence))
-    );
+    assert_eq!(subsystem.select_window(0, 1, ms(0)), Err(NvmSetError::Command(PlmError::CommandSequence)));
     let refused = subsystem.select_window(9, 1, ms(0));
-    assert!(matches!(refused, Err(NvmSetError::BlockCommand(PlmError::InvalidField(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(NvmSetError::Command(PlmError::InvalidField(_)))), "{refused:?}");
     assert_eq!(thesis.controller_attributes(), 0b01_1100);
     assert_eq!(subsystem.controller_attributes(), 0b11_1100);
 }

@@ -90,17 +90,17 @@ impl Model {
         match op {
             Op::Read => {
                 let mut data = vec![0xA5; extent.len as usize];
-                self.subsystem.submit(namespace, command, Payload::Read(&mut data), self.now).unwrap();
+                self.subsystem.submit(namespace, command.into(), Payload::Read(&mut data), self.now).unwrap();
                 assert_eq!(data, model[range], "namespace {namespace}, {extent}");
             }
             Op::Write => {
                 let salt = below(&mut self.rng, 256) as u8;
                 let data: Vec<u8> = range.clone().map(|at| salt ^ (at as u8) ^ namespace as u8).collect();
-                self.subsystem.submit(namespace, command, Payload::Write(&data), self.now).unwrap();
+                self.subsystem.submit(namespace, command.into(), Payload::Write(&data), self.now).unwrap();
                 model[range].copy_from_slice(&data);
             }
             _ => {
-                self.subsystem.submit(namespace, command, Payload::None, self.now).unwrap();
+                self.subsystem.submit(namespace, command.into(), Payload::None, self.now).unwrap();
                 if op == Op::WriteZeroes {
                     model[range].fill(0);
                 } else if op == Op::Trim {
@@ -120,10 +120,10 @@ impl Model {
             let mut data = vec![0xA5; extent.len as usize];
             let command = BlockCommand::new(Op::Read, extent, Hint::default());
             let payload = Payload::Read(&mut data);
-            self.subsystem.submit(namespace as u32, command, payload, self.now).unwrap();
+            self.subsystem.submit(namespace as u32, command.into(), payload, self.now).unwrap();
             assert!(data == self.bytes[namespace], "namespace {namespace} differs");
             let past = BlockCommand { extent: Extent::new(extent.len - 1, 2), ..command };
-            assert!(self.subsystem.submit(namespace as u32, past, Payload::None, self.now).is_err());
+            assert!(self.subsystem.submit(namespace as u32, past.into(), Payload::None, self.now).is_err());
         }
     }
 }

@@ -154,8 +154,12 @@ fn without_bytes_a_command_reaches_the_flash_when_it_is_started() {
         } else {
             store.submit(same, Payload::None, at).unwrap()
         };
-        let expected = plain.submit(0, same, Payload::None, at).unwrap();
-        assert_eq!(store.completion(token), plain.completion(expected), "{op:?} takes its time on the flash");
+        let expected = plain.submit(0, same.into(), Payload::None, at).unwrap();
+        assert_eq!(
+            store.completion(token),
+            plain.completion(expected.done),
+            "{op:?} takes its time on the flash"
+        );
     }
     assert_eq!(programs(&store), 4);
     store.reset_counters(SimTime(1_000_000));

@@ -117,7 +117,7 @@ impl Worker {
                 Ok(Action::Cache) => Ok(Served::default()),
                 Ok(_) => {
                     let request = ran.next().expect("one request each");
-                    request.outcome.map_err(|error| Refusal::of(request.op, &error))
+                    request.outcome.map_err(|error| Refusal::of(&request.command, &error))
                 }
                 Err(refusal) => Err(refusal.clone()),
             });
@@ -235,7 +235,7 @@ impl Worker {
             }
             self.engine.run(&mut batch);
             for request in batch {
-                last = request.outcome.map_err(|error| Refusal::of(request.op, &error))?;
+                last = request.outcome.map_err(|error| Refusal::of(&request.command, &error))?;
             }
         }
         Ok(last)
@@ -279,9 +279,11 @@ fn recycle<'b>(mut requests: Vec<Request<'_>>) -> Vec<Request<'b>> {
     requests.clear();
     requests
         .into_iter()
-        .map(|request| Request {
+        .map(|Request { namespace, command, outcome, .. }| Request {
+            namespace,
+            command,
+            outcome,
             payload: Data::None,
-            ..Request::plain(request.namespace, request.op, request.extent)
         })
         .collect()
 }

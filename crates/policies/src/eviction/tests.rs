@@ -3,7 +3,7 @@
 use super::*;
 use crate::map::Map;
 use crate::simulate::{Request, simulation};
-use nandscape_core::Op;
+use nandscape_core::TraceOp;
 use nandscape_core::rng::{below, seeded};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -389,12 +389,12 @@ fn every_policy_agrees_with_its_textbook_model_request_by_request() {
             for (at, key) in keys(case as u64, 3000).into_iter().enumerate() {
                 // Half of the cases trim as well.
                 if case % 2 == 1 && below(&mut rng, 12) == 0 {
-                    fast.feed(&[Request::new(BlockKey(key), Op::Trim)]);
+                    fast.feed(&[Request::new(BlockKey(key), TraceOp::Trim)]);
                     model.forget(key);
                     continue;
                 }
                 let hits = fast.counts().accesses.hits();
-                fast.feed(&[Request::new(BlockKey(key), Op::Read)]);
+                fast.feed(&[Request::new(BlockKey(key), TraceOp::Read)]);
                 let is_hit = fast.counts().accesses.hits() > hits;
                 assert_eq!(is_hit, model.ask(key), "{name}, {slots} slots, request {at}, key {key}");
             }

@@ -22,7 +22,7 @@ pub use sample::Sampler;
 pub use split::{MAX_VOLUMES, Splitter, Units};
 
 use crate::key::BlockKey;
-use nandscape_core::Op;
+use nandscape_core::TraceOp;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
@@ -40,12 +40,12 @@ impl Request {
     /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and must not be
     /// given; what is written as zeroes is dropped like what is trimmed.
     #[inline]
-    pub const fn new(key: BlockKey, op: Op) -> Self {
+    pub const fn new(key: BlockKey, op: TraceOp) -> Self {
         debug_assert!(key.0 >> Self::SHIFT == 0);
         let op = match op {
-            Op::Read => Self::READ,
-            Op::Write => Self::WRITE,
-            Op::Trim | Op::WriteZeroes | Op::Flush => Self::TRIM,
+            TraceOp::Read => Self::READ,
+            TraceOp::Write => Self::WRITE,
+            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Flush => Self::TRIM,
         };
         Self(op << Self::SHIFT | key.0)
     }

@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::key::BlockKey;
-use nandscape_core::{IoRecord, Op};
+use nandscape_core::{IoRecord, TraceOp};
 
 /// Volumes that a simulation tells apart.
 pub const MAX_VOLUMES: u32 = 1 << 14;
@@ -47,10 +47,10 @@ impl Splitter {
         let volume = volume(record)?;
         let end = record.offset.saturating_add(record.len);
         let (next, end) = match self.0 {
-            _ if record.op == Op::Flush || record.len == 0 => (0, 0),
+            _ if record.op == TraceOp::Flush || record.len == 0 => (0, 0),
             Unit::Object => (record.offset, record.offset + 1),
             Unit::Block { shift } => match record.op {
-                Op::Trim | Op::WriteZeroes => {
+                TraceOp::Trim | TraceOp::WriteZeroes => {
                     let is_inside = record.offset & ((1 << shift) - 1) != 0;
                     ((record.offset >> shift) + u64::from(is_inside), end >> shift)
                 }
@@ -81,7 +81,7 @@ pub struct Units {
     volume: u16,
     next: u64,
     end: u64,
-    op: Op,
+    op: TraceOp,
 }
 
 impl Iterator for Units {

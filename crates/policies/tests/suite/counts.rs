@@ -235,11 +235,11 @@ fn no_policy_misses_less_often_than_belady() {
 fn trims_make_room_and_are_not_requests() {
     let key = |block| BlockKey::new(0, block);
     let mut requests: Vec<Request> =
-        (0..4).map(|block| Request::new(key(block), nandscape_core::Op::Write)).collect();
-    requests.push(Request::new(key(1), nandscape_core::Op::Trim));
-    requests.push(Request::new(key(9), nandscape_core::Op::Trim));
-    requests.push(Request::new(key(7), nandscape_core::Op::Read));
-    requests.push(Request::new(key(0), nandscape_core::Op::Read));
+        (0..4).map(|block| Request::new(key(block), nandscape_core::TraceOp::Write)).collect();
+    requests.push(Request::new(key(1), nandscape_core::TraceOp::Trim));
+    requests.push(Request::new(key(9), nandscape_core::TraceOp::Trim));
+    requests.push(Request::new(key(7), nandscape_core::TraceOp::Read));
+    requests.push(Request::new(key(0), nandscape_core::TraceOp::Read));
     let expected = Counts {
         accesses: Accesses { read_hits: 1, read_misses: 1, write_hits: 0, write_misses: 4 },
         evictions: 0,

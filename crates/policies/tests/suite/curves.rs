@@ -1,7 +1,7 @@
 //! Stack distances against simulations of every size, samples against exact counts, and requests that are
 //! split.
 
-use nandscape_core::{IoRecord, Op, SimTime};
+use nandscape_core::{IoRecord, SimTime, TraceOp};
 use nandscape_policies::eviction::EvictionSpec;
 use nandscape_policies::simulate::{
     Accesses, Counts, Request, Sampler, Splitter, StackDistances, simulation,
@@ -17,7 +17,7 @@ fn run(requests: &[Request], policy: &str, slots: u32) -> Counts {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let op = prop_oneof![4 => Just(Op::Read), 3 => Just(Op::Write), 2 => Just(Op::Trim)];
+    let op = prop_oneof![4 => Just(TraceOp::Read), 3 => Just(TraceOp::Write), 2 => Just(TraceOp::Trim)];
     (op, 0..3u16, 0..40u64).prop_map(|(op, volume, block)| Request::new(BlockKey::new(volume, block), op))
 }
 
@@ -60,7 +60,7 @@ fn generated(spec: &str) -> Vec<Request> {
 #[test]
 fn samples_come_near_the_exact_ratios() {
     let requests = generated("zipf-cdf:ranks=50k,alpha=0.9,count=400k,read=60%");
-    let writes = requests.iter().filter(|r| **r == Request::new(r.key(), Op::Write)).count() as u64;
+    let writes = requests.iter().filter(|r| **r == Request::new(r.key(), TraceOp::Write)).count() as u64;
     let all =
         Accesses { read_misses: requests.len() as u64 - writes, write_misses: writes, ..Accesses::default() };
     let (mut errors, mut bare) = (Vec::new(), Vec::new());
@@ -96,20 +96,20 @@ fn samples_come_near_the_exact_ratios() {
 #[test]
 fn a_sample_has_its_share_of_the_blocks_and_all_of_their_requests() {
     let sampler = Sampler::new(0.25, 7).unwrap();
-    let taken = |block| sampler.takes(Request::new(BlockKey::new(0, block), Op::Read));
+    let taken = |block| sampler.takes(Request::new(BlockKey::new(0, block), TraceOp::Read));
     let share = (0..40_000).filter(|block| taken(*block)).count() as f64 / 40_000.0;
     assert!((share - 0.25).abs() < 0.01, "{share}");
-    assert!((0..100).all(|b| taken(b) == sampler.takes(Request::new(BlockKey::new(0, b), Op::Trim))));
+    assert!((0..100).all(|b| taken(b) == sampler.takes(Request::new(BlockKey::new(0, b), TraceOp::Trim))));
     let other = Sampler::new(0.25, 8).unwrap();
-    assert!((0..100).any(|b| taken(b) != other.takes(Request::new(BlockKey::new(0, b), Op::Read))));
+    assert!((0..100).any(|b| taken(b) != other.takes(Request::new(BlockKey::new(0, b), TraceOp::Read))));
     let all = Sampler::new(1.0, 7).unwrap();
-    assert!((0..1000).all(|b| all.takes(Request::new(BlockKey::new(0, b), Op::Read))));
+    assert!((0..1000).all(|b| all.takes(Request::new(BlockKey::new(0, b), TraceOp::Read))));
     for rate in [0.0, -0.1, 1.1, f64::NAN] {
         assert!(Sampler::new(rate, 1).is_err(), "{rate}");
     }
 }
 
-fn record(op: Op, offset: u64, len: u64) -> IoRecord {
+fn record(op: TraceOp, offset: u64, len: u64) -> IoRecord {
     IoRecord { at: SimTime::ZERO, offset, len, volume: 0, hint: 0, op }
 }
 
@@ -119,15 +119,15 @@ fn requests_are_split_where_they_touch_and_trims_where_they_cover() {
         splitter.units(&record(op, offset, len)).unwrap().map(|r| r.key().block()).collect()
     };
     let blocks = Splitter::new(4096).unwrap();
-    assert_eq!(units(blocks, Op::Read, 4095, 2), [0, 1]);
-    assert_eq!(units(blocks, Op::Write, 4096, 4096), [1]);
-    assert_eq!(units(blocks, Op::Write, 4096, 0), [0_u64; 0]);
-    assert_eq!(units(blocks, Op::Flush, 0, 4096), [0_u64; 0]);
-    assert_eq!(units(blocks, Op::Trim, 1, 12_287), [1, 2]);
-    assert_eq!(units(blocks, Op::Trim, 1, 4000), [0_u64; 0]);
+    assert_eq!(units(blocks, TraceOp::Read, 4095, 2), [0, 1]);
+    assert_eq!(units(blocks, TraceOp::Write, 4096, 4096), [1]);
+    assert_eq!(units(blocks, TraceOp::Write, 4096, 0), [0_u64; 0]);
+    assert_eq!(units(blocks, TraceOp::Flush, 0, 4096), [0_u64; 0]);
+    assert_eq!(units(blocks, TraceOp::Trim, 1, 12_287), [1, 2]);
+    assert_eq!(units(blocks, TraceOp::Trim, 1, 4000), [0_u64; 0]);
     let objects = Splitter::objects();
-    assert_eq!(units(objects, Op::Read, 4095, 1 << 30), [4095]);
-    let message = blocks.units(&record(Op::Read, 1 << 62, 1)).unwrap_err();
+    assert_eq!(units(objects, TraceOp::Read, 4095, 1 << 30), [4095]);
+    let message = blocks.units(&record(TraceOp::Read, 1 << 62, 1)).unwrap_err();
     assert!(message.contains("below 2^48"), "{message}");
     assert_eq!(Splitter::new(3000), None);
 }

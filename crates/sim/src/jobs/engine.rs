@@ -8,10 +8,11 @@ use super::measure::fold;
 use super::plan::{JobPlan, Region};
 use super::process::{Blocked, Next, Phase, Process};
 use super::timeline::Timeline;
-use crate::in_flight::InFlight;
 use crate::replay::Progress;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Completion, Extent, Hint, NamespaceError, Op, SimTime, Subsystem, Token};
+use nandscape_core::{
+    BlockCommand, Extent, Hint, NamespaceError, Op, Outstanding, SimTime, Subsystem, Token,
+};
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -73,13 +74,9 @@ pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],
     pub processes: Vec<Process>,
-    in_flight: InFlight<Pending>,
+    outstanding: Outstanding<Pending>,
     /// Jobs that wake up.
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
-    watched: u64,
-    /// A token's completion was not known at submission, so events must be run.
-    is_event_driven: bool,
-    ready: Vec<Completion>,
     now: u64,
     pub totals: Totals,
     unfinished: usize,
@@ -104,17 +101,13 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let processes: Vec<Process> =
             jobs.iter().zip(plans).map(|(job, plan)| Process::new(job, plan, seed)).collect();
-        let outstanding: usize = jobs.iter().map(|job| job.depth as usize).sum::<usize>().min(1 << 20) + 64;
         Self {
             subsystem,
             jobs,
             unfinished: processes.len(),
             processes,
-            in_flight: InFlight::with_capacity(outstanding),
+            outstanding: Outstanding::default(),
             wakes: BinaryHeap::new(),
-            watched: 0,
-            is_event_driven: false,
-            ready: Vec::with_capacity(64),
             now: 0,
             totals: Totals { hash: 0x9e37_79b9_7f4a_7c15, ..Totals::default() },
             has_ended_jobs: false,
@@ -160,7 +153,7 @@ impl<'a> Engine<'a> {
         if done.is_multiple_of(CHECK_EVERY) {
             self.look_up(done);
         }
-        while self.in_flight.count() >= depth {
+        while self.outstanding.count() >= depth {
             self.step()?;
         }
         let command = BlockCommand::new(Op::Write, extent, Hint(0));
@@ -173,7 +166,7 @@ impl<'a> Engine<'a> {
 
     /// Waits for everything outstanding.
     pub fn settle(&mut self) -> Result<(), Failure> {
-        while self.in_flight.count() > 0 {
+        while self.outstanding.count() > 0 {
             self.step()?;
         }
         Ok(())
@@ -182,7 +175,7 @@ impl<'a> Engine<'a> {
     /// Preconditioning is over: counting and time begin at 0.
     pub fn begin(&mut self) {
         self.subsystem.reset_counters(SimTime::ZERO);
-        self.ready.clear();
+        self.outstanding = Outstanding::default();
         (self.now, self.totals.last_completion, self.completions_now) = (0, 0, 0);
         self.preconditioning = false;
     }
@@ -212,24 +205,16 @@ impl<'a> Engine<'a> {
     /// Goes to the next thing that happens, and lets jobs react.
     #[inline]
     fn step(&mut self) -> Result<(), Failure> {
-        let known = self.in_flight.first().map(|(at, tag)| (at.0, tag));
         let wake = self.wakes.peek().map(|Reverse(next)| *next);
-        let known_at = known.map_or(u64::MAX, |(at, _)| at);
-        let wake_at = wake.map_or(u64::MAX, |(at, _)| at);
-        if self.is_event_driven
-            && let Some(event) = self.subsystem.next_event()
-            && event.0 <= wake_at.min(known_at)
-        {
-            self.run_events(event.0)?;
-        } else if let Some((at, tag)) = known.filter(|_| known_at <= wake_at) {
-            self.in_flight.take_first();
-            self.set_clock(at)?;
-            self.complete(tag)?;
+        let wake_at = SimTime(wake.map_or(u64::MAX, |(at, _)| at));
+        if let Some((at, pending)) = self.outstanding.next_until(&mut *self.subsystem, wake_at) {
+            self.set_clock(at.0.max(self.now))?;
+            self.complete(pending)?;
         } else if let Some((at, job)) = wake {
             self.wakes.pop();
             self.wake(at, job)?;
         } else {
-            return Err(Failure::Lost(self.watched));
+            return Err(Failure::Lost(u64::from(self.outstanding.watched())));
         }
         if self.has_ended_jobs {
             self.start_jobs()?;
@@ -257,21 +242,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn run_events(&mut self, until: u64) -> Result<(), Failure> {
-        let mut ready = std::mem::take(&mut self.ready);
-        self.subsystem.advance(SimTime(until), &mut ready);
-        for done in &ready {
-            self.watched -= 1;
-            self.set_clock(done.at.0.max(self.now))?;
-            self.complete(done.tag as u32)?;
-        }
-        ready.clear();
-        self.ready = ready;
-        Ok(())
-    }
-
     fn wake(&mut self, at: u64, job: u32) -> Result<(), Failure> {
-        if self.in_flight.count() == 0 {
+        if self.outstanding.count() == 0 {
             let from = self.subsystem.idle_from().max(SimTime(self.now));
             if from.0 < at {
                 let failed = |error: NamespaceError| Failure::Request {
@@ -425,25 +397,19 @@ impl<'a> Engine<'a> {
         command: BlockCommand,
         pending: Pending,
     ) -> Result<(), NamespaceError> {
-        let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?;
-        let tag = self.in_flight.add(pending);
+        let token = self.subsystem.submit(namespace, command.into(), Payload::None, SimTime(self.now))?.done;
         let now = SimTime(self.now);
         if token == Token::NONE {
-            self.in_flight.completes_at(now, tag);
-        } else if let Some(at) = self.subsystem.completion(token) {
-            self.in_flight.completes_at(at.max(now), tag);
+            self.outstanding.completes_at(now, pending);
         } else {
-            self.is_event_driven = true;
-            self.watched += 1;
-            self.subsystem.watch(token, u64::from(tag));
+            self.outstanding.submitted(&mut *self.subsystem, token, now, pending);
         }
         Ok(())
     }
 
     /// A command completed at the present time.
     #[inline]
-    fn complete(&mut self, tag: u32) -> Result<(), Failure> {
-        let pending = self.in_flight.remove(tag);
+    fn complete(&mut self, pending: Pending) -> Result<(), Failure> {
         let now = self.now;
         let direction = match pending.kind {
             Kind::Io(Direction::Write) if self.processes[pending.job as usize].sync_writes => {

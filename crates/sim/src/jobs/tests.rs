@@ -6,8 +6,8 @@ use crate::precondition::Precondition;
 use crate::result::RunResult;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, BlockCommand, Clocked, Completion, Control, Extent, HostReports, Inspect, NamespaceError,
-    NamespaceInfo, Op, SimTime, Subsystem, Token,
+    Allocation, Answer, BlockCommand, Clocked, Command, Completion, Control, Extent, HostReports, Inspect,
+    NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 use nandscape_jobs::JobFile;
 use std::collections::BTreeMap;
@@ -64,10 +64,11 @@ impl Subsystem for Fake {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         _: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let command = command.into_block()?;
         assert!(at.0 >= self.now, "time went back from {} to {at:?}", self.now);
         self.now = at.0;
         let extent = command.extent;
@@ -88,15 +89,15 @@ impl Subsystem for Fake {
         }
         let takes = (self.takes)(&command);
         if takes == 0 {
-            return Ok(Token::NONE);
+            return Ok(Token::NONE.into());
         }
         let end = at.0 + takes;
         if self.knows {
-            return Ok(Token(end));
+            return Ok(Token(end).into());
         }
         let id = self.seen.len() as u64;
         self.events.insert((end, id), None);
-        Ok(Token(end << 24 | id))
+        Ok(Token(end << 24 | id).into())
     }
     fn shutdown(&mut self, _: SimTime) -> Result<Token, NamespaceError> {
         Ok(Token::NONE)

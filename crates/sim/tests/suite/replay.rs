@@ -2,7 +2,8 @@
 //! whatever the scheduler.
 
 use nandscape_core::{
-    Capabilities, Geometry, IoRecord, Op, Params, SimTime, Subsystem, TraceError, TraceReader, WorkloadInfo,
+    Capabilities, Geometry, IoRecord, Params, SimTime, Subsystem, TraceError, TraceOp, TraceReader,
+    WorkloadInfo,
 };
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
@@ -61,7 +62,7 @@ fn write(at_ns: u64, page: u64, pages: u64) -> IoRecord {
         len: pages * u64::from(PAGE),
         volume: 0,
         hint: 0,
-        op: Op::Write,
+        op: TraceOp::Write,
     }
 }
 

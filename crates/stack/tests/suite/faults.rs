@@ -28,7 +28,7 @@ fn written(pairs: &[(&str, &str)]) -> (u64, String) {
     let page = u64::from(config.geometry.page_bytes);
     for number in 0..100 {
         let command = BlockCommand::new(Op::Write, Extent::new(number * page, page), Hint::default());
-        if let Err(error) = namespace.submit(0, command, Payload::None, SimTime(number)) {
+        if let Err(error) = namespace.submit(0, command.into(), Payload::None, SimTime(number)) {
             return (number, error.to_string());
         }
     }

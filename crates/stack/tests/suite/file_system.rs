@@ -28,7 +28,9 @@ fn build(more: &[(&str, &str)]) -> Result<Box<dyn Subsystem + Send>, StorageErro
 
 fn submit(device: &mut dyn Subsystem, op: Op, at: u64, payload: Payload<'_>, len: u64) {
     let command = BlockCommand::new(op, Extent::new(at, len), Hint(0));
-    device.submit(0, command, payload, SimTime::ZERO).unwrap_or_else(|e| panic!("{op:?} at {at}: {e}"));
+    device
+        .submit(0, command.into(), payload, SimTime::ZERO)
+        .unwrap_or_else(|e| panic!("{op:?} at {at}: {e}"));
 }
 
 #[expect(clippy::print_stdout, reason = "what is skipped is said")]
@@ -170,7 +172,7 @@ fn a_durable_write_that_is_split_counts_as_one_write_with_one_flush() {
     // All kinds are known now.
     let whole = Extent::new(0, image.len() as u64);
     let command = BlockCommand { is_durable: true, ..BlockCommand::new(Op::Write, whole, Hint(0)) };
-    device.submit(0, command, Payload::Write(&image), SimTime::ZERO).unwrap();
+    device.submit(0, command.into(), Payload::Write(&image), SimTime::ZERO).unwrap();
     let counts = device.inspect().host_counts(0).since(&before);
     assert_eq!((counts.writes, counts.flushes, counts.write_bytes), (1, 1, whole.len));
     device.shutdown(SimTime::ZERO).unwrap();

@@ -29,7 +29,7 @@ fn open(path: &std::path::Path, keys: &[(&str, &str)]) -> Result<Box<dyn Subsyst
 
 fn submit(device: &mut (dyn Subsystem + Send), op: Op, page: u64, count: u64, payload: Payload<'_>) {
     let extent = Extent::new(page * PAGE, count * PAGE);
-    device.submit(0, BlockCommand::new(op, extent, Hint(0)), payload, SimTime::ZERO).unwrap();
+    device.submit(0, BlockCommand::new(op, extent, Hint(0)).into(), payload, SimTime::ZERO).unwrap();
 }
 
 fn report(device: &(dyn Subsystem + Send)) -> RecoveryReport {

@@ -159,7 +159,7 @@ fn a_trace_runs_on_one_namespace_in_some_dies_and_not_on_two() {
     let mut namespace = build(&part, BuildOptions::default()).unwrap();
     assert_eq!(namespace.inspect().device(0).geometry().units(), 4);
     let command = BlockCommand::new(Op::Write, Extent::new(0, 65536), Hint::default());
-    namespace.submit(0, command, Payload::None, SimTime::ZERO).unwrap();
+    namespace.submit(0, command.into(), Payload::None, SimTime::ZERO).unwrap();
     assert_eq!(namespace.inspect().device(0).counters().total().programs, 4);
     namespace.check_invariants();
 }

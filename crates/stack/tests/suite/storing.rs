@@ -36,7 +36,7 @@ fn bytes(page: u64, round: u64) -> Vec<u8> {
 
 fn submit(stack: &mut dyn Subsystem, op: Op, page: u64, payload: Payload<'_>) {
     let extent = if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(page * 4096, 4096) };
-    stack.submit(0, BlockCommand::new(op, extent, Hint::default()), payload, SimTime::ZERO).unwrap();
+    stack.submit(0, BlockCommand::new(op, extent, Hint::default()).into(), payload, SimTime::ZERO).unwrap();
 }
 
 fn write_all(stack: &mut dyn Subsystem, pages: u64, round: u64) {
@@ -152,7 +152,7 @@ fn assert_read_fails(config: &nandscape_stack::StackConfig, path: &Path) {
     let mut data = vec![0; 4096];
     for page in 0..50 {
         let command = BlockCommand::new(Op::Read, Extent::new(page * 4096, 4096), Hint::default());
-        let read = stored.subsystem.submit(0, command, Payload::Read(&mut data), SimTime::ZERO);
+        let read = stored.subsystem.submit(0, command.into(), Payload::Read(&mut data), SimTime::ZERO);
         assert_eq!(read.is_err(), page == 7, "page {page}: {read:?}");
         assert!(read.is_err() || data == bytes(page, 1), "page {page}");
     }

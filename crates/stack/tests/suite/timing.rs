@@ -2,7 +2,7 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockCommand, Cause, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Cause, Command, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::build::{BuildOptions, build};
 use nandscape_stack::{StackConfig, Typed};
 
@@ -94,12 +94,12 @@ fn the_name_of_the_preset_does_not_change_the_hash() {
 
 fn run_one(namespace: &mut dyn Subsystem, op: Op, offset: u64, len: u64, at: u64) -> u64 {
     let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
-    let token = namespace.submit(0, command, Payload::None, SimTime(at)).unwrap();
+    let token = namespace.submit(0, command.into(), Payload::None, SimTime(at)).unwrap();
     let mut out = Vec::new();
-    if let Some(done) = namespace.completion(token) {
+    if let Some(done) = namespace.completion(token.done) {
         return done.0 - at;
     }
-    namespace.watch(token, 1);
+    namespace.watch(token.done, 1);
     while out.is_empty() {
         let event = namespace.next_event().expect("the request completes");
         namespace.advance(event, &mut out);
@@ -135,7 +135,7 @@ fn a_flush_waits_for_a_volatile_buffer_only() {
         let config = typed("pblaze5-916", &["device.scale=1/64", &pair]).check().unwrap();
         let mut ssd = namespace(&config);
         run_one(&mut *ssd, Op::Write, 0, 16 << 10, 0);
-        let token = ssd.submit(0, BlockCommand::FLUSH, Payload::None, SimTime(100_000)).unwrap();
+        let token = ssd.submit(0, Command::FLUSH, Payload::None, SimTime(100_000)).unwrap().done;
         if least == 0 {
             assert_eq!(token, nandscape_core::Token::NONE, "{kind}");
             continue;
@@ -186,8 +186,8 @@ fn load(namespace: &mut dyn Subsystem, count: u64, reads: u64, depth: usize, gap
             let op = if is_read { Op::Read } else { Op::Write };
             let extent = Extent::new(below(&mut rng, pages) << 14, 16 << 10);
             let command = BlockCommand::new(op, extent, Hint::default());
-            let token = namespace.submit(0, command, Payload::None, SimTime(now)).unwrap();
-            namespace.watch(token, issued.len() as u64);
+            let token = namespace.submit(0, command.into(), Payload::None, SimTime(now)).unwrap();
+            namespace.watch(token.done, issued.len() as u64);
             issued.push((is_read, now));
             outstanding += 1;
         } else {

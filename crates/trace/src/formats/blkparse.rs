@@ -14,7 +14,7 @@ use crate::error::shown;
 use crate::fields::{decimal, sectors, whole, words};
 use crate::gate::{Clock, Parsed, device_number};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
+use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -89,10 +89,10 @@ impl LineFormat for Blkparse {
             _ => return Err(format!("{}: expected start + count after {}", shown(line), shown(rwbs))),
         };
         let op = match data {
-            _ if is_flush && len == 0 => Op::Flush,
-            Some(b'R') => Op::Read,
-            Some(b'W') => Op::Write,
-            Some(_) => Op::Trim,
+            _ if is_flush && len == 0 => TraceOp::Flush,
+            Some(b'R') => TraceOp::Read,
+            Some(b'W') => TraceOp::Write,
+            Some(_) => TraceOp::Trim,
             None if rwbs.first() == Some(&b'N') => return Ok(Parsed::Skip),
             None => return Err(format!("RWBS is {}: expected one with R, W, D, N or F", shown(rwbs))),
         };

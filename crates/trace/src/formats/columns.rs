@@ -9,7 +9,7 @@ use crate::fields::{decimal, scaled, trim, whole, whole32};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime, units};
+use nandscape_core::{Info, IoRecord, Param, Params, SimTime, TraceOp, units};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -48,11 +48,11 @@ pub const ENTRY: Format = Format {
 const COLUMNS_MAX: usize = 64;
 
 /// What an op column usually says.
-const WORDS: [(&[&str], Op); 4] = [
-    (&["r", "read", "rs"], Op::Read),
-    (&["w", "write", "ws"], Op::Write),
-    (&["d", "discard", "trim", "unmap"], Op::Trim),
-    (&["f", "flush", "sync"], Op::Flush),
+const WORDS: [(&[&str], TraceOp); 4] = [
+    (&["r", "read", "rs"], TraceOp::Read),
+    (&["w", "write", "ws"], TraceOp::Write),
+    (&["d", "discard", "trim", "unmap"], TraceOp::Trim),
+    (&["f", "flush", "sync"], TraceOp::Flush),
 ];
 
 /// A column and what one of its units is worth.
@@ -63,7 +63,7 @@ struct Column {
 }
 
 enum OpFrom {
-    All(Op),
+    All(TraceOp),
     Column(usize),
 }
 
@@ -132,8 +132,8 @@ impl Columns {
             .map(|t| column("time", t, time_unit, "s, ms, us, ns or filetime"))
             .transpose()?;
         let op = match required("op")? {
-            "R" | "r" => OpFrom::All(Op::Read),
-            "W" | "w" => OpFrom::All(Op::Write),
+            "R" | "r" => OpFrom::All(TraceOp::Read),
+            "W" | "w" => OpFrom::All(TraceOp::Write),
             text => OpFrom::Column(column("op", text, |u| u.is_empty().then_some(1), "none")?.index),
         };
         let offset = column("offset", required("offset")?, size_unit, SIZES)?;
@@ -159,12 +159,12 @@ impl Columns {
         Ok(Self { time, op, offset, len, volume, read, write, header, separator, labels: Labels::default() })
     }
 
-    fn op(&self, field: &[u8]) -> Result<Op, String> {
+    fn op(&self, field: &[u8]) -> Result<TraceOp, String> {
         if !self.read.is_empty() && field == self.read {
-            return Ok(Op::Read);
+            return Ok(TraceOp::Read);
         }
         if !self.write.is_empty() && field == self.write {
-            return Ok(Op::Write);
+            return Ok(TraceOp::Write);
         }
         WORDS
             .iter()
@@ -209,7 +209,7 @@ impl LineFormat for Columns {
             OpFrom::Column(index) => self.op(field(*index)?)?,
         };
         let size = |c: Column, name: &str| scaled(whole(field(c.index)?, name)?, c.unit, name);
-        let (offset, len) = if op == Op::Flush {
+        let (offset, len) = if op == TraceOp::Flush {
             (0, 0)
         } else {
             let len = match &self.len {

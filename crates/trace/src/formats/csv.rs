@@ -11,7 +11,7 @@ use crate::fields::{decimal, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::lines;
-use nandscape_core::{BlockKind, Info, IoRecord, Op, Origin, SimTime};
+use nandscape_core::{BlockKind, Info, IoRecord, Origin, SimTime, TraceOp};
 use std::io::Write;
 
 const HEADER: &[u8] = b"ts_us,op,offset,len";
@@ -85,13 +85,13 @@ impl Csv {
 }
 
 /// The letter of an operation.
-pub(crate) fn op(field: &[u8]) -> Result<Op, String> {
+pub(crate) fn op(field: &[u8]) -> Result<TraceOp, String> {
     Ok(match field {
-        b"R" => Op::Read,
-        b"W" => Op::Write,
-        b"D" => Op::Trim,
-        b"Z" => Op::WriteZeroes,
-        b"F" => Op::Flush,
+        b"R" => TraceOp::Read,
+        b"W" => TraceOp::Write,
+        b"D" => TraceOp::Trim,
+        b"Z" => TraceOp::WriteZeroes,
+        b"F" => TraceOp::Flush,
         _ => return Err(format!("op is {}: expected R, W, D, Z or F", shown(field))),
     })
 }

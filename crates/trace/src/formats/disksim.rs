@@ -9,7 +9,7 @@ use crate::fields::{decimal, sectors, whole32, words};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, whole_sectors};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 use std::io::Write;
 
 /// Registry entry.
@@ -51,7 +51,7 @@ impl LineFormat for Disksim {
             len: sectors(size, "size")?,
             volume: whole32(device, "device")?,
             hint: 0,
-            op: if bits & 1 == 1 { Op::Read } else { Op::Write },
+            op: if bits & 1 == 1 { TraceOp::Read } else { TraceOp::Write },
         }))
     }
 }

@@ -12,7 +12,7 @@ use crate::fields::{digit, split, trim, whole};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, unsupported};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 use std::io::Write;
 
 /// Registry entry.
@@ -63,7 +63,7 @@ fn detect(head: &Head) -> Confidence {
 }
 
 /// A line of version 1.
-fn plain(line: &[u8]) -> Result<(Op, u64, u64), String> {
+fn plain(line: &[u8]) -> Result<(TraceOp, u64, u64), String> {
     let fields = split::<3>(line, b',').ok_or_else(|| {
         format!(
             "{}: expected 'fio version 2 iolog', 'fio version 3 iolog', or rw, offset, length",
@@ -84,7 +84,7 @@ struct Fio {
 
 /// What an action word means.
 enum Action {
-    Data(Op),
+    Data(TraceOp),
     Flush,
     Wait,
     File,
@@ -92,9 +92,9 @@ enum Action {
 
 fn action(word: &[u8]) -> Option<Action> {
     Some(match word {
-        b"read" => Action::Data(Op::Read),
-        b"write" => Action::Data(Op::Write),
-        b"trim" => Action::Data(Op::Trim),
+        b"read" => Action::Data(TraceOp::Read),
+        b"write" => Action::Data(TraceOp::Write),
+        b"trim" => Action::Data(TraceOp::Trim),
         b"sync" | b"datasync" => Action::Flush,
         b"wait" => Action::Wait,
         b"add" | b"open" | b"close" => Action::File,
@@ -153,11 +153,11 @@ impl Fio {
                     self.now_us.checked_add(us).ok_or_else(|| format!("wait of {us} us: too long"))?;
                 return Ok(Parsed::Skip);
             }
-            Action::Flush => Op::Flush,
+            Action::Flush => TraceOp::Flush,
             Action::Data(op) => op,
         };
         let (offset, len) = match (op, numbers) {
-            (Op::Flush, _) => (0, 0),
+            (TraceOp::Flush, _) => (0, 0),
             (_, Some(numbers)) => numbers,
             (_, None) => return Err(bad()),
         };
@@ -200,11 +200,13 @@ fn line(out: &mut dyn Write, record: &IoRecord, is_started: bool) -> std::io::Re
         writeln!(out, "fio version 3 iolog\n{us} {FILE} add\n{us} {FILE} open")?;
     }
     let word = match record.op {
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Trim => "trim",
-        Op::Flush => return writeln!(out, "{us} {FILE} sync 0 0"),
-        Op::WriteZeroes => return Err(unsupported(record, "fio", "reads, writes, discards and flushes")),
+        TraceOp::Read => "read",
+        TraceOp::Write => "write",
+        TraceOp::Trim => "trim",
+        TraceOp::Flush => return writeln!(out, "{us} {FILE} sync 0 0"),
+        TraceOp::WriteZeroes => {
+            return Err(unsupported(record, "fio", "reads, writes, discards and flushes"));
+        }
     };
     writeln!(out, "{us} {FILE} {word} {} {}", record.offset, record.len)
 }

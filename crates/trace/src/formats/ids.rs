@@ -6,7 +6,7 @@ use crate::binary::{RecordFormat, u32_at, u64_at};
 use crate::fields::{scaled, trim, whole};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
+use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
 
 const BLOCK: Param = block("bytes of a block", "4k");
 
@@ -58,7 +58,7 @@ impl Ids {
     fn record(&self, id: u64) -> Result<Parsed, String> {
         let offset = scaled(id, self.block, "block id")?;
         let (at, len) = (SimTime::ZERO, self.block);
-        Ok(Parsed::Io(IoRecord { at, offset, len, volume: 0, hint: 0, op: Op::Read }))
+        Ok(Parsed::Io(IoRecord { at, offset, len, volume: 0, hint: 0, op: TraceOp::Read }))
     }
 }
 

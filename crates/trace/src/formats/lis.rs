@@ -7,7 +7,7 @@ use crate::error::shown;
 use crate::fields::{scaled, whole, words};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -44,7 +44,7 @@ impl LineFormat for Lis {
             len: scaled(whole(blocks, "count")?, self.block, "count")?,
             volume: 0,
             hint: 0,
-            op: Op::Read,
+            op: TraceOp::Read,
         }))
     }
 }

@@ -10,7 +10,7 @@ use crate::fields::{scaled, sectors, whole, whole32, words};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, whole_sectors};
-use nandscape_core::{Info, IoRecord, Op, Param, Params, SimTime};
+use nandscape_core::{Info, IoRecord, Param, Params, SimTime, TraceOp};
 use std::io::Write;
 
 /// Registry entry.
@@ -67,8 +67,8 @@ impl LineFormat for Mqsim {
             return Err(format!("{}: expected 5 columns, arrival device start size type", shown(line)));
         }
         let op = match kind {
-            b"0" => Op::Write,
-            b"1" => Op::Read,
+            b"0" => TraceOp::Write,
+            b"1" => TraceOp::Read,
             _ => return Err(format!("type is {}: expected 0 (write) or 1 (read)", shown(kind))),
         };
         let stamp = scaled(whole(arrival, "arrival")?, self.unit.multiply, "arrival")? / self.unit.divide;

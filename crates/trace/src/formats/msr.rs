@@ -11,7 +11,7 @@ use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 use std::io::Write;
 
 /// Registry entry.
@@ -41,12 +41,12 @@ fn detect(head: &Head) -> Confidence {
     Confidence::Certain.if_passed(head.all_lines(fits))
 }
 
-fn op(field: &[u8]) -> Result<Op, String> {
+fn op(field: &[u8]) -> Result<TraceOp, String> {
     match field {
-        b"Read" => Ok(Op::Read),
-        b"Write" => Ok(Op::Write),
-        _ if field.eq_ignore_ascii_case(b"read") => Ok(Op::Read),
-        _ if field.eq_ignore_ascii_case(b"write") => Ok(Op::Write),
+        b"Read" => Ok(TraceOp::Read),
+        b"Write" => Ok(TraceOp::Write),
+        _ if field.eq_ignore_ascii_case(b"read") => Ok(TraceOp::Read),
+        _ if field.eq_ignore_ascii_case(b"write") => Ok(TraceOp::Write),
         _ => Err(format!("type is {}: expected Read or Write", shown(field))),
     }
 }

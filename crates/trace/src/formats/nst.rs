@@ -6,7 +6,7 @@ use crate::error::shown;
 use crate::gate::{Clock, Parsed};
 use crate::options::BoxReader;
 use crate::writer::RecordWriter;
-use nandscape_core::{Info, IoRecord, Op, Params, SimTime};
+use nandscape_core::{Info, IoRecord, Params, SimTime, TraceOp};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -77,11 +77,11 @@ impl RecordFormat for Nst {
     #[inline]
     fn parse(&mut self, record: &[u8]) -> Result<Parsed, String> {
         let op = match record[30] {
-            0 => Op::Read,
-            1 => Op::Write,
-            2 => Op::Trim,
-            3 => Op::WriteZeroes,
-            4 => Op::Flush,
+            0 => TraceOp::Read,
+            1 => TraceOp::Write,
+            2 => TraceOp::Trim,
+            3 => TraceOp::WriteZeroes,
+            4 => TraceOp::Flush,
             END => return self.close(record),
             other => return Err(format!("operation {other}: expected 0 to 4")),
         };

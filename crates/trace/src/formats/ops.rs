@@ -292,7 +292,7 @@ impl TraceReader for Ops {
 mod tests {
     use super::*;
     use crate::{OpenOptions, Target, Workload};
-    use nandscape_core::{BlockKind, Op};
+    use nandscape_core::{BlockKind, TraceOp};
 
     const SAMPLE: &str = "ts_us,op,pid,file,offset,len\n10,create,5,1,0,0\n20,hint,5,1,0,3\n30,write,5,1,0,9000\n40,fsync,5,1,0,0\n";
 
@@ -307,7 +307,11 @@ mod tests {
         let short: Vec<_> = records.iter().map(|r| (r.at.as_ns(), r.op, r.offset, r.len, r.hint)).collect();
         assert_eq!(
             short,
-            [(40_000, Op::Write, 0, 12_288, 3), (40_000, Op::Flush, 0, 0, 0), (40_000, Op::Flush, 0, 0, 0)]
+            [
+                (40_000, TraceOp::Write, 0, 12_288, 3),
+                (40_000, TraceOp::Flush, 0, 0, 0),
+                (40_000, TraceOp::Flush, 0, 0, 0)
+            ]
         );
         let with_metadata = all("ops", SAMPLE).unwrap();
         assert!(with_metadata.len() > records.len() + 5, "{with_metadata:?}");

@@ -9,7 +9,7 @@ use super::{Confidence, Format, Head, block};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
-use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
+use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -61,7 +61,7 @@ impl RecordFormat for OracleGeneral {
         let (op, volume) = if self.ops {
             (cache_op(record[16]), u32::from(u16_at(record, 17)))
         } else {
-            (Some(Op::Read), 0)
+            (Some(TraceOp::Read), 0)
         };
         let Some(op) = op else { return Ok(Parsed::Skip) };
         let offset = object
@@ -74,11 +74,11 @@ impl RecordFormat for OracleGeneral {
 
 /// Operation numbers of the cache traces: 1 get, 2 gets, 3 set, 4 add, 5 cas, 6 replace, 7 append, 8 prepend,
 /// 9 delete, 10 incr, 11 decr, 12 read, 13 write.
-fn cache_op(code: u8) -> Option<Op> {
+fn cache_op(code: u8) -> Option<TraceOp> {
     match code {
-        0 | 1 | 2 | 12 => Some(Op::Read),
-        3..=8 | 10 | 11 | 13 => Some(Op::Write),
-        9 => Some(Op::Trim),
+        0 | 1 | 2 | 12 => Some(TraceOp::Read),
+        3..=8 | 10 | 11 | 13 => Some(TraceOp::Write),
+        9 => Some(TraceOp::Trim),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use crate::fields::{decimal, sectors, split, trim, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, unsupported};
-use nandscape_core::{Info, IoRecord, Op, SimTime};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 use std::io::Write;
 
 /// Registry entry.
@@ -43,8 +43,8 @@ impl LineFormat for Spc {
         let [asu, lba, size, code, rest] = fields.map(trim);
         let stamp = trim(rest.split(|&b| b == b',').next().unwrap_or(rest));
         let op = match code {
-            b"R" | b"r" => Op::Read,
-            b"W" | b"w" => Op::Write,
+            b"R" | b"r" => TraceOp::Read,
+            b"W" | b"w" => TraceOp::Write,
             _ => return Err(format!("Opcode is {}: expected R or W", shown(code))),
         };
         Ok(Parsed::Io(IoRecord {

@@ -9,7 +9,7 @@
 use super::{Confidence, Format};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
-use nandscape_core::{Info, IoRecord, Op, Param, SimTime};
+use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -97,10 +97,10 @@ impl RecordFormat for Vscsi {
             Version::Two => (u32_at(record, 8), u64_at(record, 16), u64_at(record, 24)),
         };
         let op = match cmd {
-            0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
-            0x0a | 0x2a | 0x8a | 0xaa => Op::Write,
-            0x41 | 0x42 | 0x93 => Op::Trim,
-            0x35 | 0x91 => Op::Flush,
+            0x08 | 0x28 | 0x88 | 0xa8 => TraceOp::Read,
+            0x0a | 0x2a | 0x8a | 0xaa => TraceOp::Write,
+            0x41 | 0x42 | 0x93 => TraceOp::Trim,
+            0x35 | 0x91 => TraceOp::Flush,
             _ => return Ok(Parsed::Skip),
         };
         let offset = lbn.checked_mul(512).ok_or_else(|| format!("lbn {lbn}: expected one below 2^55"))?;

@@ -3,7 +3,7 @@
 use super::Context;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
 use nandscape_core::{
-    IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
+    IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, units,
 };
 
 pub(crate) const SPAN: Param = Param::text("span", "100%")
@@ -169,12 +169,12 @@ impl<P: Pattern> Iterator for Synthetic<P> {
         }
         self.left -= 1;
         let op = if self.trim == 0 {
-            Op::Write
+            TraceOp::Write
         } else {
             match u128::from(self.rng.next_u64()) {
-                draw if draw < self.read => Op::Read,
-                draw if draw < self.trim => Op::Trim,
-                _ => Op::Write,
+                draw if draw < self.read => TraceOp::Read,
+                draw if draw < self.trim => TraceOp::Trim,
+                _ => TraceOp::Write,
             }
         };
         let (slot, hint) = self.pattern.slot(&mut self.rng);

@@ -1,7 +1,7 @@
 //! A reader over requests that were laid out beforehand, for the small synthetic application loads.
 
 use super::common::info_of;
-use nandscape_core::{IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 
 /// (offset, length) of write requests in order, `gap_ns` apart.
 pub(crate) struct Listed {
@@ -26,7 +26,7 @@ impl Iterator for Listed {
         let &(offset, len) = self.requests.get(self.next)?;
         let at = SimTime(self.gap_ns * self.next as u64);
         self.next += 1;
-        Some(Ok(IoRecord { at, offset, len, volume: 0, hint: 0, op: Op::Write }))
+        Some(Ok(IoRecord { at, offset, len, volume: 0, hint: 0, op: TraceOp::Write }))
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Generator;
 use super::common::{check_gap, gap, info_of};
 use nandscape_core::{
-    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -94,7 +94,7 @@ impl Iterator for MqsimT {
         let at = SimTime(self.now_ns);
         self.now_ns += self.gap_ns;
         self.done += 1;
-        let op = if is_read { Op::Read } else { Op::Write };
+        let op = if is_read { TraceOp::Read } else { TraceOp::Write };
         Some(Ok(IoRecord { at, offset: slot * self.bs, len: self.bs, volume: 0, hint: 0, op }))
     }
 }
@@ -131,10 +131,10 @@ mod tests {
         let t2 = load("mqsim-t:preset=t2");
         assert_eq!((t2.len(), t2[0].at.as_ns(), t2[1].at.as_ns()), (1_000_000, 1000, 26_000));
         // MQSim reports 299,675 page programs for T2, one for each write.
-        assert_eq!(t2.iter().filter(|r| r.op == Op::Write).count(), 299_675);
+        assert_eq!(t2.iter().filter(|r| r.op == TraceOp::Write).count(), 299_675);
         assert!(t2.iter().all(|r| r.len == 4096 && r.offset + r.len <= 228_170_112 * 512));
         let t1 = load("mqsim-t:count=1000");
-        assert!(t1.iter().all(|r| r.op == Op::Write && r.len == 16_384 && r.offset % 16_384 == 0));
+        assert!(t1.iter().all(|r| r.op == TraceOp::Write && r.len == 16_384 && r.offset % 16_384 == 0));
         assert_eq!(t1[999].at.as_ns(), 1000 + 999 * 50_000);
     }
 }

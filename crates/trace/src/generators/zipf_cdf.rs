@@ -10,7 +10,7 @@ use super::Generator;
 use super::common::{BS, COUNT, GAP, OFFSET, READ, check_gap, gap, info_of, threshold};
 use crate::options::BoxReader;
 use nandscape_core::{
-    Info, IoRecord, Op, Param, ParamError, Params, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Info, IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
 };
 
 /// Registry entry.
@@ -150,7 +150,7 @@ impl Iterator for ZipfCdf {
         self.left -= 1;
         let offset = self.base + self.rank() * self.bs;
         let is_read = self.read >> 64 != 0 || u128::from(self.mix.next()) < self.read;
-        let op = if is_read { Op::Read } else { Op::Write };
+        let op = if is_read { TraceOp::Read } else { TraceOp::Write };
         let at = SimTime(self.now_ns);
         self.now_ns += self.gap_ns;
         Some(Ok(IoRecord { at, offset, len: self.bs, volume: 0, hint: 0, op }))
@@ -197,7 +197,7 @@ mod tests {
             ["100%", "30%"].map(|read| format!("zipf-cdf:ranks=1k,alpha=0.8,count=1k,read={read}"));
         assert!(ranks(&reads).eq(ranks(&mixed)));
         let records = open(&mixed, &OpenOptions::default(), Target::NONE).unwrap();
-        let reads = records.filter(|r| r.as_ref().unwrap().op == nandscape_core::Op::Read).count();
+        let reads = records.filter(|r| r.as_ref().unwrap().op == nandscape_core::TraceOp::Read).count();
         assert!((250..350).contains(&reads), "{reads} reads of 1000");
     }
 }

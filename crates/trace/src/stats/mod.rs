@@ -14,7 +14,7 @@ pub use histogram::{Distribution, Histogram};
 pub use windows::Window;
 
 use crate::pages::{GRANULE, PageSet};
-use nandscape_core::{IoRecord, Op, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use windows::Windows;
@@ -242,15 +242,15 @@ impl Gather {
         self.windows.add(self.requests, record);
         self.requests += 1;
         let amount = match record.op {
-            Op::Read => &mut self.mix.reads,
-            Op::Write => &mut self.mix.writes,
-            Op::Trim => &mut self.mix.trims,
-            Op::WriteZeroes => &mut self.mix.write_zeroes,
-            Op::Flush => &mut self.mix.flushes,
+            TraceOp::Read => &mut self.mix.reads,
+            TraceOp::Write => &mut self.mix.writes,
+            TraceOp::Trim => &mut self.mix.trims,
+            TraceOp::WriteZeroes => &mut self.mix.write_zeroes,
+            TraceOp::Flush => &mut self.mix.flushes,
         };
         amount.requests += 1;
         amount.bytes += record.len;
-        if matches!(record.op, Op::Read | Op::Write) && record.len > 0 {
+        if matches!(record.op, TraceOp::Read | TraceOp::Write) && record.len > 0 {
             self.add_data(record);
         }
     }
@@ -259,7 +259,7 @@ impl Gather {
         let IoRecord { offset, len, volume, op, .. } = *record;
         let (low, high) = self.range.unwrap_or((offset, offset + len));
         self.range = Some((low.min(offset), high.max(offset + len)));
-        if op == Op::Write {
+        if op == TraceOp::Write {
             let pages = (offset + len - 1) / GRANULE - offset / GRANULE + 1;
             self.page_writes += pages;
             self.page_overwrites += pages - self.written.insert(volume, offset, len);

@@ -6,7 +6,7 @@
 //! as new at every length at which that window is another one than the present.
 
 use crate::pages::GRANULE;
-use nandscape_core::{IoRecord, Op};
+use nandscape_core::{IoRecord, TraceOp};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -69,11 +69,11 @@ impl Windows {
         let window = &mut self.sums[index];
         window.requests += 1;
         match record.op {
-            Op::Read => window.read_bytes += record.len,
-            Op::Write => window.write_bytes += record.len,
+            TraceOp::Read => window.read_bytes += record.len,
+            TraceOp::Write => window.write_bytes += record.len,
             _ => {}
         }
-        if matches!(record.op, Op::Read | Op::Write) && record.len > 0 {
+        if matches!(record.op, TraceOp::Read | TraceOp::Write) && record.len > 0 {
             let first = record.offset / GRANULE;
             let last = (record.offset + (record.len - 1)) / GRANULE;
             self.touch(record.volume, first, last, base);
@@ -164,7 +164,7 @@ mod tests {
             let mut records = Vec::new();
             for request in 0..total {
                 let offset = nandscape_core::rng::below(&mut rng, 3000) * 3000;
-                let op = if offset.is_multiple_of(7) { Op::Trim } else { Op::Write };
+                let op = if offset.is_multiple_of(7) { TraceOp::Trim } else { TraceOp::Write };
                 let record = IoRecord { at: SimTime(request), offset, len: 6000, volume: 0, hint: 0, op };
                 windows.add(request, &record);
                 records.push(record);
@@ -177,7 +177,7 @@ mod tests {
                 let from = window.first_request as usize;
                 let mut pages = BTreeSet::new();
                 for record in &records[from..from + window.requests as usize] {
-                    if record.op == Op::Write {
+                    if record.op == TraceOp::Write {
                         pages.extend(record.offset / GRANULE..=(record.offset + 5999) / GRANULE);
                     }
                 }

@@ -12,7 +12,7 @@
 use super::Changed;
 use crate::options::BoxReader;
 use crate::pages::{DenseMap, GRANULE};
-use nandscape_core::{IoRecord, Op, TraceReader};
+use nandscape_core::{IoRecord, TraceOp, TraceReader};
 use std::sync::Arc;
 
 struct Dense {
@@ -30,8 +30,8 @@ pub(crate) fn dense(inner: BoxReader, map: Arc<DenseMap>) -> impl TraceReader + 
 }
 
 /// Whether a request counts as touching its pages.
-pub(crate) fn touches(op: Op) -> bool {
-    matches!(op, Op::Read | Op::Write)
+pub(crate) fn touches(op: TraceOp) -> bool {
+    matches!(op, TraceOp::Read | TraceOp::Write)
 }
 
 impl Dense {
@@ -44,9 +44,9 @@ impl Dense {
 
     fn remap(&mut self, record: &mut IoRecord) {
         match record.op {
-            Op::Flush => {}
-            Op::Read | Op::Write => record.offset = self.locate(record.volume, record.offset),
-            Op::Trim | Op::WriteZeroes => {
+            TraceOp::Flush => {}
+            TraceOp::Read | TraceOp::Write => record.offset = self.locate(record.volume, record.offset),
+            TraceOp::Trim | TraceOp::WriteZeroes => {
                 let start = self.locate(record.volume, record.offset);
                 let end = self.locate(record.volume, record.offset + record.len);
                 (record.offset, record.len) = (start, end - start);
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn order_and_offsets_inside_pages_are_kept() {
         let records = [
-            io(0, Op::Write, 0, 900 * G + 512, 2 * G),
-            io(1, Op::Write, 0, 10 * G, G),
-            io(2, Op::Read, 0, 902 * G, 100),
-            io(3, Op::Write, 1, 0, 8),
+            io(0, TraceOp::Write, 0, 900 * G + 512, 2 * G),
+            io(1, TraceOp::Write, 0, 10 * G, G),
+            io(2, TraceOp::Read, 0, 902 * G, 100),
+            io(3, TraceOp::Write, 1, 0, 8),
         ];
         let got: Vec<_> = dense(&records).iter().map(|r| (r.volume, r.offset, r.len)).collect();
         assert_eq!(got, [(0, G + 512, 2 * G), (0, 0, G), (0, 3 * G, 100), (0, 4 * G, 8)]);
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn a_trim_covers_the_touched_pages_inside_it_and_no_others() {
         let records = [
-            io(0, Op::Write, 0, 100 * G, G),
-            io(0, Op::Write, 0, 200 * G, G),
-            io(0, Op::Write, 0, 300 * G, 2 * G),
-            io(1, Op::Trim, 0, 150 * G, 151 * G),
-            io(2, Op::Trim, 0, 0, 50 * G),
-            io(3, Op::WriteZeroes, 0, 301 * G + 512, 100 * G),
-            io(4, Op::Trim, 0, 250 * G, 50 * G + 512),
-            io(5, Op::Flush, 0, 0, 0),
+            io(0, TraceOp::Write, 0, 100 * G, G),
+            io(0, TraceOp::Write, 0, 200 * G, G),
+            io(0, TraceOp::Write, 0, 300 * G, 2 * G),
+            io(1, TraceOp::Trim, 0, 150 * G, 151 * G),
+            io(2, TraceOp::Trim, 0, 0, 50 * G),
+            io(3, TraceOp::WriteZeroes, 0, 301 * G + 512, 100 * G),
+            io(4, TraceOp::Trim, 0, 250 * G, 50 * G + 512),
+            io(5, TraceOp::Flush, 0, 0, 0),
         ];
         let got: Vec<_> = dense(&records)[3..].iter().map(|r| (r.offset, r.len)).collect();
         assert_eq!(got, [(G, 2 * G), (0, 0), (3 * G + 512, G - 512), (2 * G, 512), (0, 0)]);

@@ -44,11 +44,11 @@ impl TraceReader for Limit {
 mod tests {
     use super::*;
     use crate::wrappers::testing::{all, io, list};
-    use nandscape_core::Op;
+    use nandscape_core::TraceOp;
 
     #[test]
     fn no_more_than_the_limit_and_no_less_than_there_is() {
-        let records: Vec<_> = (0..5).map(|i| io(i, Op::Write, 0, i, 1)).collect();
+        let records: Vec<_> = (0..5).map(|i| io(i, TraceOp::Write, 0, i, 1)).collect();
         assert_eq!(all(Limit::new(list(&records), 3)), records[..3]);
         assert_eq!(all(Limit::new(list(&records), 9)), records);
         assert_eq!(all(Limit::new(list(&records), 0)), []);

@@ -53,7 +53,7 @@ impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> TraceReader for Changed<
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use nandscape_core::{IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo};
+    use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 
     /// A reader over a list.
     pub(crate) struct List(pub(crate) std::vec::IntoIter<IoRecord>, pub(crate) u64);
@@ -77,7 +77,7 @@ pub(crate) mod testing {
         Box::new(List(owned.into_iter(), 0))
     }
 
-    pub(crate) fn io(at: u64, op: Op, volume: u32, offset: u64, len: u64) -> IoRecord {
+    pub(crate) fn io(at: u64, op: TraceOp, volume: u32, offset: u64, len: u64) -> IoRecord {
         IoRecord { at: SimTime(at), offset, len, volume, hint: 0, op }
     }
 

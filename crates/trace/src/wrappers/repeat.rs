@@ -120,11 +120,11 @@ impl TraceReader for Repeat {
 mod tests {
     use super::*;
     use crate::wrappers::testing::{all, io, list};
-    use nandscape_core::Op;
+    use nandscape_core::TraceOp;
 
     #[test]
     fn times_keep_growing_by_the_mean_gap() {
-        let records = [5u64, 15, 25].map(|at| io(at, Op::Read, 0, at, 1));
+        let records = [5u64, 15, 25].map(|at| io(at, TraceOp::Read, 0, at, 1));
         let repeat = Repeat::new(Box::new(move || Ok(list(&records))), 3).unwrap();
         let times: Vec<_> = all(repeat).iter().map(|r| r.at.as_ns()).collect();
         assert_eq!(times, [5, 15, 25, 35, 45, 55, 65, 75, 85]);

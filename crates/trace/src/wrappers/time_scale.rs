@@ -26,18 +26,18 @@ pub(crate) fn time_scaled(inner: BoxReader, factor: f64) -> impl TraceReader + u
 mod tests {
     use super::*;
     use crate::wrappers::testing::{all, io, list};
-    use nandscape_core::Op;
+    use nandscape_core::TraceOp;
 
     #[test]
     fn gaps_are_multiplied_and_the_start_stays() {
-        let records = [10u64, 20, 50].map(|at| io(at, Op::Read, 0, 0, 1));
+        let records = [10u64, 20, 50].map(|at| io(at, TraceOp::Read, 0, 0, 1));
         let scaled = all(time_scaled(list(&records), 0.5));
         assert_eq!(scaled.iter().map(|r| r.at.as_ns()).collect::<Vec<_>>(), [10, 15, 30]);
     }
 
     #[test]
     fn an_overflow_is_one_error() {
-        let records = [0, 1 << 40, 1 << 41].map(|at| io(at, Op::Read, 0, 0, 1));
+        let records = [0, 1 << 40, 1 << 41].map(|at| io(at, TraceOp::Read, 0, 0, 1));
         let mut scaled = time_scaled(list(&records), 1e9);
         assert!(scaled.next().unwrap().is_ok());
         assert!(scaled.next().unwrap().unwrap_err().to_string().contains("100 years"));

@@ -7,7 +7,7 @@
 use super::Changed;
 use crate::error::io;
 use crate::options::BoxReader;
-use nandscape_core::{Op, TraceError, TraceReader};
+use nandscape_core::{TraceError, TraceOp, TraceReader};
 use std::collections::BTreeMap;
 
 /// Largest end of each volume of the workload, in bytes.
@@ -31,7 +31,7 @@ pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> imp
     let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), bases: None };
     Changed::new(inner, move |record| {
         let base = volumes.base(record.volume)?;
-        if record.op != Op::Flush {
+        if record.op != TraceOp::Flush {
             record.offset += base;
         }
         record.volume = 0;
@@ -88,14 +88,18 @@ mod tests {
 
     #[test]
     fn one_volume_is_never_scanned() {
-        let records = [io(0, Op::Read, 7, 512, 512), io(0, Op::Read, 7, 0, 512)];
+        let records = [io(0, TraceOp::Read, 7, 512, 512), io(0, TraceOp::Read, 7, 0, 512)];
         let side = side_by_side(list(&records), "t", Box::new(|| panic!("scanned")));
         assert_eq!(all(side).iter().map(|r| (r.volume, r.offset)).collect::<Vec<_>>(), [(0, 512), (0, 0)]);
     }
 
     #[test]
     fn volumes_do_not_overlap() {
-        let records = [io(0, Op::Read, 7, 0, 512), io(0, Op::Read, 2, 512, 512), io(0, Op::Read, 9, 1, 1)];
+        let records = [
+            io(0, TraceOp::Read, 7, 0, 512),
+            io(0, TraceOp::Read, 2, 512, 512),
+            io(0, TraceOp::Read, 9, 1, 1),
+        ];
         let scan = || Ok(Ends::from([(7, 3 << 20), (2, ALIGN + 1), (9, 2)]));
         let got: Vec<_> =
             all(side_by_side(list(&records), "t", Box::new(scan))).iter().map(|r| r.offset).collect();
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn volumes_that_do_not_fit_are_refused() {
-        let records = [io(0, Op::Read, 0, 0, 512), io(0, Op::Read, 1, 512, 512)];
+        let records = [io(0, TraceOp::Read, 0, 0, 512), io(0, TraceOp::Read, 1, 512, 512)];
         let scan = || Ok(Ends::from([(0, u64::MAX - 5), (1, 512)]));
         let mut side = side_by_side(list(&records), "t", Box::new(scan));
         assert!(side.next().unwrap().is_ok());

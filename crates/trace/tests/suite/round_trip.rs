@@ -1,6 +1,6 @@
 //! What a writer writes, its reader reads back: for arbitrary requests, up to what the format can hold.
 
-use nandscape_core::{IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use nandscape_trace::{Converted, OpenOptions, Target, Workload, convert, convert_skipping, formats};
 use proptest::prelude::*;
 
@@ -38,19 +38,19 @@ struct Form {
     from_first: bool,
     /// Addresses and lengths in sectors: both, only starts, or neither.
     sectors: (bool, bool),
-    ops: &'static [Op],
+    ops: &'static [TraceOp],
     hints: bool,
 }
 
-const RW: &[Op] = &[Op::Read, Op::Write];
-const ALL: &[Op] = &[Op::Read, Op::Write, Op::Trim, Op::WriteZeroes, Op::Flush];
+const RW: &[TraceOp] = &[TraceOp::Read, TraceOp::Write];
+const ALL: &[TraceOp] = &[TraceOp::Read, TraceOp::Write, TraceOp::Trim, TraceOp::WriteZeroes, TraceOp::Flush];
 
 const fn form(
     call: &'static str,
     tick: u64,
     from_first: bool,
     sectors: (bool, bool),
-    ops: &'static [Op],
+    ops: &'static [TraceOp],
 ) -> Form {
     Form { call, tick, from_first, sectors, ops, hints: false }
 }
@@ -64,7 +64,7 @@ const FORMS: &[Form] = &[
     form("mqsim:unit=us", 1000, false, (true, true), RW),
     form("mqsim:unit=ps", 1, false, (true, true), RW),
     form("disksim", 1, false, (true, true), RW),
-    form("fio", 1000, false, (false, false), &[Op::Read, Op::Write, Op::Trim, Op::Flush]),
+    form("fio", 1000, false, (false, false), &[TraceOp::Read, TraceOp::Write, TraceOp::Trim, TraceOp::Flush]),
     form("alibaba", 1000, true, (false, false), RW),
 ];
 
@@ -77,7 +77,7 @@ fn fitted(form: &Form, raw: &[(u32, u64, u64, u8, u16)]) -> Vec<IoRecord> {
             let cut = |value: u64, in_sectors: bool| if in_sectors { value / 512 * 512 } else { value };
             let op = form.ops[usize::from(op) % form.ops.len()];
             let (offset, len) = (cut(offset, form.sectors.0), cut(len, form.sectors.1).max(512));
-            let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
+            let (offset, len) = if op == TraceOp::Flush { (0, 0) } else { (offset, len) };
             IoRecord { at: SimTime(now), offset, len, volume: 0, hint: if form.hints { hint } else { 0 }, op }
         })
         .collect()
@@ -116,7 +116,8 @@ fn every_writable_format_is_tried() {
 #[test]
 fn what_a_format_cannot_hold_is_refused_or_left_out_and_counted() {
     let io = |op, offset| IoRecord { at: SimTime::ZERO, offset, len: 512, volume: 0, hint: 0, op };
-    let records = [io(Op::Write, 0), io(Op::Trim, 0), io(Op::Read, 100), io(Op::Write, 512)];
+    let records =
+        [io(TraceOp::Write, 0), io(TraceOp::Trim, 0), io(TraceOp::Read, 100), io(TraceOp::Write, 512)];
     let error = convert(list(&records), "mqsim", &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("mqsim cannot hold D at 0 of 512 B"), "{error}");
     let done = convert_skipping(list(&records), "mqsim", &mut Vec::new()).unwrap();
@@ -128,7 +129,14 @@ fn what_a_format_cannot_hold_is_refused_or_left_out_and_counted() {
 #[test]
 fn a_damaged_native_binary_is_noticed() {
     let records: Vec<_> = (0..100u64)
-        .map(|i| IoRecord { at: SimTime(i), offset: i * 512, len: 512, volume: 0, hint: 0, op: Op::Write })
+        .map(|i| IoRecord {
+            at: SimTime(i),
+            offset: i * 512,
+            len: 512,
+            volume: 0,
+            hint: 0,
+            op: TraceOp::Write,
+        })
         .collect();
     let mut good = Vec::new();
     convert(list(&records), "nst", &mut good).unwrap();

@@ -1,6 +1,6 @@
 //! Opening workloads: specs, options, wrappers together, compression, standard errors.
 
-use nandscape_core::{IoRecord, Op, TraceError};
+use nandscape_core::{IoRecord, TraceError, TraceOp};
 use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload, convert, open};
 use std::io::Write;
 use std::path::Path;
@@ -30,11 +30,11 @@ fn native_csv_is_read_as_written() {
     assert_eq!(
         got,
         [
-            (0, Op::Write, MIB, 4096),
-            (10_500, Op::Read, MIB, 512),
-            (20_000, Op::Trim, 0, 2 * MIB),
-            (30_000, Op::Flush, 0, 0),
-            (40_000, Op::Write, 8192, 4096)
+            (0, TraceOp::Write, MIB, 4096),
+            (10_500, TraceOp::Read, MIB, 512),
+            (20_000, TraceOp::Trim, 0, 2 * MIB),
+            (30_000, TraceOp::Flush, 0, 0),
+            (40_000, TraceOp::Write, 8192, 4096)
         ]
     );
     let mut out = Vec::new();
@@ -155,7 +155,10 @@ fn generators_keep_to_their_area_count_and_mix() {
         );
         assert!(records.iter().enumerate().all(|(i, r)| r.at.as_ns() == i as u64 * 50_000 && r.len == 8192));
         let share = |op| records.iter().filter(|r| r.op == op).count() as f64 / 20_000.0;
-        assert!((share(Op::Read) - 0.3).abs() < 0.02 && (share(Op::Trim) - 0.05).abs() < 0.01, "{name}");
+        assert!(
+            (share(TraceOp::Read) - 0.3).abs() < 0.02 && (share(TraceOp::Trim) - 0.05).abs() < 0.01,
+            "{name}"
+        );
         assert_eq!(all(&text, &OpenOptions::default()).unwrap(), records, "{name} repeats");
         if name != "sequential" {
             let other = text.replace("seed=7", "seed=8");

@@ -9,8 +9,8 @@ use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::status::Health;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, BlockCommand, CacheReport, CacheReports, Clocked, Completion, Control, Extent, HostReports,
-    Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
+    Allocation, Answer, BlockCommand, CacheReport, CacheReports, Clocked, Command, Completion, Control,
+    Extent, HostReports, Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
 };
 use nandscape_policies::eviction::AnyEviction;
 use std::sync::Arc;
@@ -315,15 +315,16 @@ impl Subsystem for CachedFiles {
     fn submit(
         &mut self,
         namespace: u32,
-        command: BlockCommand,
+        command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> Result<Answer, NamespaceError> {
+        let command = command.into_block()?;
         let (id, extent) = (self.id(namespace), command.extent);
         if let Some(why) = &self.read_only {
             match command.op {
                 Op::Read => {}
-                Op::Flush => return Ok(Token::NONE),
+                Op::Flush => return Ok(Token::NONE.into()),
                 _ => {
                     let source = StoreError::ReadOnly { detail: why.clone() };
                     return Err(self.refusal(extent, CacheError::Slow { volume: id as u16, source }));
@@ -332,9 +333,9 @@ impl Subsystem for CachedFiles {
         }
         let is_inside = extent.end() <= self.infos[namespace as usize].capacity_bytes;
         if (extent.offset | extent.len) & (self.unit - 1) != 0 && is_inside && command.op != Op::Flush {
-            return self.odd(id, command, payload, at);
+            return self.odd(id, command, payload, at).map(Answer::from);
         }
-        self.cache_submit(id, command, payload, at)
+        self.cache_submit(id, command, payload, at).map(Answer::from)
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {
@@ -377,7 +378,7 @@ impl Subsystem for CachedFiles {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control { cache: Some(self), logs: None }
+        Control { cache: Some(self), nvme: None }
     }
 
     fn reset_counters(&mut self, at: SimTime) {

@@ -168,7 +168,7 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
         let command = BlockCommand::new(Op::Write, Extent::new(block * 4096, 4096), Hint::default());
         let at = SimTime(block * 1_000_000);
         let payload = Payload::Write(&[7; 4096]);
-        serving.subsystem.submit(volume, BlockCommand { is_durable, ..command }, payload, at).unwrap();
+        serving.subsystem.submit(volume, BlockCommand { is_durable, ..command }.into(), payload, at).unwrap();
     };
     for block in 0..30 {
         // Not in sequence: every other one.
@@ -235,8 +235,8 @@ fn fiu(mode: &str, is_closed: bool) -> Place {
     for volume in 0..2 {
         let command = |op, len| BlockCommand::new(op, Extent::new(0, len), Hint::default());
         let write = Payload::Write(&[7; 4096]);
-        serving.subsystem.submit(volume, command(Op::Write, 4096), write, SimTime::ZERO).unwrap();
-        serving.subsystem.submit(volume, command(Op::Flush, 0), Payload::None, SimTime::ZERO).unwrap();
+        serving.subsystem.submit(volume, command(Op::Write, 4096).into(), write, SimTime::ZERO).unwrap();
+        serving.subsystem.submit(volume, command(Op::Flush, 0).into(), Payload::None, SimTime::ZERO).unwrap();
     }
     if is_closed {
         serving.handle.close_next();
@@ -312,8 +312,8 @@ fn pages_of_a_served_cache_have_real_times_the_blocks_of_all_volumes_and_no_news
             let command = |op| BlockCommand::new(op, extent, Hint::default());
             let mut read = [0; 4096];
             let (write, read) = (Payload::Write(&[7; 4096]), Payload::Read(&mut read));
-            serving.subsystem.submit(volume, command(Op::Write), write, SimTime(1)).unwrap();
-            serving.subsystem.submit(volume, command(Op::Read), read, SimTime(1)).unwrap();
+            serving.subsystem.submit(volume, command(Op::Write).into(), write, SimTime(1)).unwrap();
+            serving.subsystem.submit(volume, command(Op::Read).into(), read, SimTime(1)).unwrap();
         }
     }
     let now = stat(&serving);
@@ -351,12 +351,12 @@ fn requests_in_flight_share_the_commit_of_their_metadata() {
         for block in 0..32 {
             let extent = Extent::new(block * 3 % 256 * 4096, 4096);
             let command = BlockCommand::new(Op::Write, extent, Hint::default());
-            tokens.push(serving.subsystem.submit(0, command, Payload::Write(&[7; 4096]), at).unwrap());
+            tokens.push(serving.subsystem.submit(0, command.into(), Payload::Write(&[7; 4096]), at).unwrap());
         }
         let mut done = Vec::new();
         for (tag, token) in (0..).zip(tokens) {
-            assert_eq!(serving.subsystem.completion(token).is_some(), !waits);
-            serving.subsystem.watch(token, tag);
+            assert_eq!(serving.subsystem.completion(token.done).is_some(), !waits);
+            serving.subsystem.watch(token.done, tag);
         }
         while waits && done.len() < 32 {
             let next = serving.subsystem.next_event().expect("an answer waits");

@@ -1,7 +1,7 @@
 //! Recorded loads, read once into memory and replayed any number of times with what is known of every
 //! request.
 
-use nandscape_core::{BlockKind, IoRecord, Op, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{BlockKind, IoRecord, Origin, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
@@ -87,12 +87,12 @@ impl Load {
         let mut pages = Vec::new();
         while let Some(record) = reader.next() {
             let record = record?;
-            if matches!(record.op, Op::Read | Op::Flush) {
+            if matches!(record.op, TraceOp::Read | TraceOp::Flush) {
                 continue;
             }
             let origin = reader.origin();
             let path = load.path_number(origin.path.unwrap_or(""), &mut numbers);
-            if record.op == Op::Write {
+            if record.op == TraceOp::Write {
                 let (from, end) = (record.offset / PAGE, (record.offset + record.len).div_ceil(PAGE));
                 pages.extend(from..end);
                 load.written_pages += end - from;
@@ -131,7 +131,7 @@ impl Load {
             let record = &mut kept.record;
             let end = record.offset + record.len;
             let (from, to) = match record.op {
-                Op::Write => (rank(record.offset / PAGE), rank(end.div_ceil(PAGE))),
+                TraceOp::Write => (rank(record.offset / PAGE), rank(end.div_ceil(PAGE))),
                 _ => (rank(record.offset.div_ceil(PAGE)), rank(end / PAGE)),
             };
             (record.offset, record.len) = (from * PAGE, to.saturating_sub(from) * PAGE);

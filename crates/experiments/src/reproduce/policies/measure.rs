@@ -8,7 +8,7 @@
 
 use super::load::Load;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, SimTime, TraceReader};
+use nandscape_core::{BlockCommand, SimTime, TraceReader};
 use nandscape_host::Assigned;
 use nandscape_host::policy::{self, PolicySetup};
 use nandscape_stack::RunError;
@@ -112,8 +112,7 @@ fn run(
     for _ in 0..most {
         let Some(record) = reader.next() else { break };
         let record = record?;
-        let extent = Extent { offset: record.offset, len: record.len };
-        let command = BlockCommand::new(record.op, extent, Hint(record.hint));
+        let command = BlockCommand::from(&record).into();
         subsystem.submit(0, command, Payload::None, SimTime::ZERO).map_err(|error| RunError::Failed {
             label: "stream policies".to_owned(),
             message: error.to_string(),

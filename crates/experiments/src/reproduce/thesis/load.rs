@@ -3,7 +3,7 @@
 use super::super::Context;
 use super::lab::Load;
 use super::{Done, Table};
-use nandscape_core::Op;
+use nandscape_core::TraceOp;
 use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn most_in_sight(context: &Context<'_>) -> Result<f64, RunError> {
     let mut starts = Vec::new();
     for record in workload(context, Load::Macdrp)?.open()? {
         let record = record?;
-        if record.op == Op::Write {
+        if record.op == TraceOp::Write {
             starts.push(record.offset);
         }
     }

@@ -18,9 +18,8 @@ pub use config::{FdpConfiguration, HANDLES_MAX, Isolation, encode_configurations
 pub use events::{Event, EventLog, EventType, Filter, KEPT};
 pub use pid::PidFormat;
 
-use super::status::Status;
 use super::streams::{Route, Written};
-use nandscape_core::{LogStatus, SimTime};
+use nandscape_core::{LogStatus, NvmeStatus, SimTime};
 
 /// Log page: configurations.
 pub const LOG_CONFIGURATIONS: u8 = 0x20;
@@ -156,8 +155,8 @@ impl Fdp {
         self.active.map(|index| &self.configurations[usize::from(index)])
     }
 
-    pub(super) fn enabled(&self) -> Result<&FdpConfiguration, Status> {
-        self.active().ok_or(Status::FdpDisabled)
+    pub(super) fn enabled(&self) -> Result<&FdpConfiguration, NvmeStatus> {
+        self.active().ok_or(NvmeStatus::FdpDisabled)
     }
 
     /// Feature 1Dh: enable bit and configuration index.
@@ -167,13 +166,14 @@ impl Fdp {
 
     /// Sets feature 1Dh; the caller has made sure that the group holds no namespace. Events and statistics
     /// start anew.
-    pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), Status> {
+    pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), NvmeStatus> {
         let index = (cdw12 >> 8) as u8;
         if cdw12 & 1 == 0 {
             self.active = None;
             self.handles.clear();
         } else {
-            let configuration = self.configurations.get(usize::from(index)).ok_or(Status::InvalidField)?;
+            let configuration =
+                self.configurations.get(usize::from(index)).ok_or(NvmeStatus::InvalidField)?;
             self.handles = vec![Handle::default(); configuration.handles.len()];
             self.active = Some(index);
         }
@@ -195,14 +195,14 @@ impl Fdp {
 
     /// Checks the placement handle list of a new namespace. An empty list lets the controller choose: one
     /// handle, number 0.
-    pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, Status> {
+    pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, NvmeStatus> {
         let configuration = self.enabled()?;
         if list.len() > usize::from(configuration.placement_handles) {
-            return Err(Status::InvalidPlacementHandleList);
+            return Err(NvmeStatus::InvalidPlacementHandleList);
         }
         for (at, unit) in list.iter().enumerate() {
             if usize::from(*unit) >= configuration.handles.len() || list[..at].contains(unit) {
-                return Err(Status::InvalidPlacementHandleList);
+                return Err(NvmeStatus::InvalidPlacementHandleList);
             }
         }
         Ok(if list.is_empty() {
@@ -271,11 +271,11 @@ impl Fdp {
         &self,
         handles: &PlacementHandles,
         pids: &[u16],
-    ) -> Result<Vec<(u16, u16, u16)>, Status> {
+    ) -> Result<Vec<(u16, u16, u16)>, NvmeStatus> {
         let configuration = self.enabled()?;
         pids.iter()
             .map(|pid| {
-                let (group, unit) = self.place(handles, *pid).ok_or(Status::InvalidField)?;
+                let (group, unit) = self.place(handles, *pid).ok_or(NvmeStatus::InvalidField)?;
                 Ok((group, unit, configuration.log(group, unit)))
             })
             .collect()
@@ -325,13 +325,14 @@ impl Fdp {
         handles: &PlacementHandles,
         block_bytes: u64,
         status: &dyn Fn(u16) -> LogStatus,
-    ) -> Result<Vec<u8>, Status> {
+    ) -> Result<Vec<u8>, NvmeStatus> {
         let configuration = self.enabled()?;
         let mut out = vec![0; 16];
         let mut count = 0u16;
         for (handle, unit) in handles.units.iter().enumerate() {
             for group in 0..configuration.groups {
-                let pid = configuration.format.encode(group, handle as u16).ok_or(Status::InternalError)?;
+                let pid =
+                    configuration.format.encode(group, handle as u16).ok_or(NvmeStatus::InternalError)?;
                 let LogStatus { piece_bytes, room_bytes, .. } = status(configuration.log(group, *unit));
                 // A handle without a unit, or with a full one, gets a whole one with its next write.
                 let room = if room_bytes == 0 { piece_bytes } else { room_bytes };
@@ -351,7 +352,7 @@ impl Fdp {
     pub(super) fn encode_usage<'a>(
         &self,
         namespaces: impl Iterator<Item = &'a PlacementHandles>,
-    ) -> Result<Vec<u8>, Status> {
+    ) -> Result<Vec<u8>, NvmeStatus> {
         let count = self.enabled()?.handles.len();
         let mut usage = vec![Usage::Unused; count];
         for handles in namespaces {
@@ -377,7 +378,7 @@ impl Fdp {
     }
 
     /// Log page 23h, of events that the host or that the controller caused.
-    pub(super) fn encode_events(&self, of_host: bool) -> Result<Vec<u8>, Status> {
+    pub(super) fn encode_events(&self, of_host: bool) -> Result<Vec<u8>, NvmeStatus> {
         self.enabled()?;
         Ok(if of_host { self.host_events.encode() } else { self.controller_events.encode() })
     }
@@ -389,11 +390,11 @@ impl Fdp {
         handle: u16,
         types: &[u8],
         enable: bool,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         self.enabled()?;
-        let unit = *handles.units.get(usize::from(handle)).ok_or(Status::InvalidField)?;
+        let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
         let types: Option<Vec<EventType>> = types.iter().map(|code| EventType::from_code(*code)).collect();
-        for event in types.ok_or(Status::InvalidField)? {
+        for event in types.ok_or(NvmeStatus::InvalidField)? {
             self.handles[usize::from(unit)].filter.set(event, enable);
         }
         self.wants_moves = self.handles.iter().any(|handle| handle.filter.has(EventType::MediaReallocated));
@@ -405,9 +406,9 @@ impl Fdp {
         &self,
         handles: &PlacementHandles,
         handle: u16,
-    ) -> Result<Vec<u8>, Status> {
+    ) -> Result<Vec<u8>, NvmeStatus> {
         self.enabled()?;
-        let unit = *handles.units.get(usize::from(handle)).ok_or(Status::InvalidField)?;
+        let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
         let filter = self.handles[usize::from(unit)].filter;
         Ok(EventType::ALL.iter().flat_map(|event| [event.code(), u8::from(filter.has(*event))]).collect())
     }

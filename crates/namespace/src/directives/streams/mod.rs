@@ -20,7 +20,7 @@ mod recency;
 
 pub use parameters::{StreamsParameters, decode_status, encode_status};
 
-use super::status::Status;
+use nandscape_core::NvmeStatus;
 use recency::{Link, Recency};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -244,14 +244,14 @@ impl Streams {
     }
 
     /// Allocates resources exclusively; gives how many.
-    pub(super) fn allocate(&mut self, namespace: u32, host: u16, requested: u16) -> Result<u16, Status> {
+    pub(super) fn allocate(&mut self, namespace: u32, host: u16, requested: u16) -> Result<u16, NvmeStatus> {
         let index = self.space(namespace, host);
         let own = self.spaces[index].open.len() as u16;
         if requested == 0 || self.spaces[index].nsa > 0 {
-            return Err(Status::InvalidField);
+            return Err(NvmeStatus::InvalidField);
         }
         if self.nssa == 0 {
-            return Err(Status::StreamResources);
+            return Err(NvmeStatus::StreamResources);
         }
         let granted = requested.min(self.nssa - (self.nsso - own));
         if granted == 0 {

@@ -1,13 +1,13 @@
 //! A small subsystem with every state within reach of a step, so that rules can be written as rows of a
 //! table.
 
-use nandscape_core::{LogStatus, NamespaceError, SimTime};
+use nandscape_core::{LogStatus, NamespaceError, NvmeStatus, SimTime};
 use nandscape_namespace::directives::fdp::{Fdp, FdpConfiguration, Isolation, MediaBytes, PidFormat, Tail};
 use nandscape_namespace::directives::identify::IdentifyParameters;
 use nandscape_namespace::directives::streams::{StreamsConfig, StreamsParameters, decode_status};
 use nandscape_namespace::directives::{
     ControllerId, DirectiveCommand, Directives, DirectivesConfig, HostId, IDENTIFY, IoManagement, Logs,
-    STREAMS, Status, WriteDirective,
+    STREAMS, WriteDirective,
 };
 
 /// Logical block of the bench.
@@ -210,23 +210,23 @@ impl Bench {
         route.log
     }
 
-    fn send(&mut self, command: &DirectiveCommand) -> Result<u32, Status> {
+    fn send(&mut self, command: &DirectiveCommand) -> Result<u32, NvmeStatus> {
         // What goes over the wire is the dwords.
         let command = DirectiveCommand::decode(command.nsid, command.encode());
         let controller = self.controller();
         self.directives.send(controller, &command).map(|reply| reply.dw0)
     }
 
-    fn receive(&mut self, command: &DirectiveCommand, buffer: &mut [u8]) -> Result<u32, Status> {
+    fn receive(&mut self, command: &DirectiveCommand, buffer: &mut [u8]) -> Result<u32, NvmeStatus> {
         let command = DirectiveCommand::decode(command.nsid, command.encode());
         let controller = self.controller();
         self.directives.receive(controller, &command, buffer).map(|reply| reply.dw0)
     }
 
     /// Does it; gives what the step says it gives, else 0.
-    pub fn step(&mut self, step: &Step) -> Result<u32, Status> {
+    pub fn step(&mut self, step: &Step) -> Result<u32, NvmeStatus> {
         let at = SimTime(9_000_000);
-        let done = |result: Result<(), Status>| result.map(|()| 0);
+        let done = |result: Result<(), NvmeStatus>| result.map(|()| 0);
         match *step {
             Step::As(controller) => self.now = controller,
             Step::Streams(nsid, enable) => {
@@ -289,19 +289,19 @@ impl Bench {
         Ok(0)
     }
 
-    pub fn parameters(&mut self, nsid: u32) -> Result<StreamsParameters, Status> {
+    pub fn parameters(&mut self, nsid: u32) -> Result<StreamsParameters, NvmeStatus> {
         let mut buffer = [0xff; 32];
         self.receive(&DirectiveCommand::parameters(nsid, STREAMS, 32), &mut buffer)?;
         Ok(StreamsParameters::decode(&buffer).expect("32 bytes"))
     }
 
-    pub fn open_ids(&mut self, nsid: u32) -> Result<Vec<u16>, Status> {
+    pub fn open_ids(&mut self, nsid: u32) -> Result<Vec<u16>, NvmeStatus> {
         let mut buffer = vec![0; 131_072];
         self.receive(&DirectiveCommand::stream_status(nsid, 131_072), &mut buffer)?;
         Ok(decode_status(&buffer))
     }
 
-    pub fn identify(&mut self, nsid: u32) -> Result<IdentifyParameters, Status> {
+    pub fn identify(&mut self, nsid: u32) -> Result<IdentifyParameters, NvmeStatus> {
         let mut buffer = [0; 4096];
         self.receive(&DirectiveCommand::parameters(nsid, IDENTIFY, 4096), &mut buffer)?;
         Ok(IdentifyParameters::decode(&buffer).expect("4096 bytes"))
@@ -367,7 +367,7 @@ pub struct Row {
     pub device: Device,
     pub before: &'static [Step],
     pub step: Step,
-    pub gives: Result<u32, Status>,
+    pub gives: Result<u32, NvmeStatus>,
     pub then: &'static [Then],
 }
 

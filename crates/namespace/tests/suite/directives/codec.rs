@@ -1,11 +1,12 @@
 //! Dwords and structures of Directive Send, Directive Receive and writes, byte by byte.
 
 use crate::directives::bench::{Bench, Device, Step};
+use nandscape_core::NvmeStatus;
 use nandscape_namespace::directives::identify::IdentifyParameters;
 use nandscape_namespace::directives::streams::{StreamsParameters, decode_status, encode_status};
 use nandscape_namespace::directives::{
     DATA_PLACEMENT, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectiveCommand, IoManagement, OACS_DIRECTIVES,
-    STREAMS, Status, WriteDirective,
+    STREAMS, WriteDirective,
 };
 use proptest::prelude::*;
 
@@ -28,17 +29,17 @@ fn commands_dword_by_dword() {
 #[test]
 fn status_codes_are_those_of_the_standard() {
     let codes = [
-        (Status::InvalidOpcode, (0, 0x01)),
-        (Status::InvalidField, (0, 0x02)),
-        (Status::InternalError, (0, 0x06)),
-        (Status::InvalidNamespace, (0, 0x0b)),
-        (Status::CommandSequence, (0, 0x0c)),
-        (Status::WriteProtected, (0, 0x20)),
-        (Status::HostIdNotInitialized, (0, 0x27)),
-        (Status::FdpDisabled, (0, 0x29)),
-        (Status::InvalidPlacementHandleList, (0, 0x2a)),
-        (Status::NamespaceIdUnavailable, (1, 0x16)),
-        (Status::StreamResources, (1, 0x7f)),
+        (NvmeStatus::InvalidOpcode, (0, 0x01)),
+        (NvmeStatus::InvalidField, (0, 0x02)),
+        (NvmeStatus::InternalError, (0, 0x06)),
+        (NvmeStatus::InvalidNamespace, (0, 0x0b)),
+        (NvmeStatus::CommandSequence, (0, 0x0c)),
+        (NvmeStatus::WriteProtected, (0, 0x20)),
+        (NvmeStatus::HostIdNotInitialized, (0, 0x27)),
+        (NvmeStatus::FdpDisabled, (0, 0x29)),
+        (NvmeStatus::InvalidPlacementHandleList, (0, 0x2a)),
+        (NvmeStatus::NamespaceIdUnavailable, (1, 0x16)),
+        (NvmeStatus::StreamResources, (1, 0x7f)),
     ];
     for (status, code) in codes {
         assert_eq!(status.code(), code, "{status}");

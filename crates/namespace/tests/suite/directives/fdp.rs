@@ -7,13 +7,13 @@
 use crate::directives::bench::{
     BLOCK, Bench, Device, FakeLogs, Row, Step, Then, UNIT, check, fdp_configuration,
 };
-use nandscape_core::SimTime;
+use nandscape_core::{NvmeStatus, SimTime};
 use nandscape_namespace::directives::fdp::{
     Event, EventLog, EventType, Fdp, HANDLES_MAX, KEPT, MediaBytes, PidFormat, Statistics, Tail,
     encode_configurations,
 };
 use nandscape_namespace::directives::{
-    BROADCAST, DATA_PLACEMENT, DirectiveCommand, Directives, DirectivesConfig, HostId, IoManagement, Status,
+    BROADCAST, DATA_PLACEMENT, DirectiveCommand, Directives, DirectivesConfig, HostId, IoManagement,
     WriteDirective,
 };
 
@@ -52,7 +52,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Create(0, &[])],
         step: Step::Fdp(1, true, 0),
-        gives: Err(Status::CommandSequence),
+        gives: Err(NvmeStatus::CommandSequence),
         then: &[],
     },
     Row {
@@ -60,7 +60,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Fdp(1, false, 0),
-        gives: Err(Status::CommandSequence),
+        gives: Err(NvmeStatus::CommandSequence),
         then: &[],
     },
     Row {
@@ -76,7 +76,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Fdp(1, true, 2),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -84,7 +84,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Fdp(2, true, 0),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -92,7 +92,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::GetFdp(0),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -100,7 +100,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Create(0, &[1]),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -108,7 +108,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Fdp(1, true, 0)],
         step: Step::Create(0, &[0, 4]),
-        gives: Err(Status::InvalidPlacementHandleList),
+        gives: Err(NvmeStatus::InvalidPlacementHandleList),
         then: &[],
     },
     Row {
@@ -116,7 +116,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Fdp(1, true, 0)],
         step: Step::Create(0, &[1, 0, 1]),
-        gives: Err(Status::InvalidPlacementHandleList),
+        gives: Err(NvmeStatus::InvalidPlacementHandleList),
         then: &[],
     },
     Row {
@@ -124,7 +124,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Fdp(1, true, 0)],
         step: Step::Create(0, &[0, 1, 2, 3]),
-        gives: Err(Status::InvalidPlacementHandleList),
+        gives: Err(NvmeStatus::InvalidPlacementHandleList),
         then: &[],
     },
     Row {
@@ -140,7 +140,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Fdp(1, true, 0), Step::Create(0, &[]), Step::Create(0, &[])],
         step: Step::Create(0, &[]),
-        gives: Err(Status::NamespaceIdUnavailable),
+        gives: Err(NvmeStatus::NamespaceIdUnavailable),
         then: &[],
     },
     Row {
@@ -172,7 +172,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Enable(BROADCAST, DATA_PLACEMENT, true),
-        gives: Err(Status::InvalidNamespace),
+        gives: Err(NvmeStatus::InvalidNamespace),
         then: &[],
     },
     Row {
@@ -180,7 +180,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[Step::Create(0, &[])],
         step: Step::Enable(4, DATA_PLACEMENT, true),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -188,7 +188,7 @@ static ENABLE: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Enable(1, DATA_PLACEMENT, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -203,7 +203,7 @@ static ENABLE: &[Row] = &[
             dspec: 0,
             cdw12: 0,
         }),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
 ];
@@ -214,7 +214,7 @@ static EXCLUSION: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Streams(4, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Enabled(4, false), Then::Placement(4, true)],
     },
     Row {
@@ -222,7 +222,7 @@ static EXCLUSION: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Streams(BROADCAST, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Enabled(1, false), Then::Enabled(4, false)],
     },
     Row {
@@ -230,7 +230,7 @@ static EXCLUSION: &[Row] = &[
         device: Device::Both,
         before: &[Step::Create(0, &[]), Step::Streams(4, true)],
         step: Step::Fdp(1, true, 0),
-        gives: Err(Status::CommandSequence),
+        gives: Err(NvmeStatus::CommandSequence),
         then: &[Then::Enabled(4, true)],
     },
     Row {
@@ -353,7 +353,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: &[Step::Create(0, &[])],
         step: Step::UnitStatus(4),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -361,7 +361,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::UnitStatus(1),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -369,7 +369,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::UnitStatus(6),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -406,7 +406,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Update(4, &[0x0001, 0x0003]),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Renewed(&[])],
     },
     Row {
@@ -414,7 +414,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Update(4, &[0, 1, 2, 0, 1, 2, 0]),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Renewed(&[])],
     },
     Row {
@@ -422,7 +422,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::IoSend(IoManagement { nsid: 4, operation: 1, specific: 1, numd: 0 }, &[1, 0]),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Renewed(&[])],
     },
     Row {
@@ -438,7 +438,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::IoSend(IoManagement { nsid: 4, operation: 2, specific: 0, numd: 0 }, &[1, 0]),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -446,7 +446,7 @@ static UNITS: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Update(1, &[0]),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
 ];
@@ -465,7 +465,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Log(0x21, 1, false),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -473,7 +473,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Log(0x22, 1, false),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -481,7 +481,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Log(0x23, 1, true),
-        gives: Err(Status::FdpDisabled),
+        gives: Err(NvmeStatus::FdpDisabled),
         then: &[],
     },
     Row {
@@ -497,7 +497,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: &[],
         step: Step::Log(0x20, 2, false),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -505,7 +505,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Log(0x24, 1, false),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -535,7 +535,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Events(4, 0, &[0x03, 0x04], true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -543,7 +543,7 @@ static LOGS_AND_EVENTS: &[Row] = &[
         device: Device::Both,
         before: PLACED,
         step: Step::Events(4, 3, HOST_EVENTS, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -592,7 +592,7 @@ fn an_unknown_type_in_a_list_enables_none_of_it() {
     for step in PLACED {
         bench.step(step).unwrap();
     }
-    assert_eq!(bench.step(&Step::Events(4, 0, &[0x03, 0x04], true)), Err(Status::InvalidField));
+    assert_eq!(bench.step(&Step::Events(4, 0, &[0x03, 0x04], true)), Err(NvmeStatus::InvalidField));
     bench.step(&Step::Place(4, 3)).unwrap();
     bench.holds(&Then::Logged(true, &[])).unwrap();
 }

@@ -33,7 +33,7 @@ fn geometry() -> Geometry {
     .unwrap()
 }
 
-fn page_map(keys: &[(&str, &str)]) -> Box<dyn Ftl + Send> {
+pub fn page_map(keys: &[(&str, &str)]) -> Box<dyn Ftl + Send> {
     let options = NandOptions {
         endurance: None,
         capabilities: Capabilities { partial_transfer: false, ..Capabilities::default() },
@@ -180,7 +180,7 @@ fn four_writers(device: &mut dyn Subsystem, rounds: u64) {
                 at[writer] += 1;
                 let command =
                     BlockCommand::new(Op::Write, Extent::new(offset, CHUNK), Hint(writer as u16 + 1));
-                device.submit(0, command, Payload::None, SimTime(0)).unwrap();
+                device.submit(0, command.into(), Payload::None, SimTime(0)).unwrap();
             }
         }
     }
@@ -190,7 +190,7 @@ fn single(ftl: Box<dyn Ftl + Send>) -> Box<dyn Subsystem + Send> {
     Box::new(NvmSubsystem::plain(ftl))
 }
 
-fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsystem {
+pub fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsystem {
     let logs = ftl.logs();
     let configuration = FdpConfiguration {
         format: PidFormat::new(0).unwrap(),
@@ -198,7 +198,7 @@ fn with_data_placement(ftl: Box<dyn Ftl + Send>, tail: Tail) -> DirectedSubsyste
         handles: vec![Isolation::Persistently; usize::from(logs)],
         placement_handles: logs,
         namespaces: 1,
-        unit_bytes: ftl.log_status(0).piece_bytes,
+        unit_bytes: ftl.log_status(0).piece_bytes.max(u64::from(PAGE)),
         volatile_cache: false,
     };
     let mut directives = Directives::new(DirectivesConfig {
@@ -303,7 +303,7 @@ fn an_update_leaves_the_rest_of_a_reclaim_unit() {
         let write = |device: &mut DirectedSubsystem, pages: u64| {
             let extent = Extent::new(0, pages * u64::from(PAGE));
             device
-                .submit(0, BlockCommand::new(Op::Write, extent, Hint(2)), Payload::None, SimTime(0))
+                .submit(0, BlockCommand::new(Op::Write, extent, Hint(2)).into(), Payload::None, SimTime(0))
                 .unwrap();
         };
         let room = |device: &mut DirectedSubsystem| {

@@ -4,7 +4,7 @@
 mod bench;
 mod codec;
 mod fdp;
-mod flash;
+pub mod flash;
 mod model;
 mod scsi;
 mod streams;

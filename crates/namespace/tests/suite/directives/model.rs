@@ -2,7 +2,7 @@
 //! open may differ from it by what the controller may choose freely, nothing else may.
 
 use crate::directives::bench::{Bench, Device, Step};
-use nandscape_namespace::directives::Status;
+use nandscape_core::NvmeStatus;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,11 +109,11 @@ proptest! {
                             may_be_open.retain(|(_, other), _| other != nsid);
                         }
                         (Step::Streams(..), Err(status)) => prop_assert!(
-                            matches!(status, Status::StreamResources | Status::WriteProtected),
+                            matches!(status, NvmeStatus::StreamResources | NvmeStatus::WriteProtected),
                             "enable gives {status}"
                         ),
                         (Step::Allocate(..), Err(status)) => prop_assert!(
-                            matches!(status, Status::StreamResources | Status::WriteProtected | Status::InvalidField),
+                            matches!(status, NvmeStatus::StreamResources | NvmeStatus::WriteProtected | NvmeStatus::InvalidField),
                             "allocate gives {status}"
                         ),
                         _ => {}

@@ -1,8 +1,9 @@
 //! SCSI stream commands over the same state.
 
 use crate::directives::bench::{Bench, Device, Step, Then};
+use nandscape_core::NvmeStatus;
+use nandscape_namespace::directives::WriteDirective;
 use nandscape_namespace::directives::scsi::{ScsiStreams, Sense};
-use nandscape_namespace::directives::{Status, WriteDirective};
 
 const OPEN: [u8; 16] = [0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0];
 
@@ -125,10 +126,10 @@ fn attaching_needs_resources_and_directives() {
     }
     let controller = bench.controller();
     let attach = ScsiStreams::attach(&mut bench.directives, controller, 2, 1);
-    assert_eq!(attach.unwrap_err(), Status::StreamResources);
+    assert_eq!(attach.unwrap_err(), NvmeStatus::StreamResources);
     bench.holds(&Then::Enabled(2, false)).unwrap();
     let mut bench = Bench::new(Device::None);
     let controller = bench.controller();
     let attach = ScsiStreams::attach(&mut bench.directives, controller, 1, 1);
-    assert_eq!(attach.unwrap_err(), Status::InvalidOpcode);
+    assert_eq!(attach.unwrap_err(), NvmeStatus::InvalidOpcode);
 }

@@ -1,7 +1,8 @@
 //! Rules of the Streams directive, a row each (base specification 2.2, sections 8.1.8.2 and 8.1.8.3).
 
 use crate::directives::bench::{Device, Row, Step, Then, check};
-use nandscape_namespace::directives::{BROADCAST, DirectiveCommand, IDENTIFY, STREAMS, Status};
+use nandscape_core::NvmeStatus;
+use nandscape_namespace::directives::{BROADCAST, DirectiveCommand, IDENTIFY, STREAMS};
 
 const fn raw(nsid: u32, dtype: u8, doper: u8) -> DirectiveCommand {
     DirectiveCommand { nsid, numd: 15, doper, dtype, dspec: 0, cdw12: 0 }
@@ -30,7 +31,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::None,
         before: &[],
         step: Step::Streams(1, true),
-        gives: Err(Status::InvalidOpcode),
+        gives: Err(NvmeStatus::InvalidOpcode),
         then: &[],
     },
     Row {
@@ -38,7 +39,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::None,
         before: &[],
         step: Step::Receive(DirectiveCommand::parameters(1, IDENTIFY, 4096)),
-        gives: Err(Status::InvalidOpcode),
+        gives: Err(NvmeStatus::InvalidOpcode),
         then: &[],
     },
     Row {
@@ -70,7 +71,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Enable(1, IDENTIFY, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -78,7 +79,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Enable(1, IDENTIFY, false),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -86,7 +87,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Enable(1, 0x0e, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -94,7 +95,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Enable(1, 0x0f, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -102,7 +103,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Send(raw(1, 0x05, 1)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -110,7 +111,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Receive(raw(1, 0x05, 1)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -118,7 +119,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Send(raw(1, IDENTIFY, 2)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -126,7 +127,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: ENABLED,
         step: Step::Send(raw(1, STREAMS, 3)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -134,7 +135,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: ENABLED,
         step: Step::Receive(raw(1, STREAMS, 4)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -142,7 +143,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Streams(0, true),
-        gives: Err(Status::InvalidNamespace),
+        gives: Err(NvmeStatus::InvalidNamespace),
         then: &[],
     },
     Row {
@@ -150,7 +151,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Streams(9, true),
-        gives: Err(Status::InvalidNamespace),
+        gives: Err(NvmeStatus::InvalidNamespace),
         then: &[],
     },
     Row {
@@ -158,7 +159,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Streams(4, true),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -166,7 +167,7 @@ static DISCOVERY: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Receive(DirectiveCommand::parameters(BROADCAST, IDENTIFY, 4096)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
 ];
@@ -241,7 +242,7 @@ static ENABLE: &[Row] = &[
         device: Device::Streams,
         before: TAKEN,
         step: Step::Streams(3, true),
-        gives: Err(Status::StreamResources),
+        gives: Err(NvmeStatus::StreamResources),
         then: &[Then::Enabled(3, false)],
     },
     Row {
@@ -249,7 +250,7 @@ static ENABLE: &[Row] = &[
         device: Device::Streams,
         before: &[Step::As(1), Step::Streams(1, true), Step::Allocate(1, 4), Step::As(0)],
         step: Step::Streams(BROADCAST, true),
-        gives: Err(Status::StreamResources),
+        gives: Err(NvmeStatus::StreamResources),
         then: &[Then::Enabled(1, false), Then::Enabled(2, false)],
     },
     Row {
@@ -257,7 +258,7 @@ static ENABLE: &[Row] = &[
         device: Device::NeedsHostId,
         before: &[Step::As(3)],
         step: Step::Streams(1, true),
-        gives: Err(Status::HostIdNotInitialized),
+        gives: Err(NvmeStatus::HostIdNotInitialized),
         then: &[Then::Enabled(1, false)],
     },
     Row {
@@ -273,7 +274,7 @@ static ENABLE: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Receive(DirectiveCommand::parameters(1, STREAMS, 32)),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -550,7 +551,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::Streams,
         before: &[Step::Streams(1, true), Step::Allocate(1, 1)],
         step: Step::Allocate(1, 1),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Namespace(1, 1, 0), Then::Subsystem(3, 0)],
     },
     Row {
@@ -566,7 +567,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::Streams,
         before: ENABLED,
         step: Step::Allocate(1, 0),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -574,7 +575,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::Streams,
         before: TAKEN,
         step: Step::Allocate(2, 1),
-        gives: Err(Status::StreamResources),
+        gives: Err(NvmeStatus::StreamResources),
         then: &[Then::Namespace(2, 0, 0)],
     },
     Row {
@@ -626,7 +627,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::SharedIds,
         before: &[Step::Streams(1, true), Step::Allocate(1, 1), Step::As(1), Step::Streams(1, true)],
         step: Step::Allocate(1, 2),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Namespace(1, 1, 0)],
     },
     Row {
@@ -634,7 +635,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::Streams,
         before: ENABLED,
         step: Step::Allocate(BROADCAST, 1),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -642,7 +643,7 @@ static ALLOCATION: &[Row] = &[
         device: Device::Streams,
         before: &[],
         step: Step::Allocate(1, 1),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
 ];
@@ -692,7 +693,7 @@ static RELEASE: &[Row] = &[
         device: Device::Streams,
         before: FULL,
         step: Step::ReleaseId(BROADCAST, 10),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Open(1, &[10, 11])],
     },
     Row {
@@ -700,7 +701,7 @@ static RELEASE: &[Row] = &[
         device: Device::Streams,
         before: FULL,
         step: Step::ReleaseId(3, 10),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[],
     },
     Row {
@@ -732,7 +733,7 @@ static RELEASE: &[Row] = &[
         device: Device::Streams,
         before: TAKEN,
         step: Step::ReleaseResources(BROADCAST),
-        gives: Err(Status::InvalidField),
+        gives: Err(NvmeStatus::InvalidField),
         then: &[Then::Namespace(1, 4, 0)],
     },
     Row {
@@ -803,7 +804,7 @@ static RELEASE: &[Row] = &[
         device: Device::Streams,
         before: &[Step::Streams(1, true), Step::Protect(1, true)],
         step: Step::Allocate(1, 2),
-        gives: Err(Status::WriteProtected),
+        gives: Err(NvmeStatus::WriteProtected),
         then: &[Then::Namespace(1, 0, 0)],
     },
     Row {
@@ -811,7 +812,7 @@ static RELEASE: &[Row] = &[
         device: Device::Streams,
         before: &[Step::Protect(1, true)],
         step: Step::Streams(1, true),
-        gives: Err(Status::WriteProtected),
+        gives: Err(NvmeStatus::WriteProtected),
         then: &[Then::Enabled(1, false)],
     },
     Row {

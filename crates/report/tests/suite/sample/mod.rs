@@ -5,7 +5,7 @@
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceReader, WorkloadInfo,
+    Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
 };
 use nandscape_policies::simulate::Accesses;
 use nandscape_policies::simulate::advice::{Advice, advise};
@@ -403,7 +403,8 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
 pub fn workload_stats() -> TraceStats {
     let records: Vec<Result<IoRecord, TraceError>> = (0..4000u64)
         .map(|i| {
-            let op = [Op::Write, Op::Write, Op::Read, Op::Write, Op::Trim][(i % 5) as usize];
+            let op = [TraceOp::Write, TraceOp::Write, TraceOp::Read, TraceOp::Write, TraceOp::Trim]
+                [(i % 5) as usize];
             let offset = (i * 7919 % 3000) * 4096 + (i % 3) * 512;
             Ok(IoRecord { at: SimTime(i * 50_000), offset, len: 4096 << (i % 6), volume: 0, hint: 0, op })
         })
