@@ -4,12 +4,10 @@
 use crate::cached::{CacheControl, CacheReport};
 use crate::command::HostCounts;
 use crate::device::FlashDevice;
-use crate::error::NamespaceError;
 use crate::ftl::Ftl;
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
-use crate::time::SimTime;
 
 /// Counts what hosts ask for.
 pub trait HostReports {
@@ -93,12 +91,6 @@ impl<'a> Inspect<'a> {
     pub fn cache(&self) -> Option<CacheReport> {
         self.cache.map(CacheReports::cache)
     }
-}
-
-/// The logs of translation layers.
-pub trait LogControl {
-    /// See [`crate::Logs::renew_log`].
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError>;
 }
 
 /// What can be asked of a [`crate::Subsystem`] besides commands.

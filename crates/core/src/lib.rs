@@ -69,9 +69,9 @@ pub use ftl::{
     Allocation, Cost, Deferral, Ftl, FtlError, FtlStats, Hint, LogStatus, Logs, Mapping, QuietRoom,
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
-pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, LogControl, PlacementReports};
+pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, PlacementReports};
 pub use kinds::{KindCount, KindReport};
-pub use nvme::{NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus};
+pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use outstanding::Outstanding;
 pub use placement::{FdpReport, PlacementReport, StreamReport};

@@ -4,7 +4,6 @@
 use crate::class::ErrorClass;
 use crate::command::Command;
 use crate::error::NamespaceError;
-use crate::inspect::LogControl;
 use crate::time::SimTime;
 
 /// The queue of a command: each kind numbers its opcodes by itself.
@@ -37,6 +36,12 @@ pub struct NvmeReply {
     pub dw0: u32,
     /// Bytes that were written to the host's buffer.
     pub bytes: usize,
+}
+
+/// The logs of translation layers.
+pub trait LogControl {
+    /// See [`crate::Logs::renew_log`].
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError>;
 }
 
 /// What can be administered by NVMe commands.

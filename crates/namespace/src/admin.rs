@@ -3,7 +3,7 @@
 //! flexible data placement, and leaves the rest to the subsystem below it.
 
 use crate::directives::{
-    BROADCAST, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectedSubsystem, DirectiveCommand, IoManagement,
+    BROADCAST, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectedSubsystem, DirectiveCommand, IoManagement, transfer,
 };
 use crate::sets::{PlmConfig, PlmError};
 use crate::subsystem::{NvmSetError, NvmSubsystem};
@@ -19,13 +19,6 @@ pub const IDENTIFY: u8 = 0x06;
 pub const SET_FEATURES: u8 = 0x09;
 /// Opcode of Get Features (admin).
 pub const GET_FEATURES: u8 = 0x0a;
-
-/// Copies as much as the host has room for: no more than its buffer and no more than its command says.
-pub(crate) fn transfer(source: &[u8], asked: u64, target: &mut [u8]) -> usize {
-    let bytes = source.len().min(target.len()).min(usize::try_from(asked).unwrap_or(usize::MAX));
-    target[..bytes].copy_from_slice(&source[..bytes]);
-    bytes
-}
 
 fn given(source: &[u8], asked: u64, target: &mut [u8]) -> NvmeReply {
     NvmeReply { dw0: 0, bytes: transfer(source, asked, target) }

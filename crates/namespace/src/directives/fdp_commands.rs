@@ -4,7 +4,7 @@ use super::fdp::{
     Fdp, LOG_CONFIGURATIONS, LOG_EVENTS, LOG_STATISTICS, LOG_USAGE, MediaBytes, PlacementHandles, Statistics,
 };
 use super::state::{Directives, Logs};
-use crate::admin::transfer;
+use super::wire::transfer;
 use nandscape_core::{NvmeStatus, SimTime};
 
 /// An I/O Management Receive (opcode 12h) or I/O Management Send (opcode 1Dh) command.

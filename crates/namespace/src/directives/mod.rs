@@ -26,6 +26,7 @@ pub use fdp_commands::IoManagement;
 pub use state::{ControllerId, Directives, DirectivesConfig, HostId, Logs};
 pub use streams::Route;
 pub use subsystem::{DirectedSubsystem, HintMeaning};
+pub(crate) use wire::transfer;
 pub use wire::{
     BROADCAST, DATA_PLACEMENT, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectiveCommand, IDENTIFY,
     OACS_DIRECTIVES, STREAMS, WriteDirective,

@@ -6,8 +6,8 @@
 //! that is not open. A stream that is open here takes its resource with the first write.
 
 use super::state::{ControllerId, Directives};
+use super::wire::transfer;
 use super::wire::{DirectiveCommand, STREAMS, WriteDirective};
-use crate::admin::transfer;
 use nandscape_core::NvmeStatus;
 
 /// Operation code of the service actions below.

@@ -3,10 +3,10 @@
 use super::fdp::{Fdp, MediaBytes, PlacementHandles};
 use super::identify::IdentifyParameters;
 use super::streams::{Route, Streams, StreamsConfig, encode_status};
+use super::wire::transfer;
 use super::wire::{
     BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective,
 };
-use crate::admin::transfer;
 use nandscape_core::{LogStatus, NamespaceError, NvmeReply, NvmeStatus, SimTime};
 
 /// A Host Identifier; 0 is none.

@@ -121,3 +121,10 @@ impl WriteDirective {
         [(self.dtype as u32 & 0xf) << 20, (self.dspec as u32) << 16]
     }
 }
+
+/// Copies as much as the host has room for: no more than its buffer and no more than its command says.
+pub(crate) fn transfer(source: &[u8], asked: u64, target: &mut [u8]) -> usize {
+    let bytes = source.len().min(target.len()).min(usize::try_from(asked).unwrap_or(usize::MAX));
+    target[..bytes].copy_from_slice(&source[..bytes]);
+    bytes
+}
