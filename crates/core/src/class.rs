@@ -2,7 +2,7 @@
 //! numbers.
 
 use crate::command::Command;
-use crate::device::FlashError;
+use crate::device::{FlashError, InjectedFault, JournalRefusal};
 use crate::error::{NamespaceError, StoreError};
 use crate::ftl::FtlError;
 
@@ -64,9 +64,8 @@ impl ErrorClass {
             | FlashError::NotErased { .. }
             | FlashError::OutOfOrder { .. }
             | FlashError::Erased { .. }
-            | FlashError::PowerLost { .. }
-            | FlashError::HoldsData { .. }
-            | FlashError::NoCopy { .. }
+            | FlashError::Journal(JournalRefusal::HoldsData { .. } | JournalRefusal::NoCopy { .. })
+            | FlashError::Injected(InjectedFault::PowerLost { .. })
             | FlashError::OutOfRange { .. } => Self::Medium,
         }
     }
@@ -128,9 +127,9 @@ mod tests {
             FlashError::NotErased { page },
             FlashError::OutOfOrder { page, expected: 0 },
             FlashError::Erased { page },
-            FlashError::PowerLost { operation: 1 },
-            FlashError::HoldsData { block, pages: 1 },
-            FlashError::NoCopy { lpn: Lpn(0), page },
+            InjectedFault::PowerLost { operation: 1 }.into(),
+            JournalRefusal::HoldsData { block, pages: 1 }.into(),
+            JournalRefusal::NoCopy { lpn: Lpn(0), page }.into(),
             FlashError::OutOfRange { address: 1, limit: 1 },
         ];
         table.extend(flashes.map(|error| (flash(error), ErrorClass::Medium)));

@@ -2,7 +2,7 @@
 
 use crate::time::SimTime;
 
-/// Stands for the completion of an operation, or of several (see [`crate::FlashDevice::join`]).
+/// Stands for the completion of an operation, or of several (see [`crate::FlashState::join`]).
 ///
 /// Opaque to FTLs. [`Token::NONE`] is complete from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ use crate::time::SimTime;
 pub struct Token(pub u64);
 
 impl Token {
-    /// Complete from the beginning; the neutral element of [`crate::FlashDevice::join`].
+    /// Complete from the beginning; the neutral element of [`crate::FlashState::join`].
     pub const NONE: Self = Self(0);
 }
 

@@ -1,7 +1,7 @@
 //! The flash device contract: what an FTL programs against, in replay and in service alike.
 //!
 //! State changes when an operation is submitted; when it runs in virtual time is the scheduler's business. An
-//! FTL expresses order only through [`Issue::after`] and [`FlashDevice::join`], so it cannot tell a scheduler
+//! FTL expresses order only through [`Issue::after`] and [`FlashState::join`], so it cannot tell a scheduler
 //! that fixes the completion at submission (`fifo`) from one that is event-driven (`read-first`).
 //!
 //! Invariants every device keeps:
@@ -16,6 +16,7 @@ use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
+use std::fmt;
 
 /// When and why an operation is issued.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,45 @@ impl Issue {
     }
 }
 
-/// What is programmed beside the data of a page, so that the inverse map can be rebuilt.
+/// What a layer programs beside the data of each page, to find out after a loss of power whose data it is:
+/// a value of the layer's own, of at most [`Geometry::oob_bytes`] where a device is made for it. A device
+/// keeps it and does not look into it.
+///
+/// A medium that keeps no data keeps less of it: a part for each page and one for each block, from the first
+/// page programmed there. A layer whose OOB follows from its write pointers has an empty part for both.
+pub trait OutOfBand: Copy + PartialEq + fmt::Debug + Send + 'static {
+    /// What a medium without data keeps of it for each page.
+    type Page: Copy + fmt::Debug + Send;
+    /// What a medium without data keeps of it for each block.
+    type Block: Copy + Default + fmt::Debug + Send;
+
+    /// Bytes of the value as it is stored.
+    const BYTES: usize;
+
+    /// In the place of a page that is not programmed.
+    const ERASED: Self::Page;
+
+    /// On a page of which neither data nor OOB can be read any more.
+    const TORN: Self;
+
+    /// Whether this stands for a page that is not programmed: [`OutOfBand::ERASED`], where pages can be
+    /// programmed in any order and a mark is needed; else never.
+    fn is_erased(page: &Self::Page) -> bool;
+
+    /// The parts that a medium without data keeps.
+    fn split(&self) -> (Self::Page, Self::Block);
+
+    /// The value again, as far as the parts have it.
+    fn joined(page: Self::Page, block: Self::Block) -> Self;
+
+    /// Stores the value in [`OutOfBand::BYTES`] bytes.
+    fn encode(&self, bytes: &mut [u8]);
+
+    /// The value of what [`OutOfBand::encode`] stored.
+    fn decode(bytes: &[u8]) -> Self;
+}
+
+/// The OOB of a layer that maps logical pages, so that the inverse map can be rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oob {
     /// The logical page whose data this is, or [`Lpn::PADDING`].
@@ -59,11 +98,52 @@ pub struct Oob {
     pub seq: u64,
 }
 
+impl OutOfBand for Oob {
+    type Page = Lpn;
+    type Block = u64;
+
+    const BYTES: usize = 14;
+    const ERASED: Lpn = Lpn::NONE;
+    const TORN: Self = Self { lpn: Lpn::PADDING, stream: 0, seq: 0 };
+
+    #[inline]
+    fn is_erased(page: &Lpn) -> bool {
+        *page == Lpn::NONE
+    }
+
+    #[inline]
+    fn split(&self) -> (Lpn, u64) {
+        (self.lpn, self.seq)
+    }
+
+    #[inline]
+    fn joined(lpn: Lpn, seq: u64) -> Self {
+        Self { lpn, stream: 0, seq }
+    }
+
+    /// Little-endian: logical page, stream, sequence number.
+    #[inline]
+    fn encode(&self, bytes: &mut [u8]) {
+        bytes[..4].copy_from_slice(&self.lpn.0.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.stream.to_le_bytes());
+        bytes[6..14].copy_from_slice(&self.seq.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        Self {
+            lpn: Lpn(word(0)),
+            stream: u16::from_le_bytes([bytes[4], bytes[5]]),
+            seq: u64::from(word(6)) | u64::from(word(10)) << 32,
+        }
+    }
+}
+
 /// What a page read gives.
 #[derive(Clone, Copy, Debug)]
-pub struct PageRead {
+pub struct PageRead<O = Oob> {
     /// The page's OOB. Meaningful whether or not the device stores data.
-    pub oob: Oob,
+    pub oob: O,
     /// Completes when the data has left the device.
     pub done: Token,
 }
@@ -80,7 +160,7 @@ pub struct MediumHealth {
     pub bad_blocks: u64,
 }
 
-/// What a medium counts by itself, apart from the causes of the device ([`FlashDevice::counters`]), so that
+/// What a medium counts by itself, apart from the causes of the device ([`FlashState::counters`]), so that
 /// one checks the other.
 #[derive(Clone, Copy, Debug)]
 pub struct MediumTally<'a> {
@@ -186,30 +266,12 @@ pub enum FlashError {
         /// Why.
         reason: &'static str,
     },
-    /// The power was cut, as a fault that was asked for; nothing is done any more.
-    #[error("the power was cut at operation {operation}")]
-    PowerLost {
-        /// The program or erase at which it was, counted from the start.
-        operation: u64,
-    },
-    /// The block still holds the newest data of logical pages, which an erase would lose; refused by a device
-    /// with a journal.
-    #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
-    HoldsData {
-        /// Which block.
-        block: BlockId,
-        /// Logical pages whose newest data is there.
-        pages: u32,
-    },
-    /// A copy of a logical page that holds nothing, or no such copy where one was said to be; refused by a
-    /// device with a journal.
-    #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
-    NoCopy {
-        /// Which logical page.
-        lpn: Lpn,
-        /// Where the copy was to be.
-        page: Ppn,
-    },
+    /// Refused by a journal on the device, not by the medium.
+    #[error(transparent)]
+    Journal(#[from] JournalRefusal),
+    /// A fault that was asked for, and that no medium has of itself.
+    #[error(transparent)]
+    Injected(#[from] InjectedFault),
     /// No such page or block.
     #[error("address {address} outside the device ({limit})")]
     OutOfRange {
@@ -220,10 +282,44 @@ pub enum FlashError {
     },
 }
 
+/// What a journal on the device refuses: it would lose data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalRefusal {
+    /// The block still holds the newest data of logical pages, which an erase would lose.
+    #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
+    HoldsData {
+        /// Which block.
+        block: BlockId,
+        /// Logical pages whose newest data is there.
+        pages: u32,
+    },
+    /// A copy of a logical page that holds nothing, or no such copy where one was said to be.
+    #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
+    NoCopy {
+        /// Which logical page.
+        lpn: Lpn,
+        /// Where the copy was to be.
+        page: Ppn,
+    },
+}
+
+/// Faults that are asked for and have no likeness among the errors of a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InjectedFault {
+    /// The power was cut; nothing is done any more.
+    #[error("the power was cut at operation {operation}")]
+    PowerLost {
+        /// The program or erase at which it was, counted from the start.
+        operation: u64,
+    },
+}
+
 /// A flash device of any type, so that what stands over it is compiled once for all of them.
 pub type AnyDevice = Box<dyn FlashDevice + Send>;
 
-/// Up to where a [`FlashDevice::barrier`] reaches.
+/// Up to where a [`FlashState::barrier`] reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barrier {
     /// Only the order matters: nothing that is issued after the token survives a loss of power that one of
@@ -280,10 +376,10 @@ macro_rules! delegate_blocks {
     };
 }
 
-/// What a journal on the device offers a layer above ([`FlashDevice::journal`]).
+/// What a journal on the device offers a layer above ([`FlashState::journal`]).
 pub trait MapJournal {
     /// Notes that logical pages hold nothing from now on (a trim). Durable with the next
-    /// [`FlashDevice::barrier`]. A layer calls this for every page it unmaps at the host's wish.
+    /// [`FlashState::barrier`]. A layer calls this for every page it unmaps at the host's wish.
     fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError>;
 
     /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where
@@ -309,63 +405,15 @@ pub trait MapJournal {
     fn recovery(&self) -> &RecoveryReport;
 
     /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a durable
-    /// [`FlashDevice::barrier`].
+    /// [`FlashState::barrier`].
     fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError>;
 }
 
-/// A flash device: state, rules, counters and time.
-///
-/// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device
-/// without [`Capabilities::partial_transfer`] moves the whole page whatever they say.
+/// What a flash device is to everybody, whatever its pages hold: abilities, counters and time.
 #[auto_impl::auto_impl(Box)]
-pub trait FlashDevice: Clocked + BlockState {
+pub trait FlashState: Clocked + BlockState {
     /// What it can do beyond the basic contract.
     fn capabilities(&self) -> Capabilities;
-
-    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an
-    /// error it may hold anything.
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> Result<PageRead, FlashError>;
-
-    /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are
-    /// what is transferred. A device that stores data touches no more than it must. A decorator passes
-    /// this on to the device below.
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
-        let mut whole = vec![0; self.geometry().page_bytes as usize];
-        let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
-        data.copy_from_slice(&whole[start as usize..][..data.len()]);
-        Ok(read)
-    }
-
-    /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for
-    /// speed only, and for any page number.
-    fn prepare_read(&self, page: Ppn) {
-        let _ = page;
-    }
-
-    /// Programs a page. `data`, if given, is one page long.
-    fn program(
-        &mut self,
-        page: Ppn,
-        oob: Oob,
-        transfer: u32,
-        data: Option<&[u8]>,
-        issue: Issue,
-    ) -> Result<Token, FlashError>;
-
-    /// Erases a block.
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError>;
 
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
@@ -385,14 +433,6 @@ pub trait FlashDevice: Clocked + BlockState {
         None
     }
 
-    /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be
-    /// asked of it afterwards.
-    fn mark_bad(&mut self, block: BlockId);
-
-    /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read =
-    /// "flash"`).
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
-
     /// Operations by cause since the last reset.
     fn counters(&self) -> &CauseTable;
 
@@ -405,4 +445,65 @@ pub trait FlashDevice: Clocked + BlockState {
     /// Forgets all queued time: every resource is free at `at`. For the border between preconditioning and
     /// the counted part.
     fn reset_time(&mut self, at: SimTime);
+}
+
+/// A flash device: state, rules, counters and time. A layer says by `O` what it keeps beside the data of a
+/// page.
+///
+/// `transfer` arguments are bytes moved over the channel bus; they matter to timing only, and a device
+/// without [`Capabilities::partial_transfer`] moves the whole page whatever they say.
+#[auto_impl::auto_impl(Box)]
+pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
+    /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an
+    /// error it may hold anything.
+    fn read(
+        &mut self,
+        page: Ppn,
+        transfer: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead<O>, FlashError>;
+
+    /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are
+    /// what is transferred. A device that stores data touches no more than it must. A decorator passes
+    /// this on to the device below.
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead<O>, FlashError> {
+        let mut whole = vec![0; self.geometry().page_bytes as usize];
+        let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(read)
+    }
+
+    /// Says that the bytes of a page will be read soon, so that they can be on their way from memory; for
+    /// speed only, and for any page number.
+    fn prepare_read(&self, page: Ppn) {
+        let _ = page;
+    }
+
+    /// Programs a page. `data`, if given, is one page long.
+    fn program(
+        &mut self,
+        page: Ppn,
+        oob: O,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError>;
+
+    /// Erases a block.
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError>;
+
+    /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be
+    /// asked of it afterwards.
+    fn mark_bad(&mut self, block: BlockId);
+
+    /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read =
+    /// "flash"`).
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
 }

@@ -2,7 +2,7 @@
 
 use crate::addr::{Extent, Lpn, PageSpan, Ppn};
 use crate::clock::Token;
-use crate::device::{FlashDevice, FlashError};
+use crate::device::{FlashError, FlashState};
 use crate::journal::checkpoint;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
@@ -257,8 +257,8 @@ pub trait Ftl: Mapping + Logs + Deferral {
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
 
     /// The device below.
-    fn device(&self) -> &dyn FlashDevice;
+    fn device(&self) -> &dyn FlashState;
 
     /// The device below.
-    fn device_mut(&mut self) -> &mut dyn FlashDevice;
+    fn device_mut(&mut self) -> &mut dyn FlashState;
 }

@@ -3,7 +3,7 @@
 
 use crate::cached::{CacheControl, CacheReport};
 use crate::command::HostCounts;
-use crate::device::FlashDevice;
+use crate::device::FlashState;
 use crate::ftl::Ftl;
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
@@ -63,7 +63,7 @@ impl<'a> Inspect<'a> {
     }
 
     /// The flash of a set, with that set's own geometry, counters and wear.
-    pub fn device(&self, set: u16) -> &'a dyn FlashDevice {
+    pub fn device(&self, set: u16) -> &'a dyn FlashState {
         self.layer(set).device()
     }
 

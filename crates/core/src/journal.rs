@@ -2,12 +2,12 @@
 
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::clock::Token;
-use crate::device::{Barrier, FlashDevice, FlashError};
+use crate::device::{Barrier, FlashError, FlashState};
 use crate::time::SimTime;
 
 /// Leaves a device in a state that opens at once: everything durable, and a checkpoint where it has a
 /// journal.
-pub fn checkpoint<D: FlashDevice + ?Sized>(device: &mut D, at: SimTime) -> Result<Token, FlashError> {
+pub fn checkpoint<D: FlashState + ?Sized>(device: &mut D, at: SimTime) -> Result<Token, FlashError> {
     match device.journal_mut() {
         Some(journal) => journal.checkpoint(at),
         None => device.barrier(Barrier::Durable, at),
@@ -15,13 +15,13 @@ pub fn checkpoint<D: FlashDevice + ?Sized>(device: &mut D, at: SimTime) -> Resul
 }
 
 /// Whether a block went bad since the device was made, as far as it can tell.
-pub fn is_grown_bad<D: FlashDevice + ?Sized>(device: &D, block: BlockId) -> bool {
+pub fn is_grown_bad<D: FlashState + ?Sized>(device: &D, block: BlockId) -> bool {
     device.journal().is_some_and(|journal| journal.is_grown_bad(block))
 }
 
 /// Notes that logical pages hold nothing from now on, where there is a journal to note it in.
 #[inline]
-pub fn drop_pages<D: FlashDevice + ?Sized>(
+pub fn drop_pages<D: FlashState + ?Sized>(
     device: &mut D,
     first: Lpn,
     count: u32,
@@ -31,11 +31,11 @@ pub fn drop_pages<D: FlashDevice + ?Sized>(
 }
 
 /// Where the newest data of a logical page is, as far as the device knows.
-pub fn newest<D: FlashDevice + ?Sized>(device: &D, lpn: Lpn) -> Option<Ppn> {
+pub fn newest<D: FlashState + ?Sized>(device: &D, lpn: Lpn) -> Option<Ppn> {
     device.journal().and_then(|journal| journal.newest(lpn))
 }
 
 /// See [`crate::MapJournal::prefer`].
-pub fn prefer<D: FlashDevice + ?Sized>(device: &mut D, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
+pub fn prefer<D: FlashState + ?Sized>(device: &mut D, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
     device.journal_mut().map_or(Ok(()), |journal| journal.prefer(lpn, page))
 }

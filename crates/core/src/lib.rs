@@ -60,8 +60,8 @@ pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
 pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
-    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, Issue, MapJournal, MediumHealth,
-    MediumTally, Oob, PageRead,
+    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashState, InjectedFault, Issue,
+    JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
 };
 pub use divide::Divider;
 pub use error::{NamespaceError, StoreError};

@@ -46,7 +46,7 @@ pub trait Subsystem: Clocked {
         at: SimTime,
     ) -> Result<Answer, NamespaceError>;
 
-    /// See [`crate::FlashDevice::join`].
+    /// See [`crate::FlashState::join`].
     fn join(&mut self, a: Token, b: Token) -> Token;
 
     /// No host has anything to do from `at` until `until`.

@@ -8,7 +8,7 @@ use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
-use nandscape_media::Medium;
+use nandscape_media::{Medium, MediumState};
 use std::collections::BTreeMap;
 use std::path::Path;
 

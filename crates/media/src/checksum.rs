@@ -2,7 +2,7 @@
 //! part touches no more than that part; the OOB has one of its own. All are CRC-32C, which finds every flip
 //! of one bit, of two, and of any odd number.
 
-use nandscape_core::{Geometry, Oob, Ppn};
+use nandscape_core::{Geometry, OutOfBand, Ppn};
 use std::ops::Range;
 
 /// The checksum of a run of bytes.
@@ -11,26 +11,16 @@ pub fn sum(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// OOB as bytes, little-endian: logical page, stream, sequence number.
-pub const OOB_BYTES: usize = 14;
-
-/// The OOB as it is stored.
-#[inline]
-pub fn oob_bytes(oob: Oob) -> [u8; OOB_BYTES] {
-    let mut bytes = [0; OOB_BYTES];
-    bytes[..4].copy_from_slice(&oob.lpn.0.to_le_bytes());
-    bytes[4..6].copy_from_slice(&oob.stream.to_le_bytes());
-    bytes[6..].copy_from_slice(&oob.seq.to_le_bytes());
-    bytes
-}
+/// The most bytes that an OOB is stored in.
+pub const MOST_OOB: usize = 64;
 
 /// The checksum of a page's OOB, bound to the page so that the OOB of another is not taken for it.
 #[inline]
-pub fn oob_sum(page: Ppn, oob: Oob) -> u32 {
-    let mut bytes = [0; OOB_BYTES + 4];
-    bytes[..OOB_BYTES].copy_from_slice(&oob_bytes(oob));
-    bytes[OOB_BYTES..].copy_from_slice(&page.0.to_le_bytes());
-    sum(&bytes)
+pub fn oob_sum<O: OutOfBand>(page: Ppn, oob: &O) -> u32 {
+    let mut bytes = [0; MOST_OOB + 4];
+    oob.encode(&mut bytes[..O::BYTES]);
+    bytes[O::BYTES..O::BYTES + 4].copy_from_slice(&page.0.to_le_bytes());
+    sum(&bytes[..O::BYTES + 4])
 }
 
 /// How a page is divided.
@@ -72,7 +62,7 @@ impl Units {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::Lpn;
+    use nandscape_core::{Lpn, Oob};
 
     #[test]
     fn the_polynomial_is_that_of_the_standard() {
@@ -113,7 +103,7 @@ mod tests {
     #[test]
     fn the_oob_of_another_page_does_not_pass() {
         let oob = Oob { lpn: Lpn(7), stream: 1, seq: 9 };
-        assert_ne!(oob_sum(Ppn(1), oob), oob_sum(Ppn(2), oob));
-        assert_ne!(oob_sum(Ppn(1), oob), oob_sum(Ppn(1), Oob { stream: 2, ..oob }));
+        assert_ne!(oob_sum(Ppn(1), &oob), oob_sum(Ppn(2), &oob));
+        assert_ne!(oob_sum(Ppn(1), &oob), oob_sum(Ppn(1), &Oob { stream: 2, ..oob }));
     }
 }

@@ -20,47 +20,19 @@ pub use scheduler::serial::Serial;
 pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 pub use timed::Timed;
 
-use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, OutOfBand, Ppn};
 
-/// The state of a flash medium: rules, OOB, wear, and payload where it is kept. Knows no time.
-///
-/// The rules are those of [`nandscape_core::device`]; an operation that fails changes nothing.
+/// What a flash medium is, whatever its pages hold. Knows no time.
 #[auto_impl::auto_impl(Box)]
-pub trait Medium: BlockState {
+pub trait MediumState: BlockState {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
-
-    /// Reads a programmed page. After an error `data` may hold anything.
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError>;
-
-    /// Reads some bytes of a programmed page, from `start` on; see
-    /// [`nandscape_core::FlashDevice::read_part`].
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
-        let mut whole = vec![0; self.geometry().page_bytes as usize];
-        let oob = self.read(page, Some(&mut whole))?;
-        data.copy_from_slice(&whole[start as usize..][..data.len()]);
-        Ok(oob)
-    }
-
-    /// See [`nandscape_core::FlashDevice::prepare_read`].
-    fn prepare_read(&self, page: Ppn) {
-        let _ = page;
-    }
-
-    /// Programs an erased page.
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError>;
-
-    /// Erases a block.
-    fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
 
     /// Makes what was programmed and erased so far safe from a failure of the machine that the medium is kept
     /// on: a medium in a file writes it through, one in memory has nothing to do. An error is for ever.
     fn sync(&mut self) -> Result<(), FlashError> {
         Ok(())
     }
-
-    /// See [`nandscape_core::FlashDevice::mark_bad`].
-    fn mark_bad(&mut self, block: BlockId);
 
     /// How many times as long as usual an operation on this page takes; 1 but for slow dies ([`faults`]).
     #[inline]
@@ -76,9 +48,41 @@ pub trait Medium: BlockState {
     fn reset_tally(&mut self);
 }
 
+/// The state of a flash medium: rules, OOB, wear, and payload where it is kept.
+///
+/// The rules are those of [`nandscape_core::device`]; an operation that fails changes nothing.
+#[auto_impl::auto_impl(Box)]
+pub trait Medium<O: OutOfBand = Oob>: MediumState {
+    /// Reads a programmed page. After an error `data` may hold anything.
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<O, FlashError>;
+
+    /// Reads some bytes of a programmed page, from `start` on; see
+    /// [`nandscape_core::FlashDevice::read_part`].
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<O, FlashError> {
+        let mut whole = vec![0; self.geometry().page_bytes as usize];
+        let oob = self.read(page, Some(&mut whole))?;
+        data.copy_from_slice(&whole[start as usize..][..data.len()]);
+        Ok(oob)
+    }
+
+    /// See [`nandscape_core::FlashDevice::prepare_read`].
+    fn prepare_read(&self, page: Ppn) {
+        let _ = page;
+    }
+
+    /// Programs an erased page.
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> Result<(), FlashError>;
+
+    /// Erases a block.
+    fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
+
+    /// See [`nandscape_core::FlashDevice::mark_bad`].
+    fn mark_bad(&mut self, block: BlockId);
+}
+
 /// A medium whose pages can be damaged, for [`faults`].
 #[auto_impl::auto_impl(Box)]
-pub trait Breakable: Medium {
+pub trait Breakable<O: OutOfBand = Oob>: Medium<O> {
     /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The
     /// page must be the next of its block, or any erased one where order does not matter.
     fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
@@ -86,8 +90,8 @@ pub trait Breakable: Medium {
     /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
     fn tear_erase(&mut self, block: BlockId);
 
-    /// Flips a stored bit of a programmed page: of its data, or of its OOB from bit `8 * page_bytes` on (its
-    /// logical page, stream and sequence number, 112 bits). `false` where nothing is stored there. The
+    /// Flips a stored bit of a programmed page: of its data, or of its OOB as it is stored, from bit
+    /// `8 * page_bytes` on. `false` where nothing is stored there. The
     /// next read that touches the bit must find out.
     fn rot(&mut self, page: Ppn, bit: u64) -> bool;
 }

@@ -2,12 +2,13 @@
 //! rules.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
+use crate::checksum::MOST_OOB;
 use crate::payload::{Decay, Payload, refusal};
-use crate::{Breakable, Medium};
+use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
-    OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, MediumHealth, MediumTally, Oob,
+    OpCounts, OutOfBand, Ppn,
 };
 use nandscape_memory::prefetch;
 
@@ -71,32 +72,32 @@ pub struct NandOptions {
     pub count_programs: bool,
 }
 
-/// NAND state in memory. Timing-only by default: 4 B a page for the OOB's logical address, and per block a
-/// write pointer, a sequence number and an erase count. With [`Capabilities::stores_data`] bytes are
+/// NAND state in memory. Timing-only by default: what [`OutOfBand`] says for each page (4 B for the OOB of a page
+/// map) and for each block, where a write pointer and an erase count are, too. With [`Capabilities::stores_data`] bytes are
 /// allocated when they are programmed, and checksums of data and OOB are verified by every read.
 #[derive(Clone, Debug)]
-pub struct Nand {
+pub struct Nand<O: OutOfBand = Oob> {
     geometry: Geometry,
     capabilities: Capabilities,
     endurance: u32,
     pages_per_block: Divider,
-    /// Logical page of each programmed page. Below the write pointer of its block `Lpn::NONE` where nothing
-    /// was programmed, which happens out of order only; above it, stale.
-    lpns: Vec<Lpn>,
-    blocks: Vec<Block>,
+    /// Kept of the OOB of each programmed page. Below the write pointer of its block [`OutOfBand::ERASED`]
+    /// where nothing was programmed, which happens out of order only; above it, stale.
+    oobs: Vec<O::Page>,
+    blocks: Vec<Block<O::Block>>,
     totals: OpCounts,
     /// Whether a program has more to note than the logical page: counts or payload.
     keeps_more: bool,
     program_counts: Option<Vec<u32>>,
-    payload: Option<Box<Payload>>,
+    payload: Option<Box<Payload<O>>>,
     health: MediumHealth,
 }
 
 /// The state of one block.
 #[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    /// Sequence number of the first program since the last erase.
-    seq: u64,
+struct Block<B> {
+    /// Kept of the OOB of the first program since the last erase.
+    first: B,
     /// One past the highest programmed page.
     write_pointer: u32,
     erase_count: u32,
@@ -104,10 +105,23 @@ struct Block {
 }
 
 impl Nand {
-    /// A new medium, wholly erased.
+    /// A new medium, wholly erased, for layers that map logical pages.
     ///
     /// A listed bad block outside the device is refused with its number.
     pub fn new(geometry: Geometry, options: &NandOptions) -> Result<Self, FlashError> {
+        Self::with_oob(geometry, options)
+    }
+}
+
+impl<O: OutOfBand> Nand<O> {
+    /// As [`Nand::new`], for layers with an OOB of their own. Panics if it is stored in more than
+    /// [`MOST_OOB`](crate::checksum::MOST_OOB) bytes, or needs a mark for erased pages and has none.
+    pub fn with_oob(geometry: Geometry, options: &NandOptions) -> Result<Self, FlashError> {
+        assert!(O::BYTES <= MOST_OOB, "an OOB of {} bytes, expected at most {MOST_OOB}", O::BYTES);
+        assert!(
+            O::is_erased(&O::ERASED) || !options.capabilities.out_of_order_program,
+            "pages can be programmed in any order only with an OOB that marks erased ones"
+        );
         let blocks = geometry.blocks() as usize;
         let pages = geometry.pages() as usize;
         let mut states = vec![Block::default(); blocks];
@@ -120,7 +134,7 @@ impl Nand {
             capabilities: options.capabilities,
             endurance: options.endurance.unwrap_or(u32::MAX),
             pages_per_block: Divider::new(geometry.pages_per_block),
-            lpns: vec![Lpn::NONE; pages],
+            oobs: vec![O::ERASED; pages],
             blocks: states,
             totals: OpCounts::default(),
             keeps_more: options.count_programs || options.capabilities.stores_data,
@@ -150,7 +164,7 @@ impl Nand {
     fn program_out_of_order(&mut self, page: Ppn, block: BlockId, index: u32) -> Result<(), FlashError> {
         let state = &mut self.blocks[block.index()];
         let expected = state.write_pointer;
-        if index < expected && self.lpns[page.index()] != Lpn::NONE {
+        if index < expected && !O::is_erased(&self.oobs[page.index()]) {
             return Err(FlashError::NotErased { page });
         }
         if !self.capabilities.out_of_order_program {
@@ -159,7 +173,7 @@ impl Nand {
         if index > expected {
             // The pages that are passed over are erased, whatever they held before the last erase.
             let first = page.index() - index as usize;
-            self.lpns[first + expected as usize..page.index()].fill(Lpn::NONE);
+            self.oobs[first + expected as usize..page.index()].fill(O::ERASED);
             state.write_pointer = index;
         }
         Ok(())
@@ -167,7 +181,7 @@ impl Nand {
 
     /// Beside the logical address: the count of programs and the payload, where they are kept.
     #[inline(never)]
-    fn keep(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) {
+    fn keep(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) {
         if let Some(counts) = &mut self.program_counts {
             counts[page.index()] += 1;
         }
@@ -177,7 +191,7 @@ impl Nand {
     }
 
     /// The OOB, and bytes from `start` on, of a page that is programmed.
-    fn read_kept(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+    fn read_kept(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<O, FlashError> {
         let payload = self.payload.as_ref().expect("asked only where payload is kept");
         payload.read(page, start, data).map_err(|decay| {
             match decay {
@@ -190,26 +204,26 @@ impl Nand {
 
     /// Whether the page may be read; counts the read.
     #[inline(always)]
-    fn begin_read(&mut self, page: Ppn) -> Result<Oob, FlashError> {
+    fn begin_read(&mut self, page: Ppn) -> Result<O, FlashError> {
         let (block, index) = self.locate(page)?;
         let state = &self.blocks[block.index()];
-        let lpn = self.lpns[page.index()];
-        if index >= state.write_pointer || lpn == Lpn::NONE {
+        let kept = self.oobs[page.index()];
+        if index >= state.write_pointer || O::is_erased(&kept) {
             return Err(FlashError::Erased { page });
         }
         self.totals.reads += 1;
-        Ok(Oob { lpn, stream: 0, seq: state.seq })
+        Ok(O::joined(kept, state.first))
     }
 }
 
-impl BlockState for Nand {
+impl<O: OutOfBand> BlockState for Nand<O> {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
     fn is_programmed(&self, page: Ppn) -> bool {
         let (block, index) = self.pages_per_block.split(page.0);
-        index < self.blocks[block as usize].write_pointer && self.lpns[page.index()] != Lpn::NONE
+        index < self.blocks[block as usize].write_pointer && !O::is_erased(&self.oobs[page.index()])
     }
 
     fn write_pointer(&self, block: BlockId) -> u32 {
@@ -225,13 +239,27 @@ impl BlockState for Nand {
     }
 }
 
-impl Medium for Nand {
+impl<O: OutOfBand> MediumState for Nand<O> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
+    fn tally(&self) -> MediumTally<'_> {
+        let program_counts = self.program_counts.as_deref();
+        MediumTally { totals: self.totals, health: self.health, program_counts }
+    }
+
+    fn reset_tally(&mut self) {
+        self.totals = OpCounts::default();
+        if let Some(counts) = &mut self.program_counts {
+            counts.fill(0);
+        }
+    }
+}
+
+impl<O: OutOfBand> Medium<O> for Nand<O> {
     #[inline(always)]
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<O, FlashError> {
         let oob = self.begin_read(page)?;
         if self.keeps_more && self.payload.is_some() {
             return self.read_kept(page, 0, data);
@@ -239,24 +267,25 @@ impl Medium for Nand {
         Ok(oob)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<O, FlashError> {
         let oob = self.begin_read(page)?;
         if self.payload.is_some() { self.read_kept(page, start, Some(data)) } else { Ok(oob) }
     }
 
     fn prepare_read(&self, page: Ppn) {
         if let Some(payload) = &self.payload {
-            if let Some(lpn) = self.lpns.get(page.index()) {
-                prefetch(lpn);
+            if let Some(kept) = self.oobs.get(page.index()) {
+                prefetch(kept);
             }
             payload.prefetch(page);
         }
     }
 
     #[inline(always)]
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> Result<(), FlashError> {
         let (block, index) = self.locate(page)?;
-        assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
+        let (kept, first) = oob.split();
+        assert!(!O::is_erased(&kept), "page {page:?} programmed with the mark of an erased page");
         let mut state = &mut self.blocks[block.index()];
         let is_first = state.write_pointer == 0;
         if index != state.write_pointer {
@@ -264,10 +293,10 @@ impl Medium for Nand {
             state = &mut self.blocks[block.index()];
         }
         if is_first {
-            state.seq = oob.seq;
+            state.first = first;
         }
         state.write_pointer = state.write_pointer.max(index + 1);
-        self.lpns[page.index()] = oob.lpn;
+        self.oobs[page.index()] = kept;
         self.totals.programs += 1;
         if self.keeps_more {
             self.keep(page, oob, data);
@@ -300,23 +329,11 @@ impl Medium for Nand {
             self.health.bad_blocks += 1;
         }
     }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let program_counts = self.program_counts.as_deref();
-        MediumTally { totals: self.totals, health: self.health, program_counts }
-    }
-
-    fn reset_tally(&mut self) {
-        self.totals = OpCounts::default();
-        if let Some(counts) = &mut self.program_counts {
-            counts.fill(0);
-        }
-    }
 }
 
-impl Breakable for Nand {
+impl<O: OutOfBand> Breakable<O> for Nand<O> {
     fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
-        self.program(page, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, None)?;
+        self.program(page, O::TORN, None)?;
         if let Some(payload) = &mut self.payload {
             payload.tear(page);
         }
@@ -327,7 +344,7 @@ impl Breakable for Nand {
         let first = self.geometry.page(block, 0);
         let pages = self.geometry.pages_per_block;
         self.blocks[block.index()].write_pointer = pages;
-        self.lpns[first.index()..first.index() + pages as usize].fill(Lpn::PADDING);
+        self.oobs[first.index()..first.index() + pages as usize].fill(O::TORN.split().0);
         if let Some(payload) = &mut self.payload {
             payload.erase(block.0);
             (first.0..first.0 + pages).for_each(|page| payload.tear(Ppn(page)));
@@ -342,6 +359,7 @@ impl Breakable for Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_core::Lpn;
 
     fn nand(options: &NandOptions) -> Nand {
         let geometry = Geometry {

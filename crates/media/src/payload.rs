@@ -1,7 +1,7 @@
 //! What a medium in memory keeps of its pages where it stores data: bytes, OOB and checksums.
 
-use crate::checksum::{self, OOB_BYTES, Units};
-use nandscape_core::{FlashError, Geometry, Lpn, Oob, Ppn};
+use crate::checksum::{self, Units};
+use nandscape_core::{FlashError, Geometry, OutOfBand, Ppn};
 use nandscape_memory::{Arena, Chunk, prefetch};
 
 /// Bytes are kept in chunks of so many at most, none larger than a block.
@@ -11,9 +11,6 @@ const CHUNK_BYTES: u64 = 256 << 10;
 const SPARE_BYTES: u64 = 64 << 20;
 /// Bytes of a page that are loaded ahead.
 const PREFETCH_BYTES: usize = 1 << 10;
-
-/// The OOB of a page that cannot be read.
-const TORN: Oob = Oob { lpn: Lpn::NONE, stream: 0, seq: 0 };
 
 /// Why a read is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +26,7 @@ pub(crate) enum Decay {
 /// Bytes, OOB and checksums of every page. A chunk is taken with the first program into it and given back
 /// when its block is erased.
 #[derive(Clone, Debug)]
-pub(crate) struct Payload {
+pub(crate) struct Payload<O> {
     units: Units,
     page_bytes: usize,
     pages_per_block: u32,
@@ -38,21 +35,30 @@ pub(crate) struct Payload {
     /// Of each block in order; `NONE` where nothing was programmed.
     chunks: Vec<Chunk>,
     arena: Arena,
-    pages: Vec<Page>,
+    pages: Vec<Page<O>>,
     /// Of each unit of each page.
     sums: Vec<u32>,
 }
 
 /// What is kept of a page beside its bytes. Meaningful where the page is programmed.
 #[derive(Clone, Copy, Debug)]
-struct Page {
-    oob: Oob,
+struct Page<O> {
+    oob: O,
     oob_sum: u32,
-    /// Whether bytes were programmed; zeroes otherwise.
-    has_bytes: bool,
+    holds: Holds,
 }
 
-impl Payload {
+/// What can be read of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// Nothing, its OOB included.
+    Nothing,
+    /// Zeroes: it was programmed without bytes.
+    Zeroes,
+    Bytes,
+}
+
+impl<O: OutOfBand> Payload<O> {
     pub(crate) fn new(geometry: &Geometry) -> Self {
         let units = Units::new(geometry);
         let page_bytes = u64::from(geometry.page_bytes);
@@ -69,7 +75,7 @@ impl Payload {
             chunks_per_block,
             chunks: vec![Chunk::NONE; chunks],
             arena: Arena::new(chunk_bytes as usize, chunks, SPARE_BYTES as usize),
-            pages: vec![Page { oob: TORN, oob_sum: 0, has_bytes: false }; pages],
+            pages: vec![Page { oob: O::TORN, oob_sum: 0, holds: Holds::Nothing }; pages],
             sums: vec![0; pages * units.count as usize],
         }
     }
@@ -82,9 +88,10 @@ impl Payload {
         (chunk as usize, (index % self.pages_per_chunk) as usize * self.page_bytes)
     }
 
-    pub(crate) fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) {
-        let oob_sum = checksum::oob_sum(page, oob);
-        self.pages[page.index()] = Page { oob, oob_sum, has_bytes: data.is_some() };
+    pub(crate) fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) {
+        let oob_sum = checksum::oob_sum(page, &oob);
+        let holds = if data.is_some() { Holds::Bytes } else { Holds::Zeroes };
+        self.pages[page.index()] = Page { oob, oob_sum, holds };
         let Some(data) = data else { return };
         assert_eq!(data.len(), self.page_bytes, "a page is programmed whole");
         let first = page.index() * self.units.count as usize;
@@ -100,17 +107,17 @@ impl Payload {
     }
 
     /// Reads the OOB, and bytes from `start` on, which lie inside the page.
-    pub(crate) fn read(&self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<Oob, Decay> {
+    pub(crate) fn read(&self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<O, Decay> {
         let kept = &self.pages[page.index()];
-        if kept.oob == TORN {
+        if kept.holds == Holds::Nothing {
             return Err(Decay::Torn);
         }
-        if kept.oob_sum != checksum::oob_sum(page, kept.oob) {
+        if kept.oob_sum != checksum::oob_sum(page, &kept.oob) {
             return Err(Decay::Oob);
         }
         let Some(data) = data else { return Ok(kept.oob) };
         let (chunk, at) = self.place(page);
-        if !kept.has_bytes {
+        if kept.holds == Holds::Zeroes {
             data.fill(0);
             return Ok(kept.oob);
         }
@@ -145,7 +152,7 @@ impl Payload {
 
     /// A programmed page that cannot be read.
     pub(crate) fn tear(&mut self, page: Ppn) {
-        self.pages[page.index()].oob = TORN;
+        self.pages[page.index()].holds = Holds::Nothing;
     }
 
     /// Gives up the bytes of a block.
@@ -165,30 +172,19 @@ impl Payload {
         let kept = &mut self.pages[page.index()];
         if byte < self.page_bytes {
             // A block whose erase was cut short has given its chunks back.
-            let is_kept = kept.has_bytes && self.chunks[chunk] != Chunk::NONE;
+            let is_kept = kept.holds == Holds::Bytes && self.chunks[chunk] != Chunk::NONE;
             if is_kept {
                 self.arena.bytes_mut(self.chunks[chunk])[at + byte] ^= mask;
             }
             return is_kept;
         }
-        let mut bytes = checksum::oob_bytes(kept.oob);
+        let mut bytes = [0; checksum::MOST_OOB];
+        let bytes = &mut bytes[..O::BYTES];
+        kept.oob.encode(bytes);
         let Some(byte) = bytes.get_mut(byte - self.page_bytes) else { return false };
         *byte ^= mask;
-        kept.oob = oob_of(bytes);
-        // What decays into the mark of a torn page must be found by its checksum all the same.
-        if kept.oob == TORN {
-            kept.oob.seq = 1;
-        }
+        kept.oob = O::decode(bytes);
         true
-    }
-}
-
-fn oob_of(bytes: [u8; OOB_BYTES]) -> Oob {
-    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    Oob {
-        lpn: Lpn(word(0)),
-        stream: u16::from_le_bytes([bytes[4], bytes[5]]),
-        seq: u64::from(word(6)) | u64::from(word(10)) << 32,
     }
 }
 

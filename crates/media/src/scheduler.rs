@@ -97,7 +97,7 @@ pub trait Scheduler: Clocked {
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
 
-    /// See [`nandscape_core::FlashDevice::barrier`].
+    /// See [`nandscape_core::FlashState::barrier`].
     fn barrier(&mut self, _at: SimTime) -> Token {
         Token::NONE
     }

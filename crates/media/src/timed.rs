@@ -1,10 +1,10 @@
 //! A medium and a scheduler joined to a flash device, with the counters by cause.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
-use crate::{Medium, Packing, Scheduler, TimedOp};
+use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError, Issue,
-    MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
+    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, SimTime, Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -27,7 +27,7 @@ struct Packed {
     totals: OpCounts,
 }
 
-impl<M: Medium, S: Scheduler> Timed<M, S> {
+impl<M: MediumState, S: Scheduler> Timed<M, S> {
     /// Joins a medium and a scheduler for the same geometry.
     pub fn new(medium: M, scheduler: S) -> Self {
         let capabilities = medium.capabilities();
@@ -88,13 +88,13 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
 
     /// Counts a read that the medium has done or refused, and gives it to the scheduler.
     #[inline(always)]
-    fn time_read(
+    fn time_read<O>(
         &mut self,
-        read: Result<Oob, FlashError>,
+        read: Result<O, FlashError>,
         page: Ppn,
         transfer: u32,
         issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    ) -> Result<PageRead<O>, FlashError> {
         let oob = match read {
             Ok(oob) => oob,
             Err(error) => return Err(self.failed(error, issue)),
@@ -163,72 +163,9 @@ impl<M: Medium, S: Scheduler> Timed<M, S> {
     }
 }
 
-impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
+impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
-    }
-
-    #[inline(always)]
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
-        let read = self.medium.read(page, data);
-        self.time_read(read, page, transfer, issue)
-    }
-
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
-        let transfer = data.len() as u32;
-        let read = self.medium.read_part(page, start, data);
-        self.time_read(read, page, transfer, issue)
-    }
-
-    #[inline]
-    fn prepare_read(&self, page: Ppn) {
-        self.medium.prepare_read(page);
-    }
-
-    #[inline(always)]
-    fn program(
-        &mut self,
-        page: Ppn,
-        oob: Oob,
-        transfer: u32,
-        data: Option<&[u8]>,
-        issue: Issue,
-    ) -> Result<Token, FlashError> {
-        if let Err(error) = self.medium.program(page, oob, data) {
-            return Err(self.failed(error, issue));
-        }
-        if let Some(packed) = self.packed {
-            return Ok(self.program_packed(packed, page, issue));
-        }
-        self.causes.row(issue.cause).programs += 1;
-        let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
-        Ok(self.submit(op, issue))
-    }
-
-    #[inline(always)]
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
-        if let Err(error) = self.medium.erase(block) {
-            return Err(self.failed(error, issue));
-        }
-        self.causes.row(issue.cause).erases += 1;
-        let page = match &self.packed {
-            None => self.medium.geometry().page(block, 0),
-            Some(packed) => packed.packing.flash_page(block.0, 0),
-        };
-        let op = TimedOp::Erase { page };
-        Ok(self.submit(op, issue))
     }
 
     #[inline(always)]
@@ -241,20 +178,6 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
             self.medium.sync()?;
         }
         Ok(self.scheduler.barrier(at))
-    }
-
-    fn mark_bad(&mut self, block: BlockId) {
-        self.medium.mark_bad(block);
-    }
-
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
-        if let Some(packed) = self.packed {
-            return Ok(self.read_packed(packed, page, false, issue));
-        }
-        self.unmapped_reads += 1;
-        self.causes.row(issue.cause).reads += 1;
-        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(self.submit(op, issue))
     }
 
     fn counters(&self) -> &CauseTable {
@@ -284,10 +207,89 @@ impl<M: Medium, S: Scheduler> FlashDevice for Timed<M, S> {
     }
 }
 
-impl<M: Medium, S: Scheduler> BlockState for Timed<M, S> {
+impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
+    #[inline(always)]
+    fn read(
+        &mut self,
+        page: Ppn,
+        transfer: u32,
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Result<PageRead<O>, FlashError> {
+        let read = self.medium.read(page, data);
+        self.time_read(read, page, transfer, issue)
+    }
+
+    fn read_part(
+        &mut self,
+        page: Ppn,
+        start: u32,
+        data: &mut [u8],
+        issue: Issue,
+    ) -> Result<PageRead<O>, FlashError> {
+        let transfer = data.len() as u32;
+        let read = self.medium.read_part(page, start, data);
+        self.time_read(read, page, transfer, issue)
+    }
+
+    #[inline]
+    fn prepare_read(&self, page: Ppn) {
+        self.medium.prepare_read(page);
+    }
+
+    #[inline(always)]
+    fn program(
+        &mut self,
+        page: Ppn,
+        oob: O,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Result<Token, FlashError> {
+        if let Err(error) = self.medium.program(page, oob, data) {
+            return Err(self.failed(error, issue));
+        }
+        if let Some(packed) = self.packed {
+            return Ok(self.program_packed(packed, page, issue));
+        }
+        self.causes.row(issue.cause).programs += 1;
+        let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
+        Ok(self.submit(op, issue))
+    }
+
+    #[inline(always)]
+    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+        if let Err(error) = self.medium.erase(block) {
+            return Err(self.failed(error, issue));
+        }
+        self.causes.row(issue.cause).erases += 1;
+        let page = match &self.packed {
+            None => self.medium.geometry().page(block, 0),
+            Some(packed) => packed.packing.flash_page(block.0, 0),
+        };
+        let op = TimedOp::Erase { page };
+        Ok(self.submit(op, issue))
+    }
+
+    fn mark_bad(&mut self, block: BlockId) {
+        self.medium.mark_bad(block);
+    }
+
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+        if let Some(packed) = self.packed {
+            return Ok(self.read_packed(packed, page, false, issue));
+        }
+        self.unmapped_reads += 1;
+        self.causes.row(issue.cause).reads += 1;
+        let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
+        Ok(self.submit(op, issue))
+    }
+}
+
+impl<M: MediumState, S: Scheduler> BlockState for Timed<M, S> {
     nandscape_core::delegate_blocks!(self, self.medium);
 }
 
-impl<M: Medium, S: Scheduler> Clocked for Timed<M, S> {
+impl<M: MediumState, S: Scheduler> Clocked for Timed<M, S> {
     nandscape_core::delegate_clock!(self, self.scheduler);
 }

@@ -120,7 +120,7 @@ fn refusal(extent: Extent, error: &NamespaceError) -> StoreError {
         NamespaceError::Ftl(FtlError::ReadOnly { .. } | FtlError::Flash(FlashError::ReadOnly { .. })) => {
             StoreError::ReadOnly { detail }
         }
-        NamespaceError::Ftl(FtlError::Flash(FlashError::PowerLost { .. })) => StoreError::Gone { detail },
+        NamespaceError::Ftl(FtlError::Flash(FlashError::Injected(_))) => StoreError::Gone { detail },
         _ => StoreError::Io { offset: extent.offset, len: extent.len, detail },
     }
 }

@@ -8,8 +8,8 @@ use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
-    Ftl, FtlError, HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts, SimTime,
-    Subsystem, Token,
+    FlashState, Ftl, FtlError, HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts,
+    SimTime, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -200,14 +200,14 @@ impl NvmSubsystem {
     }
 
     /// Looks at the whole device.
-    fn with_device<T>(&self, look: impl FnOnce(&dyn FlashDevice) -> T) -> T {
+    fn with_device<T>(&self, look: impl FnOnce(&dyn FlashState) -> T) -> T {
         match &self.shared {
             Some(shared) => look(&*shared.lock().expect(UNBROKEN)),
             None => look(self.layers[0].device()),
         }
     }
 
-    fn with_device_mut<T>(&mut self, act: impl FnOnce(&mut dyn FlashDevice) -> T) -> T {
+    fn with_device_mut<T>(&mut self, act: impl FnOnce(&mut dyn FlashState) -> T) -> T {
         match &self.shared {
             Some(shared) => act(shared.lock().expect(UNBROKEN).deref_mut()),
             None => act(self.layers[0].device_mut()),

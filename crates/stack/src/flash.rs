@@ -5,7 +5,7 @@
 use crate::config::{ConfigError, StackConfig, TimingMode};
 use crate::directives::DirectiveKind;
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, Ftl, SimTime, Subsystem, UnitId};
+use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;

@@ -7,7 +7,8 @@ use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
-    Geometry, Issue, Lpn, MapJournal, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
+    FlashState, Geometry, Issue, JournalRefusal, Lpn, MapJournal, MediumTally, Oob, PageRead, Ppn, SimTime,
+    Token,
 };
 
 impl<D: FlashDevice> BlockState for Journal<D> {
@@ -33,11 +34,56 @@ impl<D: FlashDevice> BlockState for Journal<D> {
     }
 }
 
-impl<D: FlashDevice> FlashDevice for Journal<D> {
+impl<D: FlashDevice> FlashState for Journal<D> {
     fn capabilities(&self) -> Capabilities {
         self.device.capabilities()
     }
 
+    #[inline]
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.device.join(a, b)
+    }
+
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+        if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {
+            self.refuse_if_stopped()?;
+            self.write_records(at).inspect_err(|error| self.stop(*error))?;
+        }
+        let durable = self.device.barrier(reach, at)?;
+        Ok(self.device.join(durable, self.meta.records_done))
+    }
+
+    fn journal(&self) -> Option<&dyn MapJournal> {
+        Some(self)
+    }
+
+    fn journal_mut(&mut self) -> Option<&mut dyn MapJournal> {
+        Some(self)
+    }
+
+    fn counters(&self) -> &CauseTable {
+        self.device.counters()
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        self.device.tally()
+    }
+
+    fn reset_counters(&mut self) {
+        self.device.reset_counters();
+    }
+
+    fn reset_time(&mut self, at: SimTime) {
+        self.device.reset_time(at);
+        self.programmed = Token::NONE;
+        self.born = Token::NONE;
+        self.erased = Token::NONE;
+        self.meta.chain = Token::NONE;
+        self.meta.records_done = Token::NONE;
+    }
+}
+
+impl<D: FlashDevice> FlashDevice for Journal<D> {
     #[inline]
     fn read(
         &mut self,
@@ -108,7 +154,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         if block.index() < self.flags.len() && !self.allows_loss {
             let pages = self.newest.in_block(block.0);
             if pages > 0 {
-                return Err(FlashError::HoldsData { block, pages });
+                return Err(JournalRefusal::HoldsData { block, pages }.into());
             }
         }
         if self.options.sabotage != Sabotage::EraseBeforeJournal {
@@ -131,32 +177,6 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         Ok(done)
     }
 
-    #[inline]
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.device.join(a, b)
-    }
-
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
-        if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {
-            self.refuse_if_stopped()?;
-            self.write_records(at).inspect_err(|error| self.stop(*error))?;
-        }
-        let durable = self.device.barrier(reach, at)?;
-        Ok(self.device.join(durable, self.meta.records_done))
-    }
-
-    fn journal(&self) -> Option<&dyn MapJournal> {
-        Some(self)
-    }
-
-    fn journal_mut(&mut self) -> Option<&mut dyn MapJournal> {
-        Some(self)
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        self.device.tally()
-    }
-
     fn mark_bad(&mut self, block: BlockId) {
         debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
         // The device itself hears of it at the next start: until then the copies of what the block held may
@@ -168,23 +188,6 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
         self.device.read_unmapped(page, transfer, issue)
-    }
-
-    fn counters(&self) -> &CauseTable {
-        self.device.counters()
-    }
-
-    fn reset_counters(&mut self) {
-        self.device.reset_counters();
-    }
-
-    fn reset_time(&mut self, at: SimTime) {
-        self.device.reset_time(at);
-        self.programmed = Token::NONE;
-        self.born = Token::NONE;
-        self.erased = Token::NONE;
-        self.meta.chain = Token::NONE;
-        self.meta.records_done = Token::NONE;
     }
 }
 
@@ -206,7 +209,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
 
     fn prefer(&mut self, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
         self.refuse_if_stopped()?;
-        let no_copy = FlashError::NoCopy { lpn, page };
+        let no_copy = FlashError::from(JournalRefusal::NoCopy { lpn, page });
         let known = self.newest.get(lpn).ok_or(no_copy)?;
         if known == page {
             return Ok(());

@@ -47,7 +47,7 @@ mod writer;
 pub use error::{JournalError, JournalOptions, Sabotage};
 
 use nandscape_core::recovery::RecoveryReport;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Lpn, Ppn, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, JournalRefusal, Lpn, Ppn, Token};
 use newest::Newest;
 use pool::Meta;
 
@@ -159,7 +159,7 @@ impl<D: FlashDevice> Journal<D> {
             return Err(FlashError::OutOfRange { address: u64::from(lpn.0), limit });
         }
         if cause != Cause::Host && self.newest.get(lpn).is_none() {
-            return Err(FlashError::NoCopy { lpn, page });
+            return Err(JournalRefusal::NoCopy { lpn, page }.into());
         }
         Ok(true)
     }

@@ -45,8 +45,8 @@ use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, Ftl, FtlError,
-    FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, FlashState, Ftl,
+    FtlError, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -416,11 +416,11 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         }
     }
 
-    fn device(&self) -> &dyn FlashDevice {
+    fn device(&self) -> &dyn FlashState {
         &self.device
     }
 
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+    fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.device
     }
 }

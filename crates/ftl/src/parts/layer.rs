@@ -2,8 +2,8 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Barrier, Cost, Deferral, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Logs, Lpn, Mapping, Ppn,
-    SimTime, Token,
+    Barrier, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlError, FtlStats, Hint, Logs, Lpn,
+    Mapping, Ppn, SimTime, Token,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
@@ -107,11 +107,11 @@ impl<S: Strategy> Ftl for Layer<S> {
         Ok(())
     }
 
-    fn device(&self) -> &dyn FlashDevice {
+    fn device(&self) -> &dyn FlashState {
         &self.0.base().device
     }
 
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+    fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.0.base_mut().device
     }
 }

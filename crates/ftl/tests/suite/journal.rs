@@ -3,8 +3,8 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, Cause, Clocked, FlashDevice, FlashError, Geometry, Issue,
-    Lpn, MapJournal, Oob, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Capabilities, Cause, Clocked, FlashDevice, FlashError, FlashState,
+    Geometry, Issue, JournalRefusal, Lpn, MapJournal, Oob, Ppn, SimTime, Token,
 };
 use nandscape_ftl::journal::Sabotage;
 use nandscape_ftl::{Journal, JournalError, JournalOptions};
@@ -169,12 +169,12 @@ fn a_block_with_the_newest_data_is_not_erased() {
     assert!(plain.write(5, 1));
     let block = GEOMETRY.block_of(plain.device.newest(Lpn(5)).unwrap());
     let refused = plain.device.erase(block, issue(Cause::Gc));
-    assert_eq!(refused, Err(FlashError::HoldsData { block, pages: 1 }));
+    assert_eq!(refused, Err(JournalRefusal::HoldsData { block, pages: 1 }.into()));
     plain.device.drop_pages(Lpn(0), 10, SimTime::ZERO).unwrap();
     plain.device.erase(block, issue(Cause::Gc)).unwrap();
     let oob = Oob { lpn: Lpn(5), stream: 0, seq: 0 };
     let copy = plain.device.program(GEOMETRY.page(block, 0), oob, 512, None, issue(Cause::Gc));
-    assert!(matches!(copy, Err(FlashError::NoCopy { lpn: Lpn(5), .. })), "{copy:?}");
+    assert!(matches!(copy, Err(FlashError::Journal(JournalRefusal::NoCopy { lpn: Lpn(5), .. }))), "{copy:?}");
 }
 
 #[test]

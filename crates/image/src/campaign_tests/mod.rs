@@ -12,7 +12,7 @@ mod subject;
 use crate::flash::Flash;
 use nandscape_core::{BlockId, BlockState, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_ftl::boxed_ftls;
-use nandscape_media::Medium as _;
+use nandscape_media::{Medium as _, MediumState as _};
 use nandscape_testkit::campaign::{Case, Fault, Faults, Kind, Subject, campaign, finds};
 use store::{Disk, ModelStore, Sabotage};
 use subject::{ImageSubject, Stack};

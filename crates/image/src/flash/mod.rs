@@ -14,7 +14,7 @@ use nandscape_core::{
     BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
     OpCounts, Ppn,
 };
-use nandscape_media::{Breakable, Medium};
+use nandscape_media::{Breakable, Medium, MediumState};
 use std::collections::VecDeque;
 
 /// Space of erased blocks that is kept for the blocks that are programmed next, in bytes.
@@ -184,11 +184,29 @@ impl<S: Store> BlockState for Flash<S> {
     }
 }
 
-impl<S: Store> Medium for Flash<S> {
+impl<S: Store> MediumState for Flash<S> {
     fn capabilities(&self) -> Capabilities {
         self.header.capabilities
     }
 
+    fn sync(&mut self) -> Result<(), FlashError> {
+        self.sync_all()
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        let program_counts = self.program_counts.as_deref();
+        MediumTally { totals: self.totals, health: self.health, program_counts }
+    }
+
+    fn reset_tally(&mut self) {
+        self.totals = OpCounts::default();
+        if let Some(counts) = &mut self.program_counts {
+            counts.fill(0);
+        }
+    }
+}
+
+impl<S: Store> Medium for Flash<S> {
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
         self.read_any(page, 0, data)
     }
@@ -253,10 +271,6 @@ impl<S: Store> Medium for Flash<S> {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), FlashError> {
-        self.sync_all()
-    }
-
     fn mark_bad(&mut self, block: BlockId) {
         let state = &mut self.blocks[block.index()];
         if std::mem::replace(&mut state.is_bad, true) {
@@ -268,18 +282,6 @@ impl<S: Store> Medium for Flash<S> {
         // was copied is synced first.
         if !std::mem::replace(&mut self.blocks[block.index()].is_unsettled, true) {
             self.unsettled.push(block);
-        }
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let program_counts = self.program_counts.as_deref();
-        MediumTally { totals: self.totals, health: self.health, program_counts }
-    }
-
-    fn reset_tally(&mut self) {
-        self.totals = OpCounts::default();
-        if let Some(counts) = &mut self.program_counts {
-            counts.fill(0);
         }
     }
 }

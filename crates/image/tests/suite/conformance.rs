@@ -4,7 +4,7 @@
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::ImageMedium;
-use nandscape_media::{BadBlocks, Breakable as _, Medium, Nand, NandOptions};
+use nandscape_media::{BadBlocks, Breakable as _, Medium, MediumState, Nand, NandOptions};
 use std::path::Path;
 
 fn geometry(page_bytes: u32, sector_bytes: u32) -> Geometry {

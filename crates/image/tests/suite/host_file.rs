@@ -3,7 +3,7 @@
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
-use nandscape_media::{Medium, NandOptions};
+use nandscape_media::{Medium, MediumState, NandOptions};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;

@@ -3,7 +3,7 @@
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::{Header, ImageMedium};
-use nandscape_media::{BadBlocks, Medium, NandOptions};
+use nandscape_media::{BadBlocks, Medium, MediumState, NandOptions};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, BlockState, Capabilities, Geometry, Lpn, Oob, Ppn};
 use nandscape_image::ImageMedium;
-use nandscape_media::{Medium, NandOptions};
+use nandscape_media::{Medium, MediumState, NandOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -21,9 +21,11 @@ mod script;
 pub use plan::{Fault, FaultPlan, FaultPlanError, PowerCut, Scripted};
 pub use script::{FaultScriptError, parse_script};
 
-use crate::{Breakable, Medium};
+use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
-use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, OpCounts, Ppn};
+use nandscape_core::{
+    BlockId, BlockState, Capabilities, FlashError, InjectedFault, MediumTally, Oob, OpCounts, Ppn,
+};
 
 /// A medium with faults.
 #[derive(Clone, Debug)]
@@ -164,7 +166,7 @@ impl<M: Breakable> Faults<M> {
     }
 
     fn is_powered(&self) -> Result<(), FlashError> {
-        self.off.map_or(Ok(()), |operation| Err(FlashError::PowerLost { operation }))
+        self.off.map_or(Ok(()), |operation| Err(InjectedFault::PowerLost { operation }.into()))
     }
 
     /// Begins a program or erase; `tear` does half of it.
@@ -213,11 +215,33 @@ impl<M: Breakable> BlockState for Faults<M> {
     nandscape_core::delegate_blocks!(self, self.medium);
 }
 
-impl<M: Breakable> Medium for Faults<M> {
+impl<M: Breakable> MediumState for Faults<M> {
     fn capabilities(&self) -> Capabilities {
         self.medium.capabilities()
     }
 
+    fn sync(&mut self) -> Result<(), FlashError> {
+        self.is_powered()?;
+        self.medium.sync()
+    }
+
+    fn slow_factor(&self, page: Ppn) -> u32 {
+        self.slow[self.unit_of(page)]
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        let mut tally = self.medium.tally();
+        tally.totals.add(self.uncounted);
+        tally
+    }
+
+    fn reset_tally(&mut self) {
+        self.uncounted = OpCounts::default();
+        self.medium.reset_tally();
+    }
+}
+
+impl<M: Breakable> Medium for Faults<M> {
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
         // Where no bytes are kept, a read without a buffer is one of the data all the same.
         let wants_data = data.is_some() || !self.medium.capabilities().stores_data;
@@ -293,30 +317,10 @@ impl<M: Breakable> Medium for Faults<M> {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), FlashError> {
-        self.is_powered()?;
-        self.medium.sync()
-    }
-
     fn mark_bad(&mut self, block: BlockId) {
         if self.off.is_none() {
             self.medium.mark_bad(block);
         }
-    }
-
-    fn slow_factor(&self, page: Ppn) -> u32 {
-        self.slow[self.unit_of(page)]
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let mut tally = self.medium.tally();
-        tally.totals.add(self.uncounted);
-        tally
-    }
-
-    fn reset_tally(&mut self) {
-        self.uncounted = OpCounts::default();
-        self.medium.reset_tally();
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is to go wrong.
 
-use crate::checksum;
-use nandscape_core::{Geometry, Ppn, UnitId};
+use nandscape_core::{Geometry, Oob, OutOfBand, Ppn, UnitId};
 
 /// What is to go wrong with a medium. The default is nothing.
 #[derive(Clone, Debug)]
@@ -116,7 +115,7 @@ impl FaultPlan {
     pub fn check(&self, geometry: &Geometry) -> Result<(), FaultPlanError> {
         let (pages, units) = (u64::from(geometry.pages()), u64::from(geometry.units()));
         // Behind the data the OOB.
-        let bits = 8 * (u64::from(geometry.page_bytes) + checksum::OOB_BYTES as u64);
+        let bits = 8 * (u64::from(geometry.page_bytes) + Oob::BYTES as u64);
         for Scripted { at, fault } in &self.script {
             let below = |what, number, limit| {
                 if number < limit { Ok(()) } else { Err(FaultPlanError { what, number, at: *at, limit }) }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
-use nandscape_core::{Cause, Clocked, FlashDevice, Geometry, Issue, Lpn, SimTime};
+use nandscape_core::{Cause, Clocked, FlashDevice, FlashState, Geometry, InjectedFault, Issue, Lpn, SimTime};
 
 const BLOCKS: u32 = 8;
 const PAGES: u32 = 4;
@@ -153,7 +153,7 @@ fn nothing_is_done_after_a_power_cut() {
         let mut medium = scripted(&format!("2 power-cut {kind}"));
         program(&mut medium, 0).unwrap();
         program(&mut medium, 1).unwrap();
-        let lost = FlashError::PowerLost { operation: 2 };
+        let lost = FlashError::from(InjectedFault::PowerLost { operation: 2 });
         assert_eq!(program(&mut medium, 2), Err(lost));
         assert_eq!(medium.is_programmed(Ppn(2)), is_programmed);
         assert_eq!(read(&mut medium, 0), Err(lost));

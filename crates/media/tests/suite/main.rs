@@ -2,6 +2,7 @@
 
 mod mqsim_t1_t2;
 mod nvm_sets;
+mod oob;
 mod options;
 mod read_first;
 mod reference;

@@ -2,7 +2,8 @@
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    Geometry, Issue, MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token, UnitId,
+    FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
+    UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -138,7 +139,9 @@ fn local(error: FlashError, page: Ppn, block: BlockId) -> FlashError {
         FlashError::NotErased { .. } => FlashError::NotErased { page },
         FlashError::OutOfOrder { expected, .. } => FlashError::OutOfOrder { page, expected },
         FlashError::Erased { .. } => FlashError::Erased { page },
-        FlashError::HoldsData { pages, .. } => FlashError::HoldsData { block, pages },
+        FlashError::Journal(JournalRefusal::HoldsData { pages, .. }) => {
+            JournalRefusal::HoldsData { block, pages }.into()
+        }
         other => other,
     }
 }
@@ -165,11 +168,43 @@ impl<D: FlashDevice + ?Sized> BlockState for Part<D> {
     }
 }
 
-impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
+impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.device().join(a, b)
+    }
+
+    /// Waits for the whole device: a volatile buffer is one for all sets.
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+        self.device().barrier(reach, at)
+    }
+
+    fn counters(&self) -> &CauseTable {
+        &self.causes
+    }
+
+    /// Operations the shared device accepted from this part; programs per page are kept of the whole device
+    /// alone.
+    fn tally(&self) -> MediumTally<'_> {
+        MediumTally { totals: self.totals, health: self.device().tally().health, program_counts: None }
+    }
+
+    /// The part's counters only: those of the whole device are reset by whoever owns it.
+    fn reset_counters(&mut self) {
+        self.causes = CauseTable::default();
+        self.totals = OpCounts::default();
+    }
+
+    /// Forgets queued time of the whole device, since there is one clock.
+    fn reset_time(&mut self, at: SimTime) {
+        self.device().reset_time(at);
+    }
+}
+
+impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
     fn read(
         &mut self,
         page: Ppn,
@@ -231,10 +266,6 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(done)
     }
 
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.device().join(a, b)
-    }
-
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
         let place = self.page(page)?;
         let done = self.device().read_unmapped(place, transfer, self.issue(issue))?;
@@ -243,36 +274,10 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(done)
     }
 
-    fn counters(&self) -> &CauseTable {
-        &self.causes
-    }
-
-    /// Waits for the whole device: a volatile buffer is one for all sets.
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
-        self.device().barrier(reach, at)
-    }
-
-    /// Operations the shared device accepted from this part; programs per page are kept of the whole device
-    /// alone.
-    fn tally(&self) -> MediumTally<'_> {
-        MediumTally { totals: self.totals, health: self.device().tally().health, program_counts: None }
-    }
-
     fn mark_bad(&mut self, block: BlockId) {
         if let Ok(place) = self.block(block) {
             self.device().mark_bad(place);
         }
-    }
-
-    /// The part's counters only: those of the whole device are reset by whoever owns it.
-    fn reset_counters(&mut self) {
-        self.causes = CauseTable::default();
-        self.totals = OpCounts::default();
-    }
-
-    /// Forgets queued time of the whole device, since there is one clock.
-    fn reset_time(&mut self, at: SimTime) {
-        self.device().reset_time(at);
     }
 }
 

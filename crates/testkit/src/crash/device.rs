@@ -8,10 +8,10 @@ use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
-    Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
+    FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
-use nandscape_media::{Medium, Nand};
+use nandscape_media::{Medium, MediumState, Nand};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -178,11 +178,64 @@ impl BlockState for CrashDevice {
     }
 }
 
-impl FlashDevice for CrashDevice {
+impl FlashState for CrashDevice {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        match &mut self.core().recorder {
+            None => Token(a.0.max(b.0)),
+            Some(_) if a == Token::NONE || a == b => b,
+            Some(_) if b == Token::NONE => a,
+            Some(recorder) => {
+                let mut set = recorder.set(a).clone();
+                set.unite(recorder.set(b));
+                let end = recorder.time(a).max(recorder.time(b));
+                recorder.token(set, end)
+            }
+        }
+    }
+
+    fn barrier(&mut self, _: Barrier, _: SimTime) -> Result<Token, FlashError> {
+        let mut core = self.core();
+        if core.buffer != Buffer::Volatile {
+            return Ok(Token::NONE);
+        }
+        let free = core.free;
+        Ok(match &mut core.recorder {
+            None => Token(free),
+            Some(recorder) => {
+                let programs = recorder.programs.clone();
+                recorder.token(programs, free)
+            }
+        })
+    }
+
+    fn counters(&self) -> &CauseTable {
+        &self.causes
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        let core = self.core();
+        let MediumTally { mut totals, health, .. } = core.medium.tally();
+        totals.reads += core.unmapped_reads;
+        MediumTally { totals, health, program_counts: None }
+    }
+
+    fn reset_counters(&mut self) {
+        self.causes = CauseTable::default();
+        let mut core = self.core();
+        core.medium.reset_tally();
+        core.unmapped_reads = 0;
+    }
+
+    fn reset_time(&mut self, at: SimTime) {
+        self.core().free = at.0;
+    }
+}
+
+impl FlashDevice for CrashDevice {
     fn read(
         &mut self,
         page: Ppn,
@@ -263,35 +316,6 @@ impl FlashDevice for CrashDevice {
         })
     }
 
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        match &mut self.core().recorder {
-            None => Token(a.0.max(b.0)),
-            Some(_) if a == Token::NONE || a == b => b,
-            Some(_) if b == Token::NONE => a,
-            Some(recorder) => {
-                let mut set = recorder.set(a).clone();
-                set.unite(recorder.set(b));
-                let end = recorder.time(a).max(recorder.time(b));
-                recorder.token(set, end)
-            }
-        }
-    }
-
-    fn barrier(&mut self, _: Barrier, _: SimTime) -> Result<Token, FlashError> {
-        let mut core = self.core();
-        if core.buffer != Buffer::Volatile {
-            return Ok(Token::NONE);
-        }
-        let free = core.free;
-        Ok(match &mut core.recorder {
-            None => Token(free),
-            Some(recorder) => {
-                let programs = recorder.programs.clone();
-                recorder.token(programs, free)
-            }
-        })
-    }
-
     fn read_part(
         &mut self,
         page: Ppn,
@@ -326,28 +350,6 @@ impl FlashDevice for CrashDevice {
                 recorder.token(after, end)
             }
         })
-    }
-
-    fn counters(&self) -> &CauseTable {
-        &self.causes
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let core = self.core();
-        let MediumTally { mut totals, health, .. } = core.medium.tally();
-        totals.reads += core.unmapped_reads;
-        MediumTally { totals, health, program_counts: None }
-    }
-
-    fn reset_counters(&mut self) {
-        self.causes = CauseTable::default();
-        let mut core = self.core();
-        core.medium.reset_tally();
-        core.unmapped_reads = 0;
-    }
-
-    fn reset_time(&mut self, at: SimTime) {
-        self.core().free = at.0;
     }
 }
 

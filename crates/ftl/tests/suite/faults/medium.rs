@@ -3,7 +3,7 @@
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, MediumTally, Oob, Ppn};
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
-use nandscape_media::{Medium, Nand};
+use nandscape_media::{Medium, MediumState, Nand};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -193,11 +193,27 @@ impl BlockState for Held {
     }
 }
 
-impl Medium for Held {
+impl MediumState for Held {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
+    fn slow_factor(&self, page: Ppn) -> u32 {
+        self.state().medium.slow_factor(page)
+    }
+
+    fn tally(&self) -> MediumTally<'_> {
+        let state = self.state();
+        let MediumTally { totals, health, .. } = state.medium.tally();
+        MediumTally { totals, health, program_counts: None }
+    }
+
+    fn reset_tally(&mut self) {
+        self.state().medium.reset_tally();
+    }
+}
+
+impl Medium for Held {
     fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
         let mut state = self.state();
         let result = state.medium.read(page, data);
@@ -234,19 +250,5 @@ impl Medium for Held {
         let mut state = self.state();
         state.medium.mark_bad(block);
         state.forget(&self.geometry, block);
-    }
-
-    fn slow_factor(&self, page: Ppn) -> u32 {
-        self.state().medium.slow_factor(page)
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        let state = self.state();
-        let MediumTally { totals, health, .. } = state.medium.tally();
-        MediumTally { totals, health, program_counts: None }
-    }
-
-    fn reset_tally(&mut self) {
-        self.state().medium.reset_tally();
     }
 }

@@ -3,7 +3,7 @@
 use crate::faults::medium::Held;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{Extent, FlashError, Ftl, FtlError, Hint, Lpn, SimTime};
-use nandscape_media::Medium as _;
+use nandscape_media::MediumState as _;
 
 pub const SECTOR: u64 = 512;
 

@@ -2,8 +2,8 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Capabilities, Extent, FlashDevice, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params,
-    Ppn, SimTime, Subsystem,
+    BlockCommand, Capabilities, Extent, FlashState, Ftl, Geometry, Hint, Lpn, NamespaceInfo, Op, Params, Ppn,
+    SimTime, Subsystem,
 };
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
@@ -362,5 +362,5 @@ fn moved_data_is_an_event_where_somebody_asked_for_it() {
     assert!(moved > 0, "blocks moved by the events that are kept");
     let info: &NamespaceInfo = &device.namespaces()[0];
     assert_eq!(info.endurance_group, 0);
-    let _: &dyn FlashDevice = device.inspect().device(0);
+    let _: &dyn FlashState = device.inspect().device(0);
 }

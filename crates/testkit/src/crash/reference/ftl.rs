@@ -3,8 +3,8 @@
 use super::{Log, Sabotage};
 use nandscape_core::journal::checkpoint;
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, Ftl, FtlError, FtlStats, Hint, Issue, Logs, Lpn,
-    Mapping, Ppn, SimTime, Token,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlError, FtlStats, Hint, Issue,
+    Logs, Lpn, Mapping, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> Ftl for Log<D> {
@@ -88,11 +88,11 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(())
     }
 
-    fn device(&self) -> &dyn FlashDevice {
+    fn device(&self) -> &dyn FlashState {
         &self.device
     }
 
-    fn device_mut(&mut self) -> &mut dyn FlashDevice {
+    fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.device
     }
 }
