@@ -18,6 +18,251 @@ pub struct BypassCount {
     pub bytes: u64,
 }
 
+macro_rules! counts {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+; $($absent:ident,)+) => {
+        /// What a cache counted of one volume or of all: numbers that only grow. Of a single volume, what
+        /// concerns the cache as a whole (metadata writes, flushes of the fast store) is 0.
+        ///
+        /// A *request* is what the host sent, a *piece* the part of it that lies in one cache block, a
+        /// *command* what went to a store.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct CacheCounts {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+            $(#[doc = "Not modelled."] pub $absent: NotModelled,)+
+        }
+
+        impl CacheCounts {
+            /// Names of what is counted, in the order of declaration.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+            /// Counts by their names.
+            pub fn named(value: impl Fn(&str) -> u64) -> Self {
+                Self { $($name: value(stringify!($name)),)+ ..Self::default() }
+            }
+
+            /// Name and value of each count, in the order of declaration.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                Self::NAMES.iter().copied().zip([$(self.$name),+])
+            }
+
+            /// Changes each count by that of the same name of another's.
+            pub fn each(&mut self, other: &Self, change: fn(u64, u64) -> u64) {
+                $(self.$name = change(self.$name, other.$name);)+
+            }
+        }
+    };
+}
+
+counts! {
+    // Requests.
+    /// Read requests.
+    reads,
+    /// Write requests.
+    writes,
+    /// Discard and write-zeroes requests.
+    trims,
+    /// Flushes.
+    flushes,
+    /// Write requests that had to be durable before their answer; they are in `writes` too.
+    forced_writes,
+    /// Bytes that hosts read.
+    read_bytes,
+    /// Bytes that hosts wrote.
+    write_bytes,
+    /// Bytes that hosts discarded or zeroed.
+    trim_bytes,
+    /// Reads answered wholly from the cache.
+    read_hits,
+    /// Reads of which a part, but not all, came from the cache.
+    read_partial_hits,
+    /// Reads of which nothing was cached.
+    read_misses,
+    /// Writes all of whose blocks were cached.
+    write_hits,
+    /// Writes of which some blocks were cached.
+    write_partial_hits,
+    /// Writes of which no block was cached.
+    write_misses,
+    /// Reads that were to go past the cache and yet were answered wholly from it.
+    bypassed_read_hits,
+    /// Reads that went past the cache, wholly or in part.
+    bypassed_read_misses,
+    /// Writes that were to go past the cache and found all their blocks cached.
+    bypassed_write_hits,
+    /// Writes that went past the cache, wholly or in part.
+    bypassed_write_misses,
+    /// Bytes of reads that came from the cache.
+    read_hit_bytes,
+    /// Bytes of writes that fell on cached blocks.
+    write_hit_bytes,
+    /// Of these, the bytes that fell on blocks that were dirty already.
+    dirty_write_hit_bytes,
+    /// Sum of the times from arrival to answer of reads, in nanoseconds.
+    read_ns,
+    /// The same of writes.
+    write_ns,
+
+    // Pieces.
+    /// Pieces of reads.
+    read_pieces,
+    /// Pieces of writes.
+    write_pieces,
+    /// Pieces of reads all of whose bytes were cached.
+    read_piece_hits,
+    /// Pieces of reads whose block was cached, but not all of the bytes.
+    read_piece_partial_hits,
+    /// Pieces of reads whose block was not cached.
+    read_piece_misses,
+    /// Pieces of writes whose block was cached.
+    write_piece_hits,
+    /// Pieces of writes whose block was not cached and was taken in.
+    write_piece_misses,
+    /// Of `write_piece_hits`, those whose block was dirty already.
+    dirty_write_piece_hits,
+    /// Pieces that waited, since their block was being filled, cleaned or replaced.
+    waits,
+    /// Pieces that waited and then went past the cache, since their block had been thrown out meanwhile.
+    requeued_past_cache,
+
+    // Slots.
+    /// Blocks taken in for reads.
+    read_insertions,
+    /// Blocks taken in for writes.
+    write_insertions,
+    /// Blocks that left to make room for a read.
+    read_replacements,
+    /// Blocks that left to make room for a write.
+    write_replacements,
+    /// Of both, those that were dirty when they were chosen.
+    dirty_replacements,
+    /// Blocks thrown out by a read that went past the cache.
+    read_invalidates,
+    /// Blocks thrown out by a write that went past the cache or superseded them.
+    write_invalidates,
+    /// Blocks thrown out, wholly or in part, by discards.
+    trim_invalidates,
+    /// Blocks given up because of an error of the fast store or a wrong checksum.
+    error_invalidates,
+    /// Times a set had no slot that could be taken.
+    no_room,
+    /// Slots given to a block so that its committed copy was not overwritten.
+    relabels,
+    /// Blocks that the policy moved to its favoured part.
+    promotions,
+    /// Blocks that the policy moved back to its ordinary part.
+    demotions,
+
+    // Cleaning.
+    /// Clean blocks that became dirty.
+    dirtied,
+    /// Dirty blocks that became clean.
+    cleaned,
+    /// Blocks written to the disk by cleaning of any kind.
+    cleanings,
+    /// Of these, the ones that were dirty and idle for too long.
+    idle_cleanings,
+    /// Of these, the ones cleaned since a request or a replacement could not go on without.
+    forced_cleanings,
+    /// Write commands that cleaning sent to the disk.
+    cleaning_writes,
+    /// Bytes that cleaning wrote to the disk.
+    cleaning_bytes,
+    /// Blocks that joined a cleaning write at its front.
+    front_merges,
+    /// Blocks that joined a cleaning write at its end.
+    back_merges,
+
+    // Metadata.
+    /// Commits of metadata.
+    metadata_commits,
+    /// Changes that needed no write of their own, since another change was in the same write.
+    metadata_batched,
+    /// Write commands with metadata to the fast store.
+    metadata_writes,
+    /// Bytes of metadata written to the fast store.
+    metadata_bytes,
+
+    // Stores.
+    /// Read commands to the disk.
+    disk_reads,
+    /// Write commands to the disk.
+    disk_writes,
+    /// Flushes of the disk.
+    disk_flushes,
+    /// Bytes read from the disk.
+    disk_read_bytes,
+    /// Bytes written to the disk.
+    disk_write_bytes,
+    /// Read commands to the fast store, metadata excluded.
+    fast_reads,
+    /// Write commands to the fast store, metadata excluded.
+    fast_writes,
+    /// Flushes of the fast store.
+    fast_flushes,
+    /// Bytes read from the fast store, metadata excluded.
+    fast_read_bytes,
+    /// Bytes written to the fast store, metadata excluded.
+    fast_write_bytes,
+    /// Of `fast_writes`, those that brought in what a read had missed.
+    fill_writes,
+    /// Bytes of these.
+    fill_bytes,
+    /// Read errors of the disk.
+    disk_read_errors,
+    /// Write errors of the disk.
+    disk_write_errors,
+    /// Read errors of the fast store.
+    fast_read_errors,
+    /// Write errors of the fast store.
+    fast_write_errors,
+    /// Dirty bytes that were lost.
+    lost_bytes,
+
+;
+    pending_invalidates, fill_collisions, read_ahead, checksums_stored, checksums_right, checksums_wrong, tag_adds,
+    tag_removals, tag_drops, tag_expiries,
+}
+
+/// In the place of a counter that published designs have and nothing here could count: `null` in documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotModelled;
+
+impl CacheCounts {
+    /// What was counted since `before`, an earlier copy of the same counts; 0 where `before` is ahead.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut result = *self;
+        result.each(before, u64::saturating_sub);
+        result
+    }
+
+    /// Read requests that were answered wholly from the cache, past it or not.
+    pub const fn all_read_hits(&self) -> u64 {
+        self.read_hits + self.bypassed_read_hits
+    }
+
+    /// Write requests whose blocks were all cached, past it or not.
+    pub const fn all_write_hits(&self) -> u64 {
+        self.write_hits + self.bypassed_write_hits
+    }
+
+    /// Share of read requests that were answered wholly from the cache; `None` without reads.
+    pub fn read_hit_ratio(&self) -> Option<f64> {
+        share(self.all_read_hits(), self.reads)
+    }
+
+    /// Share of write requests whose blocks were all cached; `None` without writes.
+    pub fn write_hit_ratio(&self) -> Option<f64> {
+        share(self.all_write_hits(), self.writes)
+    }
+
+    /// The same of both.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        share(self.all_read_hits() + self.all_write_hits(), self.reads + self.writes)
+    }
+}
+
 /// A cache as it stands, and what it counted since the last reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheReport {
@@ -35,9 +280,8 @@ pub struct CacheReport {
     pub dirty_bytes: u64,
     /// Memory of index, policy and slots, in bytes.
     pub memory_bytes: u64,
-    /// Every counter by name, over all volumes: `read_hits`, `write_hits`, `dirty_replacements`,
-    /// `metadata_bytes` ...; `None` for what nothing here could count.
-    pub counters: BTreeMap<String, Option<u64>>,
+    /// What it counted, over all volumes.
+    pub counters: CacheCounts,
     /// What went past the cache, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<String, BypassCount>,
     /// Commands that went to the fast side, metadata included.
@@ -47,27 +291,6 @@ pub struct CacheReport {
 }
 
 impl CacheReport {
-    /// A counter; 0 where there is none of that name, or nothing could count it.
-    pub fn count(&self, name: &str) -> u64 {
-        self.counters.get(name).copied().flatten().unwrap_or(0)
-    }
-
-    /// Share of read requests that were answered wholly from the cache; `None` without reads.
-    pub fn read_hit_ratio(&self) -> Option<f64> {
-        share(self.count("read_hits") + self.count("bypassed_read_hits"), self.count("reads"))
-    }
-
-    /// Share of write requests whose blocks were all cached; `None` without writes.
-    pub fn write_hit_ratio(&self) -> Option<f64> {
-        share(self.count("write_hits") + self.count("bypassed_write_hits"), self.count("writes"))
-    }
-
-    /// The same of both.
-    pub fn hit_ratio(&self) -> Option<f64> {
-        let hits = ["read_hits", "bypassed_read_hits", "write_hits", "bypassed_write_hits"];
-        share(hits.iter().map(|name| self.count(name)).sum(), self.count("reads") + self.count("writes"))
-    }
-
     /// Commands that went to all disks.
     pub fn disk(&self) -> HostCounts {
         self.disks.iter().fold(HostCounts::default(), |mut sum, counts| {
@@ -97,14 +320,18 @@ mod tests {
 
     #[test]
     fn ratios_are_of_requests_and_of_none_there_is_none() {
-        let counters =
-            [("reads", 8), ("read_hits", 3), ("bypassed_read_hits", 1), ("writes", 2), ("write_hits", 1)];
-        let counters = counters.into_iter().map(|(name, count)| (name.to_owned(), Some(count))).collect();
-        let report = CacheReport { counters, ..CacheReport::default() };
+        let counts = CacheCounts {
+            reads: 8,
+            read_hits: 3,
+            bypassed_read_hits: 1,
+            writes: 2,
+            write_hits: 1,
+            ..CacheCounts::default()
+        };
         assert_eq!(
-            (report.read_hit_ratio(), report.write_hit_ratio(), report.hit_ratio()),
+            (counts.read_hit_ratio(), counts.write_hit_ratio(), counts.hit_ratio()),
             (Some(0.5), Some(0.5), Some(0.5))
         );
-        assert_eq!(CacheReport::default().hit_ratio(), None);
+        assert_eq!(CacheCounts::default().hit_ratio(), None);
     }
 }

@@ -54,7 +54,7 @@ pub mod time;
 pub mod units;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
-pub use cached::{BypassCount, CacheControl, CacheReport};
+pub use cached::{BypassCount, CacheControl, CacheCounts, CacheReport, NotModelled};
 pub use cause::{Cause, CauseTable, OpCounts};
 pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};

@@ -13,15 +13,15 @@ const POINT: [PointColumn; 13] = [
     ("cache_used", |p| p.used),
     ("cache_dirty", |p| p.dirty),
     ("cache_dirty_bytes", |p| p.dirty_bytes),
-    ("cache_reads", |p| p.reads),
-    ("cache_read_hits", |p| p.read_hits),
-    ("cache_writes", |p| p.writes),
-    ("cache_write_hits", |p| p.write_hits),
-    ("cache_cleaned", |p| p.cleaned),
-    ("cache_fast_read_bytes", |p| p.fast_read_bytes),
-    ("cache_fast_write_bytes", |p| p.fast_write_bytes),
-    ("cache_disk_read_bytes", |p| p.disk_read_bytes),
-    ("cache_disk_write_bytes", |p| p.disk_write_bytes),
+    ("cache_reads", |p| p.counts.reads),
+    ("cache_read_hits", |p| p.counts.all_read_hits()),
+    ("cache_writes", |p| p.counts.writes),
+    ("cache_write_hits", |p| p.counts.all_write_hits()),
+    ("cache_cleaned", |p| p.counts.cleaned),
+    ("cache_fast_read_bytes", |p| p.fast.read_bytes),
+    ("cache_fast_write_bytes", |p| p.fast.write_bytes),
+    ("cache_disk_read_bytes", |p| p.disk.read_bytes),
+    ("cache_disk_write_bytes", |p| p.disk.write_bytes),
 ];
 
 /// Rows that may have a cache.
@@ -92,9 +92,9 @@ impl<R: OfCache> Columns<'_, R> {
         for (name, of) in POINT {
             self.optional_count(name, |row| row.cache_grown().as_ref().map(of));
         }
-        self.real("cache_read_hit_ratio", |row| row.cache_grown()?.read_hit_ratio());
-        self.real("cache_write_hit_ratio", |row| row.cache_grown()?.write_hit_ratio());
-        self.real("cache_read_hit_ratio_so_far", |row| row.cache()?.read_hit_ratio());
-        self.real("cache_write_hit_ratio_so_far", |row| row.cache()?.write_hit_ratio());
+        self.real("cache_read_hit_ratio", |row| row.cache_grown()?.counts.read_hit_ratio());
+        self.real("cache_write_hit_ratio", |row| row.cache_grown()?.counts.write_hit_ratio());
+        self.real("cache_read_hit_ratio_so_far", |row| row.cache()?.counts.read_hit_ratio());
+        self.real("cache_write_hit_ratio_so_far", |row| row.cache()?.counts.write_hit_ratio());
     }
 }

@@ -88,23 +88,23 @@ fn the_columns_of_a_cache_add_up_to_its_last_point_and_are_null_without_one() {
             let standing = ["cache_slots", "cache_used", "cache_dirty", "cache_dirty_bytes"];
             let wanted = [point.slots, point.used, point.dirty, point.dirty_bytes];
             assert_eq!(standing.map(|name| count(row, name)), wanted, "{}", run.label);
-            let hits = point.read_hits as f64 / point.reads as f64;
+            let hits = point.counts.read_hits as f64 / point.counts.reads as f64;
             assert_eq!(
                 row.get_double(columns["cache_read_hit_ratio_so_far"]).ok(),
-                (point.reads > 0).then_some(hits)
+                (point.counts.reads > 0).then_some(hits)
             );
         }
         let last = samples.last().unwrap().cache.unwrap();
         for (name, wanted) in [
-            ("cache_reads", last.reads),
-            ("cache_read_hits", last.read_hits),
-            ("cache_writes", last.writes),
-            ("cache_write_hits", last.write_hits),
-            ("cache_cleaned", last.cleaned),
-            ("cache_fast_read_bytes", last.fast_read_bytes),
-            ("cache_fast_write_bytes", last.fast_write_bytes),
-            ("cache_disk_read_bytes", last.disk_read_bytes),
-            ("cache_disk_write_bytes", last.disk_write_bytes),
+            ("cache_reads", last.counts.reads),
+            ("cache_read_hits", last.counts.read_hits),
+            ("cache_writes", last.counts.writes),
+            ("cache_write_hits", last.counts.write_hits),
+            ("cache_cleaned", last.counts.cleaned),
+            ("cache_fast_read_bytes", last.fast.read_bytes),
+            ("cache_fast_write_bytes", last.fast.write_bytes),
+            ("cache_disk_read_bytes", last.disk.read_bytes),
+            ("cache_disk_write_bytes", last.disk.write_bytes),
         ] {
             assert_eq!(rows.iter().map(|row| count(row, name)).sum::<u64>(), wanted, "{} {name}", run.label);
             assert!(wanted > count(rows.last().unwrap(), name), "{} {name}: intervals, not sums", run.label);

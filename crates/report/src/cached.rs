@@ -26,9 +26,9 @@ pub(crate) fn describe(cache: &CacheResult) -> String {
 /// What people ask of a cache: name and value, in the order of a page.
 pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let report = &cache.report;
-    let of = |name: &str| grouped(report.count(name));
-    let asked = |op: &str| {
-        let [hits, part, misses] = ["hits", "partial_hits", "misses"].map(|name| of(&format!("{op}_{name}")));
+    let counts = &report.counters;
+    let asked = |each: [u64; 3]| {
+        let [hits, part, misses] = each.map(grouped);
         format!("{hits} hits, {part} in part, {misses} misses")
     };
     let traffic = |counts: &nandscape_core::command::HostCounts| {
@@ -46,8 +46,8 @@ pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
     let hits = hits.into_iter().filter_map(|(hits, of)| hits.map(|hits| format!("{hits:.3} of {of}")));
     let mut out = vec![
         ("hit ratio", hits.collect::<Vec<_>>().join(", ")),
-        ("read requests", asked("read")),
-        ("write requests", asked("write")),
+        ("read requests", asked([counts.read_hits, counts.read_partial_hits, counts.read_misses])),
+        ("write requests", asked([counts.write_hits, counts.write_partial_hits, counts.write_misses])),
         (
             "slots",
             format!(
@@ -62,23 +62,26 @@ pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
             "replaced",
             format!(
                 "{} for reads, {} for writes, {} of them dirty",
-                of("read_replacements"),
-                of("write_replacements"),
-                of("dirty_replacements")
+                grouped(counts.read_replacements),
+                grouped(counts.write_replacements),
+                grouped(counts.dirty_replacements)
             ),
         ),
-        ("cleaned", format!("{} blocks in {} writes", of("cleaned"), of("cleaning_writes"))),
+        (
+            "cleaned",
+            format!("{} blocks in {} writes", grouped(counts.cleaned), grouped(counts.cleaning_writes)),
+        ),
         (
             "metadata",
-            format!("{} commits, {}", of("metadata_commits"), format_bytes(report.count("metadata_bytes"))),
+            format!("{} commits, {}", grouped(counts.metadata_commits), format_bytes(counts.metadata_bytes)),
         ),
         ("disk", traffic(&report.disk())),
         ("cache device", traffic(&report.fast)),
     ];
     let asks_for = |name: &str| match name {
-        "hit ratio" => report.count("reads") + report.count("writes") > 0,
-        "read requests" => report.count("reads") > 0,
-        "write requests" => report.count("writes") > 0,
+        "hit ratio" => counts.reads + counts.writes > 0,
+        "read requests" => counts.reads > 0,
+        "write requests" => counts.writes > 0,
         _ => true,
     };
     out.retain(|(name, _)| asks_for(name));

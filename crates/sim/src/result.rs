@@ -136,9 +136,9 @@ impl CacheResult {
     /// From what the cache reports, what hosts wrote, and what was programmed to flash, in bytes.
     pub fn new(report: CacheReport, host_write_bytes: u64, programmed: Option<u64>) -> Self {
         Self {
-            read_hit_ratio: report.read_hit_ratio(),
-            write_hit_ratio: report.write_hit_ratio(),
-            hit_ratio: report.hit_ratio(),
+            read_hit_ratio: report.counters.read_hit_ratio(),
+            write_hit_ratio: report.counters.write_hit_ratio(),
+            hit_ratio: report.counters.hit_ratio(),
             device_waf: programmed.and_then(|bytes| ratio(bytes, report.fast.write_bytes)),
             device_write_ratio: ratio(report.fast.write_bytes, host_write_bytes),
             disk_write_ratio: ratio(report.disk().write_bytes, host_write_bytes),

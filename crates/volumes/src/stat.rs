@@ -176,7 +176,7 @@ impl CacheStat {
 
     /// The same cache with what its server counted, over all volumes.
     pub(super) fn with(&self, report: &CacheReport) -> Self {
-        let mut counters = Counters::named(|name| report.count(name));
+        let mut counters = Counters::from(report.counters);
         for why in Bypass::ALL {
             if let Some(count) = report.bypass.get(why.name()) {
                 counters.bypass.read_pieces[why.index()] = count.read_pieces;
@@ -209,8 +209,8 @@ impl CacheStat {
             mode: Mode::parse(&report.mode).unwrap_or(self.mode),
             gauges,
             counters,
-            read_hit_ratio: report.read_hit_ratio(),
-            write_hit_ratio: report.write_hit_ratio(),
+            read_hit_ratio: report.counters.read_hit_ratio(),
+            write_hit_ratio: report.counters.write_hit_ratio(),
             ..self.clone()
         }
     }

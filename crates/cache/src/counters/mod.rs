@@ -18,9 +18,10 @@ mod histogram;
 
 pub use histogram::{LatencyHistogram, SizeHistogram};
 
-use nandscape_core::SimTime;
+use nandscape_core::{CacheCounts, SimTime};
 use nandscape_policies::admission::Bypass;
 use serde::{Deserialize, Serialize};
+use std::ops::{Deref, DerefMut};
 
 /// Pieces and bytes that went past the cache, by reason. Indexed by [`Bypass::index`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,230 +74,55 @@ impl Bypassed {
     }
 }
 
-macro_rules! counters {
-    ($($(#[doc = $doc:literal])+ $name:ident,)+; $($absent:ident,)+) => {
-        /// What was counted of one volume, or of the whole cache.
-        ///
-        /// Numbers only grow. Of a single volume, what concerns the cache as a whole (metadata writes,
-        /// flushes of the fast store) is 0.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct Counters {
-            $($(#[doc = $doc])+ pub $name: u64,)+
-            $(#[doc = "Not modelled."] pub $absent: NotModelled,)+
-            /// What went past the cache, by reason.
-            pub bypass: Bypassed,
-            /// Sizes of requests, as the host sent them.
-            pub request_sizes: SizeHistogram,
-            /// Sizes of pieces.
-            pub piece_sizes: SizeHistogram,
-            /// Time from arrival to answer, reads and writes.
-            pub latency: LatencyHistogram,
-        }
-
-        impl Counters {
-            /// Names of the plain counters, in the order of declaration.
-            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
-
-            /// Names of what published designs count and nothing here could.
-            pub const NOT_MODELLED: &[&str] = &[$(stringify!($absent)),+];
-
-            /// Plain counters by their names; all else is zero.
-            pub fn named(value: impl Fn(&str) -> u64) -> Self {
-                Self { $($name: value(stringify!($name)),)+ ..Self::default() }
-            }
-
-            /// Name and value of the plain counters, in the order of declaration.
-            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                Self::NAMES.iter().copied().zip([$(self.$name),+])
-            }
-
-            fn each(&mut self, other: &Self, change: fn(u64, u64) -> u64) {
-                $(self.$name = change(self.$name, other.$name);)+
-                self.bypass.each(&other.bypass, change);
-                self.request_sizes.each(&other.request_sizes, change);
-                self.piece_sizes.each(&other.piece_sizes, change);
-                self.latency.each(&other.latency, change);
-            }
-        }
-    };
+/// What was counted of one volume, or of the whole cache: the plain counts, which are its own fields as it
+/// were, and what is finer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// The plain counts.
+    #[serde(flatten)]
+    pub counts: CacheCounts,
+    /// What went past the cache, by reason.
+    pub bypass: Bypassed,
+    /// Sizes of requests, as the host sent them.
+    pub request_sizes: SizeHistogram,
+    /// Sizes of pieces.
+    pub piece_sizes: SizeHistogram,
+    /// Time from arrival to answer, reads and writes.
+    pub latency: LatencyHistogram,
 }
 
-counters! {
-    // Requests.
-    /// Read requests.
-    reads,
-    /// Write requests.
-    writes,
-    /// Discard and write-zeroes requests.
-    trims,
-    /// Flushes.
-    flushes,
-    /// Write requests that had to be durable before their answer; they are in `writes` too.
-    forced_writes,
-    /// Bytes that hosts read.
-    read_bytes,
-    /// Bytes that hosts wrote.
-    write_bytes,
-    /// Bytes that hosts discarded or zeroed.
-    trim_bytes,
-    /// Reads answered wholly from the cache.
-    read_hits,
-    /// Reads of which a part, but not all, came from the cache.
-    read_partial_hits,
-    /// Reads of which nothing was cached.
-    read_misses,
-    /// Writes all of whose blocks were cached.
-    write_hits,
-    /// Writes of which some blocks were cached.
-    write_partial_hits,
-    /// Writes of which no block was cached.
-    write_misses,
-    /// Reads that were to go past the cache and yet were answered wholly from it.
-    bypassed_read_hits,
-    /// Reads that went past the cache, wholly or in part.
-    bypassed_read_misses,
-    /// Writes that were to go past the cache and found all their blocks cached.
-    bypassed_write_hits,
-    /// Writes that went past the cache, wholly or in part.
-    bypassed_write_misses,
-    /// Bytes of reads that came from the cache.
-    read_hit_bytes,
-    /// Bytes of writes that fell on cached blocks.
-    write_hit_bytes,
-    /// Of these, the bytes that fell on blocks that were dirty already.
-    dirty_write_hit_bytes,
-    /// Sum of the times from arrival to answer of reads, in nanoseconds.
-    read_ns,
-    /// The same of writes.
-    write_ns,
-
-    // Pieces.
-    /// Pieces of reads.
-    read_pieces,
-    /// Pieces of writes.
-    write_pieces,
-    /// Pieces of reads all of whose bytes were cached.
-    read_piece_hits,
-    /// Pieces of reads whose block was cached, but not all of the bytes.
-    read_piece_partial_hits,
-    /// Pieces of reads whose block was not cached.
-    read_piece_misses,
-    /// Pieces of writes whose block was cached.
-    write_piece_hits,
-    /// Pieces of writes whose block was not cached and was taken in.
-    write_piece_misses,
-    /// Of `write_piece_hits`, those whose block was dirty already.
-    dirty_write_piece_hits,
-    /// Pieces that waited, since their block was being filled, cleaned or replaced.
-    waits,
-    /// Pieces that waited and then went past the cache, since their block had been thrown out meanwhile.
-    requeued_past_cache,
-
-    // Slots.
-    /// Blocks taken in for reads.
-    read_insertions,
-    /// Blocks taken in for writes.
-    write_insertions,
-    /// Blocks that left to make room for a read.
-    read_replacements,
-    /// Blocks that left to make room for a write.
-    write_replacements,
-    /// Of both, those that were dirty when they were chosen.
-    dirty_replacements,
-    /// Blocks thrown out by a read that went past the cache.
-    read_invalidates,
-    /// Blocks thrown out by a write that went past the cache or superseded them.
-    write_invalidates,
-    /// Blocks thrown out, wholly or in part, by discards.
-    trim_invalidates,
-    /// Blocks given up because of an error of the fast store or a wrong checksum.
-    error_invalidates,
-    /// Times a set had no slot that could be taken.
-    no_room,
-    /// Slots given to a block so that its committed copy was not overwritten.
-    relabels,
-    /// Blocks that the policy moved to its favoured part.
-    promotions,
-    /// Blocks that the policy moved back to its ordinary part.
-    demotions,
-
-    // Cleaning.
-    /// Clean blocks that became dirty.
-    dirtied,
-    /// Dirty blocks that became clean.
-    cleaned,
-    /// Blocks written to the disk by cleaning of any kind.
-    cleanings,
-    /// Of these, the ones that were dirty and idle for too long.
-    idle_cleanings,
-    /// Of these, the ones cleaned since a request or a replacement could not go on without.
-    forced_cleanings,
-    /// Write commands that cleaning sent to the disk.
-    cleaning_writes,
-    /// Bytes that cleaning wrote to the disk.
-    cleaning_bytes,
-    /// Blocks that joined a cleaning write at its front.
-    front_merges,
-    /// Blocks that joined a cleaning write at its end.
-    back_merges,
-
-    // Metadata.
-    /// Commits of metadata.
-    metadata_commits,
-    /// Changes that needed no write of their own, since another change was in the same write.
-    metadata_batched,
-    /// Write commands with metadata to the fast store.
-    metadata_writes,
-    /// Bytes of metadata written to the fast store.
-    metadata_bytes,
-
-    // Stores.
-    /// Read commands to the disk.
-    disk_reads,
-    /// Write commands to the disk.
-    disk_writes,
-    /// Flushes of the disk.
-    disk_flushes,
-    /// Bytes read from the disk.
-    disk_read_bytes,
-    /// Bytes written to the disk.
-    disk_write_bytes,
-    /// Read commands to the fast store, metadata excluded.
-    fast_reads,
-    /// Write commands to the fast store, metadata excluded.
-    fast_writes,
-    /// Flushes of the fast store.
-    fast_flushes,
-    /// Bytes read from the fast store, metadata excluded.
-    fast_read_bytes,
-    /// Bytes written to the fast store, metadata excluded.
-    fast_write_bytes,
-    /// Of `fast_writes`, those that brought in what a read had missed.
-    fill_writes,
-    /// Bytes of these.
-    fill_bytes,
-    /// Read errors of the disk.
-    disk_read_errors,
-    /// Write errors of the disk.
-    disk_write_errors,
-    /// Read errors of the fast store.
-    fast_read_errors,
-    /// Write errors of the fast store.
-    fast_write_errors,
-    /// Dirty bytes that were lost.
-    lost_bytes,
-
-;
-    pending_invalidates, fill_collisions, read_ahead, checksums_stored, checksums_right, checksums_wrong, tag_adds,
-    tag_removals, tag_drops, tag_expiries,
+impl From<CacheCounts> for Counters {
+    fn from(counts: CacheCounts) -> Self {
+        Self { counts, ..Self::default() }
+    }
 }
 
-/// In the place of a counter that published designs have and nothing here could count: `null` in documents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotModelled;
+impl Deref for Counters {
+    type Target = CacheCounts;
+
+    #[inline]
+    fn deref(&self) -> &CacheCounts {
+        &self.counts
+    }
+}
+
+impl DerefMut for Counters {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut CacheCounts {
+        &mut self.counts
+    }
+}
 
 impl Counters {
+    fn each(&mut self, other: &Self, change: fn(u64, u64) -> u64) {
+        self.counts.each(&other.counts, change);
+        self.bypass.each(&other.bypass, change);
+        self.request_sizes.each(&other.request_sizes, change);
+        self.piece_sizes.each(&other.piece_sizes, change);
+        self.latency.each(&other.latency, change);
+    }
+
     /// Adds another's counts: volumes to a total.
     pub fn add(&mut self, other: &Self) {
         self.each(other, |mine, theirs| mine + theirs);
@@ -312,7 +138,7 @@ impl Counters {
 
     /// Counts an answer: the time of a read or write that arrived at `arrival` and was answered at `answer`.
     #[inline]
-    pub const fn answered(&mut self, is_write: bool, arrival: SimTime, answer: SimTime) {
+    pub fn answered(&mut self, is_write: bool, arrival: SimTime, answer: SimTime) {
         let ns = answer.0.saturating_sub(arrival.0);
         if is_write {
             self.write_ns += ns;
@@ -323,12 +149,12 @@ impl Counters {
     }
 
     /// Blocks that left to make room.
-    pub const fn replacements(&self) -> u64 {
+    pub fn replacements(&self) -> u64 {
         self.read_replacements + self.write_replacements
     }
 
     /// Pieces that were hits: reads and writes.
-    pub const fn piece_hits(&self) -> u64 {
+    pub fn piece_hits(&self) -> u64 {
         self.read_piece_hits + self.write_piece_hits
     }
 

@@ -2,8 +2,8 @@ use super::*;
 
 /// Every plain counter gets a value of its own, so that a mixed-up or forgotten field shows.
 fn sample(factor: u64) -> Counters {
-    let place = |name: &str| Counters::NAMES.iter().position(|other| *other == name).expect("it is there");
-    let mut counters = Counters::named(|name| factor * (place(name) as u64 + 1));
+    let place = |name: &str| CacheCounts::NAMES.iter().position(|other| *other == name).expect("it is there");
+    let mut counters = Counters::from(CacheCounts::named(|name| factor * (place(name) as u64 + 1)));
     for why in Bypass::ALL {
         for _ in 0..factor {
             counters.bypass.read(why, 512);
@@ -78,8 +78,13 @@ fn each_reason_has_a_place_of_its_own() {
 
 #[test]
 fn parts_that_do_not_add_up_are_named() {
-    let mut counters =
-        Counters { reads: 3, read_hits: 1, read_misses: 1, bypassed_read_misses: 1, ..Counters::default() };
+    let mut counters = Counters::from(CacheCounts {
+        reads: 3,
+        read_hits: 1,
+        read_misses: 1,
+        bypassed_read_misses: 1,
+        ..CacheCounts::default()
+    });
     assert_eq!(counters.check(), Ok(()));
     counters.write_pieces = 2;
     counters.bypass.write(Bypass::Mode, 4096);

@@ -290,7 +290,7 @@ impl Meter {
     }
 
     /// A commit of so many changes, with writes of so many bytes in all.
-    pub const fn committed(&mut self, changes: u64, writes: u64, bytes: u64) {
+    pub fn committed(&mut self, changes: u64, writes: u64, bytes: u64) {
         let shared = self.shared();
         shared.metadata_commits += 1;
         shared.metadata_writes += writes;

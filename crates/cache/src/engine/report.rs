@@ -23,8 +23,6 @@ impl<E: Eviction> Cache<E> {
             };
             (count != BypassCount::default()).then(|| (why.name().to_owned(), count))
         });
-        let counts = total.fields().map(|(name, count)| (name, Some(count)));
-        let not_modelled = Counters::NOT_MODELLED.iter().map(|name| (*name, None));
         CacheReport {
             mode: self.mode().name().to_owned(),
             block_bytes: self.directory.shape.block_bytes().into(),
@@ -34,7 +32,7 @@ impl<E: Eviction> Cache<E> {
             dirty_bytes: gauges.dirty_bytes,
             memory_bytes: gauges.memory_bytes,
             bypass: bypass.collect(),
-            counters: counts.chain(not_modelled).map(|(name, count)| (name.to_owned(), count)).collect(),
+            counters: total.counts,
             fast: self.fast_counts(),
             disks: (0..self.volumes.len() as u16).map(|volume| self.disk_counts(volume)).collect(),
         }

@@ -1,6 +1,7 @@
 //! The samples of the article that the designs were compared in, and the originals' formats.
 
 use super::*;
+use nandscape_core::CacheCounts;
 use nandscape_policies::admission::Bypass;
 
 fn facts(counters: &Counters) -> Facts<'_> {
@@ -46,7 +47,7 @@ fn dm_cache_of_fiu_prints_the_table_of_the_article() {
 
 #[test]
 fn dm_cache_of_fiu_prints_the_status_of_the_article_and_the_true_ratio_beside_it() {
-    let counters = Counters {
+    let counters = Counters::from(CacheCounts {
         read_pieces: 301_319,
         write_pieces: 353_216,
         read_piece_hits: 20_000,
@@ -54,8 +55,8 @@ fn dm_cache_of_fiu_prints_the_status_of_the_article_and_the_true_ratio_beside_it
         read_replacements: 145_972,
         write_replacements: 200_000,
         dirty_replacements: 92_857,
-        ..Counters::default()
-    };
+        ..CacheCounts::default()
+    });
     let page = (printer("dm-cache-fiu").status)(&facts(&counters));
     assert_eq!(
         page.text(),
@@ -67,7 +68,7 @@ fn dm_cache_of_fiu_prints_the_status_of_the_article_and_the_true_ratio_beside_it
         page.text_with_truths()
             .ends_with("\n# cache hit ratio: 3.74 %; what stands after '0.' are whole percent, cut")
     );
-    let none = Counters { read_pieces: 83, ..Counters::default() };
+    let none = Counters::from(CacheCounts { read_pieces: 83, ..CacheCounts::default() });
     assert_eq!(
         (printer("dm-cache-fiu").status)(&facts(&none)).text(),
         "0 20971520 cache stats: reads(83), writes(0), cache hits(0, 0.0),replacement(0), replaced dirty blocks(0)"
@@ -76,13 +77,13 @@ fn dm_cache_of_fiu_prints_the_status_of_the_article_and_the_true_ratio_beside_it
 
 /// The article's `FlashCache`: 83 reads of 4 KiB since it was made.
 fn flashcache_sample() -> (Counters, Gauges) {
-    let mut counters = Counters {
+    let mut counters = Counters::from(CacheCounts {
         read_pieces: 83,
         read_piece_misses: 83,
         disk_reads: 83,
         fast_writes: 83,
-        ..Counters::default()
-    };
+        ..CacheCounts::default()
+    });
     for _ in 0..83 {
         counters.piece_sizes.record(4096);
     }
@@ -135,7 +136,7 @@ fn flashcache_prints_the_status_of_the_article() {
 
 #[test]
 fn flashcache_prints_its_two_lists_where_it_has_them() {
-    let counters = Counters { promotions: 5, demotions: 2, ..Counters::default() };
+    let counters = Counters::from(CacheCounts { promotions: 5, demotions: 2, ..CacheCounts::default() });
     let gauges = Gauges { slots: 100, used: 60, favoured: 45, ..Gauges::default() };
     let facts = Facts { eviction: "two-list", gauges, ..facts(&counters) };
     let page = (printer("flashcache").status)(&facts);
@@ -160,8 +161,8 @@ FlashCache metadata will use 223MB of your 3944MB main memory";
 /// found once.
 #[test]
 fn no_two_fields_of_flashcache_come_from_the_same_counter() {
-    let place = |name: &str| Counters::NAMES.iter().position(|other| *other == name).expect("it is there");
-    let mut counters = Counters::named(|name| 1000 + place(name) as u64);
+    let place = |name: &str| CacheCounts::NAMES.iter().position(|other| *other == name).expect("it is there");
+    let mut counters = Counters::from(CacheCounts::named(|name| 1000 + place(name) as u64));
     for _ in 0..7 {
         counters.bypass.read(Bypass::Sequential, 4096);
         counters.bypass.write(Bypass::Mode, 4096);
@@ -187,7 +188,8 @@ fn no_two_fields_of_flashcache_come_from_the_same_counter() {
 
 #[test]
 fn rapidcache_prints_table_and_status_of_the_article() {
-    let mut counters = Counters { read_pieces: 663, disk_reads: 663, ..Counters::default() };
+    let mut counters =
+        Counters::from(CacheCounts { read_pieces: 663, disk_reads: 663, ..CacheCounts::default() });
     for _ in 0..663 {
         counters.piece_sizes.record(512);
         counters.bypass.read(Bypass::Shape, 512);
@@ -218,7 +220,8 @@ fn rapidcache_prints_table_and_status_of_the_article() {
 
 #[test]
 fn rapidcache_counts_no_write_as_a_hit_and_says_so() {
-    let counters = Counters { read_piece_hits: 5, write_piece_hits: 3, ..Counters::default() };
+    let counters =
+        Counters::from(CacheCounts { read_piece_hits: 5, write_piece_hits: 3, ..CacheCounts::default() });
     let page = (printer("rapidcache").status)(&facts(&counters));
     assert_eq!(page.field("cache hits").expect("there").value, Value::Number(5));
     assert_eq!(truth(&page, "cache hits"), "8");
@@ -226,7 +229,7 @@ fn rapidcache_counts_no_write_as_a_hit_and_says_so() {
 
 #[test]
 fn dm_cache_of_linux_prints_its_values_in_order() {
-    let counters = Counters {
+    let counters = Counters::from(CacheCounts {
         read_pieces: 100,
         read_piece_hits: 60,
         write_pieces: 50,
@@ -235,8 +238,8 @@ fn dm_cache_of_linux_prints_its_values_in_order() {
         write_insertions: 4,
         read_replacements: 2,
         write_replacements: 1,
-        ..Counters::default()
-    };
+        ..CacheCounts::default()
+    });
     let gauges = Gauges {
         slots: 3200,
         used: 200,
@@ -256,14 +259,14 @@ fn dm_cache_of_linux_prints_its_values_in_order() {
 
 #[test]
 fn bcache_counts_partial_hits_as_misses_and_says_so() {
-    let mut counters = Counters {
+    let mut counters = Counters::from(CacheCounts {
         read_hits: 2,
         read_partial_hits: 1,
         read_misses: 3,
         write_hits: 1,
         bypassed_read_misses: 4,
-        ..Counters::default()
-    };
+        ..CacheCounts::default()
+    });
     counters.bypass.read(Bypass::Sequential, 3 << 19);
     let page = (printer("bcache").status)(&facts(&counters));
     let start: Vec<&str> = page.text().lines().take(6).collect();
@@ -290,15 +293,15 @@ fn bcache_counts_partial_hits_as_misses_and_says_so() {
 
 #[test]
 fn enhanceio_counts_in_sectors_and_prints_readdisk_twice() {
-    let counters = Counters {
+    let counters = Counters::from(CacheCounts {
         read_bytes: 8192,
         read_hit_bytes: 4096,
         write_bytes: 512,
         disk_reads: 5,
         disk_writes: 6,
         read_ns: 2_999_999,
-        ..Counters::default()
-    };
+        ..CacheCounts::default()
+    });
     let gauges = Gauges { slots: 1 << 20, ..Gauges::default() };
     let facts = Facts { eviction: "lru", ways: 256, gauges, ..facts(&counters) };
     let page = (printer("enhanceio").status)(&facts);
@@ -330,8 +333,13 @@ state        normal";
 
 #[test]
 fn own_status_names_each_reason_of_a_bypass() {
-    let mut counters =
-        Counters { reads: 3, read_hits: 1, write_bytes: 8192, fast_write_bytes: 8192, ..Counters::default() };
+    let mut counters = Counters::from(CacheCounts {
+        reads: 3,
+        read_hits: 1,
+        write_bytes: 8192,
+        fast_write_bytes: 8192,
+        ..CacheCounts::default()
+    });
     counters.metadata_bytes = 4096;
     counters.bypass.read(Bypass::TooFewHits, 4096);
     let page = (printer("nandscape").status)(&facts(&counters));

@@ -107,11 +107,11 @@ fn course(run: &Run, step: usize) -> Course {
     let first = series.windows.iter().position(is_load).unwrap_or(series.windows.len());
     let (before, windows) = series.windows.split_at(first);
     let begin_ns = before.last().map_or(0, |window| window.end_ns);
-    let cleaned = |window: &Window| window.cache.map_or(0, |cache| cache.cleaned);
+    let cleaned = |window: &Window| window.cache.map_or(0, |cache| cache.counts.cleaned);
     let (mut from_ns, mut so_far) = (begin_ns, before.last().map_or(0, cleaned));
     let mut course = Course {
         p99_us: [load.read.latency_ns.p99, load.write.latency_ns.p99].map(|ns| ns as f64 / 1e3),
-        cleaned: run.result.cache.as_ref().map_or(0, |cache| cache.report.count("cleaned")),
+        cleaned: run.result.cache.as_ref().map_or(0, |cache| cache.report.counters.cleaned),
         time_s: Vec::new(),
         values: Default::default(),
     };

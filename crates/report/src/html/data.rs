@@ -132,12 +132,12 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
 /// share in per cent, blocks cleaned so far.
 fn cache_point(so_far: &CachePoint, interval: &CachePoint) -> [Value; 6] {
     [
-        optional(so_far.read_hit_ratio()),
-        optional(so_far.write_hit_ratio()),
-        optional(interval.read_hit_ratio()),
-        optional(interval.write_hit_ratio()),
+        optional(so_far.counts.read_hit_ratio()),
+        optional(so_far.counts.write_hit_ratio()),
+        optional(interval.counts.read_hit_ratio()),
+        optional(interval.counts.write_hit_ratio()),
         ratio(so_far.dirty as f64 * 100.0, so_far.slots as f64),
-        json!(so_far.cleaned),
+        json!(so_far.counts.cleaned),
     ]
 }
 

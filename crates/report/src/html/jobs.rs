@@ -157,9 +157,9 @@ fn cache(series: &JobSeries) -> Vec<Value> {
         let point = [
             ratio(now.dirty as f64 * 100.0, now.slots as f64),
             ratio(now.used as f64 * 100.0, now.slots as f64),
-            ratio(step.cleaned as f64 * 1e9, (window.end_ns - from) as f64),
-            optional(step.read_hit_ratio()),
-            optional(step.write_hit_ratio()),
+            ratio(step.counts.cleaned as f64 * 1e9, (window.end_ns - from) as f64),
+            optional(step.counts.read_hit_ratio()),
+            optional(step.counts.write_hit_ratio()),
         ];
         columns.iter_mut().zip(point).for_each(|(column, value)| column.push(value));
         (before, from) = (now, window.end_ns);

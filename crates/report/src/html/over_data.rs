@@ -53,16 +53,17 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
         }
         let of_cache =
             |of: fn(&CachePoint) -> u64| ends(&|run, sample| run.cache_at(sample).as_ref().map_or(0, of));
-        let tabs: &[&str] = match (of_cache(|cache| cache.reads), of_cache(|cache| cache.writes)) {
-            (true, true) => &["reads", "writes", "reads per interval", "writes per interval"],
-            (true, false) => &["since the start", "", "per interval", ""],
-            (false, true) => &["", "since the start", "", "per interval"],
-            (false, false) => &[],
-        };
+        let tabs: &[&str] =
+            match (of_cache(|cache| cache.counts.reads), of_cache(|cache| cache.counts.writes)) {
+                (true, true) => &["reads", "writes", "reads per interval", "writes per interval"],
+                (true, false) => &["since the start", "", "per interval", ""],
+                (false, true) => &["", "since the start", "", "per interval"],
+                (false, false) => &[],
+            };
         if !tabs.is_empty() {
             out += &chart("hits", "Hit ratio", "requests that found all of their blocks in the cache", tabs);
         }
-        if of_cache(|cache| cache.dirty + cache.cleaned) {
+        if of_cache(|cache| cache.dirty + cache.counts.cleaned) {
             let about =
                 "share of the cache that is newer than the disk, in %; blocks written to the disk so far";
             out += &chart("dirty", "Dirty blocks", about, &["dirty", "cleaned"]);

@@ -83,7 +83,7 @@ fn a_volume_has_a_quota_and_blocks_are_striped_over_several_devices() {
     let sets = ["cache.device=rated", "cache.size=16MiB"];
     let used = |more: &[&str]| {
         let result = run(&small(&[&sets[..], more].concat()), ZIPF).result.cache.unwrap();
-        (result.report.used, result.report.count("read_hits"), result.device)
+        (result.report.used, result.report.counters.read_hits, result.device)
     };
     let all = used(&[]);
     // A few slots become free with the next commit.
@@ -156,7 +156,7 @@ fn a_cache_over_flash_spares_the_disk_and_reports_what_the_flash_wrote() {
     assert_eq!(cache.device_waf, Some(waf), "what was programmed for each byte that the cache wrote");
     assert!(waf >= 1.0, "{waf}");
     let host = cached.result.host;
-    assert_eq!(cache.report.count("reads") + cache.report.count("writes"), host.reads + host.writes);
+    assert_eq!(cache.report.counters.reads + cache.report.counters.writes, host.reads + host.writes);
     assert!(cache.report.disk().read_bytes < disk.report.disk().read_bytes / 2, "the disk is spared");
     let text = nandscape_report::render_detail(&run(&small(&["cache.preset=nandscape"]), ZIPF));
     for part in ["nandscape: write-back", "hit ratio", "cache device", "bytes programmed for each byte"] {

@@ -5,7 +5,8 @@
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
+    CacheCounts, Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceOp, TraceReader,
+    WorkloadInfo,
 };
 use nandscape_policies::simulate::Accesses;
 use nandscape_policies::simulate::advice::{Advice, advise};
@@ -335,16 +336,25 @@ pub fn cached_runs(requests: u64) -> Vec<Run> {
                 slots: 1000,
                 used: (3 * at).min(1000),
                 dirty: (2 * at).min(100 + 300 * number as u64),
-                cleaned: at * at / 7,
-                reads: sample.host.reads,
-                read_hits: sample.host.reads * at / (at + 40),
-                writes: sample.host.writes,
-                write_hits: sample.host.writes * at / (at + 90),
+                counts: CacheCounts {
+                    cleaned: at * at / 7,
+                    reads: sample.host.reads,
+                    read_hits: sample.host.reads * at / (at + 40),
+                    writes: sample.host.writes,
+                    write_hits: sample.host.writes * at / (at + 90),
+                    ..CacheCounts::default()
+                },
                 dirty_bytes: 4096 * (2 * at).min(100 + 300 * number as u64),
-                fast_read_bytes: sample.host.read_bytes * at / (at + 40),
-                fast_write_bytes: sample.host.write_bytes + 512 * at,
-                disk_read_bytes: sample.host.read_bytes + 4096 * at,
-                disk_write_bytes: 4096 * (at * at / 7),
+                fast: HostCounts {
+                    read_bytes: sample.host.read_bytes * at / (at + 40),
+                    write_bytes: sample.host.write_bytes + 512 * at,
+                    ..HostCounts::default()
+                },
+                disk: HostCounts {
+                    read_bytes: sample.host.read_bytes + 4096 * at,
+                    write_bytes: 4096 * (at * at / 7),
+                    ..HostCounts::default()
+                },
             });
             if device != "flash" {
                 (sample.causes, sample.ftl) = (CauseTable::default(), FtlStats::default());
