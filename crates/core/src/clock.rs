@@ -46,23 +46,38 @@ pub trait Clocked {
     fn idle_from(&self) -> SimTime;
 }
 
-/// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`.
+/// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`; or
+/// only what is listed: `delegate_clock!(self, self.inner; completion, watch)`.
 #[macro_export]
 macro_rules! delegate_clock {
     ($this:ident, $inner:expr) => {
+        $crate::delegate_clock!($this, $inner; completion, watch, advance, next_event, idle_from);
+    };
+    ($this:ident, $inner:expr; $($method:ident),+) => {
+        $($crate::delegate_clock!(@$method $this, $inner);)+
+    };
+    (@completion $this:ident, $inner:expr) => {
         #[inline]
         fn completion(&$this, token: $crate::Token) -> Option<$crate::SimTime> {
             $inner.completion(token)
         }
+    };
+    (@watch $this:ident, $inner:expr) => {
         fn watch(&mut $this, token: $crate::Token, tag: u64) {
             $inner.watch(token, tag);
         }
+    };
+    (@advance $this:ident, $inner:expr) => {
         fn advance(&mut $this, until: $crate::SimTime, out: &mut Vec<$crate::Completion>) {
             $inner.advance(until, out);
         }
+    };
+    (@next_event $this:ident, $inner:expr) => {
         fn next_event(&$this) -> Option<$crate::SimTime> {
             $inner.next_event()
         }
+    };
+    (@idle_from $this:ident, $inner:expr) => {
         fn idle_from(&$this) -> $crate::SimTime {
             $inner.idle_from()
         }

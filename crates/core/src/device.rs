@@ -349,29 +349,77 @@ pub trait BlockState {
 }
 
 /// The body of an `impl BlockState` that leaves everything to another one:
-/// `delegate_blocks!(self, self.inner)`.
+/// `delegate_blocks!(self, self.inner)`; or only what is listed, as [`delegate_clock!`](crate::delegate_clock).
 #[macro_export]
 macro_rules! delegate_blocks {
     ($this:ident, $inner:expr) => {
+        $crate::delegate_blocks!($this, $inner; geometry, is_programmed, write_pointer, erase_count, is_bad);
+    };
+    ($this:ident, $inner:expr; $($method:ident),+) => {
+        $($crate::delegate_blocks!(@$method $this, $inner);)+
+    };
+    (@geometry $this:ident, $inner:expr) => {
         #[inline]
         fn geometry(&$this) -> &$crate::Geometry {
             $inner.geometry()
         }
+    };
+    (@is_programmed $this:ident, $inner:expr) => {
         #[inline]
         fn is_programmed(&$this, page: $crate::Ppn) -> bool {
             $inner.is_programmed(page)
         }
+    };
+    (@write_pointer $this:ident, $inner:expr) => {
         #[inline]
         fn write_pointer(&$this, block: $crate::BlockId) -> u32 {
             $inner.write_pointer(block)
         }
+    };
+    (@erase_count $this:ident, $inner:expr) => {
         #[inline]
         fn erase_count(&$this, block: $crate::BlockId) -> u32 {
             $inner.erase_count(block)
         }
+    };
+    (@is_bad $this:ident, $inner:expr) => {
         #[inline]
         fn is_bad(&$this, block: $crate::BlockId) -> bool {
             $inner.is_bad(block)
+        }
+    };
+}
+
+/// What is listed of an `impl FlashState`, left to another one, as [`delegate_clock!`](crate::delegate_clock).
+#[macro_export]
+macro_rules! delegate_state {
+    ($this:ident, $inner:expr; $($method:ident),+) => {
+        $($crate::delegate_state!(@$method $this, $inner);)+
+    };
+    (@capabilities $this:ident, $inner:expr) => {
+        fn capabilities(&$this) -> $crate::Capabilities {
+            $inner.capabilities()
+        }
+    };
+    (@join $this:ident, $inner:expr) => {
+        #[inline(always)]
+        fn join(&mut $this, a: $crate::Token, b: $crate::Token) -> $crate::Token {
+            $inner.join(a, b)
+        }
+    };
+    (@counters $this:ident, $inner:expr) => {
+        fn counters(&$this) -> &$crate::CauseTable {
+            $inner.counters()
+        }
+    };
+    (@tally $this:ident, $inner:expr) => {
+        fn tally(&$this) -> $crate::MediumTally<'_> {
+            $inner.tally()
+        }
+    };
+    (@reset_counters $this:ident, $inner:expr) => {
+        fn reset_counters(&mut $this) {
+            $inner.reset_counters();
         }
     };
 }

@@ -34,18 +34,77 @@ impl Operations {
     }
 }
 
-/// What a store around another one says as that one does.
+/// What is listed of an `impl Store`, left to another one: `pass_on!(self, self.store; shape, counts)`.
 macro_rules! pass_on {
-    ($field:ident) => {
-        fn shape(&self) -> StoreShape {
-            self.$field.shape()
+    ($this:ident, $inner:expr; $($method:ident),+) => {
+        $(crate::decorate::pass_on!(@$method $this, $inner);)+
+    };
+    (@shape $this:ident, $inner:expr) => {
+        fn shape(&$this) -> nandscape_core::StoreShape {
+            $inner.shape()
         }
-        fn allocation(&self, extent: Extent) -> Allocation {
-            self.$field.allocation(extent)
+    };
+    (@prepare $this:ident, $inner:expr) => {
+        fn prepare(&$this, op: nandscape_core::Op, extent: nandscape_core::Extent) {
+            $inner.prepare(op, extent);
         }
-        fn flash(&self) -> Option<&dyn Subsystem> {
-            self.$field.flash()
+    };
+    (@start $this:ident, $inner:expr) => {
+        fn start(
+            &mut $this,
+            command: nandscape_core::BlockCommand,
+            applied: nandscape_core::Applied,
+            at: nandscape_core::SimTime,
+        ) -> Result<nandscape_core::Token, nandscape_core::StoreError> {
+            $inner.start(command, applied, at)
+        }
+    };
+    (@submit $this:ident, $inner:expr) => {
+        fn submit(
+            &mut $this,
+            command: nandscape_core::BlockCommand,
+            payload: nandscape_core::command::Payload<'_>,
+            at: nandscape_core::SimTime,
+        ) -> Result<nandscape_core::Token, nandscape_core::StoreError> {
+            $inner.submit(command, payload, at)
+        }
+    };
+    (@allocation $this:ident, $inner:expr) => {
+        fn allocation(&$this, extent: nandscape_core::Extent) -> nandscape_core::Allocation {
+            $inner.allocation(extent)
+        }
+    };
+    (@flash $this:ident, $inner:expr) => {
+        fn flash(&$this) -> Option<&dyn nandscape_core::Subsystem> {
+            $inner.flash()
+        }
+    };
+    (@counts $this:ident, $inner:expr) => {
+        fn counts(&$this) -> nandscape_core::command::HostCounts {
+            $inner.counts()
+        }
+    };
+    (@idle $this:ident, $inner:expr) => {
+        fn idle(
+            &mut $this,
+            at: nandscape_core::SimTime,
+            until: nandscape_core::SimTime,
+        ) -> Result<(), nandscape_core::StoreError> {
+            $inner.idle(at, until)
+        }
+    };
+    (@shutdown $this:ident, $inner:expr) => {
+        fn shutdown(
+            &mut $this,
+            at: nandscape_core::SimTime,
+        ) -> Result<nandscape_core::Token, nandscape_core::StoreError> {
+            $inner.shutdown(at)
+        }
+    };
+    (@reset_counters $this:ident, $inner:expr) => {
+        fn reset_counters(&mut $this, at: nandscape_core::SimTime) {
+            $inner.reset_counters(at);
         }
     };
 }
-use pass_on;
+pub(crate) use pass_on;

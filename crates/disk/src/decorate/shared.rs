@@ -1,9 +1,8 @@
 //! A store that has two owners: a cache, and the test that looks at it.
 
-use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Extent, SimTime, Store, StoreError, StoreShape, Token,
-};
+use super::pass_on;
+use nandscape_core::command::Payload;
+use nandscape_core::{Applied, BlockCommand, Clocked, Store, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle to a store. What is below is not shown as flash, whatever it is.
@@ -32,45 +31,10 @@ impl<S> Shared<S> {
 }
 
 impl<S: Store> Store for Shared<S> {
-    fn shape(&self) -> StoreShape {
-        self.get().shape()
-    }
+    pass_on!(self, self.get(); shape, start, submit, allocation, counts, idle, shutdown, reset_counters);
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.get().apply(command, payload)
-    }
-
-    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
-        self.get().start(command, applied, at)
-    }
-
-    fn submit(
-        &mut self,
-        command: BlockCommand,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, StoreError> {
-        self.get().submit(command, payload, at)
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.get().allocation(extent)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.get().counts()
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
-        self.get().idle(at, until)
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        self.get().shutdown(at)
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.get().reset_counters(at);
     }
 }
 

@@ -389,13 +389,7 @@ impl Store for Disk {
 }
 
 impl Clocked for Disk {
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.answers.completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.answers.watch(token, tag);
-    }
+    nandscape_core::delegate_clock!(self, self.answers; completion, watch);
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
         self.run(until.0, true);

@@ -6,27 +6,12 @@ use super::scan::read_oob;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashState, Geometry, Issue, JournalRefusal, Lpn, MapJournal, MediumTally, Oob, PageRead, Ppn, SimTime,
-    Token,
+    Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashState, Issue, JournalRefusal,
+    Lpn, MapJournal, Oob, PageRead, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> BlockState for Journal<D> {
-    fn geometry(&self) -> &Geometry {
-        self.device.geometry()
-    }
-
-    fn is_programmed(&self, page: Ppn) -> bool {
-        self.device.is_programmed(page)
-    }
-
-    fn write_pointer(&self, block: BlockId) -> u32 {
-        self.device.write_pointer(block)
-    }
-
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.device.erase_count(block)
-    }
+    nandscape_core::delegate_blocks!(self, self.device; geometry, is_programmed, write_pointer, erase_count);
 
     /// The journal's own blocks are bad for the layer above.
     fn is_bad(&self, block: BlockId) -> bool {
@@ -35,14 +20,7 @@ impl<D: FlashDevice> BlockState for Journal<D> {
 }
 
 impl<D: FlashDevice> FlashState for Journal<D> {
-    fn capabilities(&self) -> Capabilities {
-        self.device.capabilities()
-    }
-
-    #[inline]
-    fn join(&mut self, a: Token, b: Token) -> Token {
-        self.device.join(a, b)
-    }
+    nandscape_core::delegate_state!(self, self.device; capabilities, join, counters, tally, reset_counters);
 
     fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
         if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {
@@ -59,18 +37,6 @@ impl<D: FlashDevice> FlashState for Journal<D> {
 
     fn journal_mut(&mut self) -> Option<&mut dyn MapJournal> {
         Some(self)
-    }
-
-    fn counters(&self) -> &CauseTable {
-        self.device.counters()
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        self.device.tally()
-    }
-
-    fn reset_counters(&mut self) {
-        self.device.reset_counters();
     }
 
     fn reset_time(&mut self, at: SimTime) {

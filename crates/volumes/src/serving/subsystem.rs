@@ -409,13 +409,7 @@ impl CacheReports for CachedFiles {
 }
 
 impl Clocked for CachedFiles {
-    fn completion(&self, token: Token) -> Option<SimTime> {
-        self.cache.completion(token)
-    }
-
-    fn watch(&mut self, token: Token, tag: u64) {
-        self.cache.watch(token, tag);
-    }
+    nandscape_core::delegate_clock!(self, self.cache; completion, watch, idle_from);
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
         self.end_group();
@@ -425,9 +419,5 @@ impl Clocked for CachedFiles {
     /// Not of cleaning, which is done before a request and in idle time, each for a bounded real time.
     fn next_event(&self) -> Option<SimTime> {
         if self.cache.has_group() { Some(self.cache.now()) } else { self.cache.next_step() }
-    }
-
-    fn idle_from(&self) -> SimTime {
-        self.cache.idle_from()
     }
 }
