@@ -18,6 +18,7 @@ mod shared;
 mod split_pools;
 mod write_hint;
 
+pub use explicit::BY;
 pub use names::{Rules, class_of};
 
 use nandscape_core::registry::unknown_name;
