@@ -58,8 +58,6 @@ pub trait Scalar: 'static {
     type Out<'a>;
     /// Largest whole number.
     const MAX: u64 = u64::MAX;
-    /// The words that may be typed.
-    const NAMES: &'static [&'static str] = &[];
 
     /// The value.
     fn read(given: &Given) -> Self::Out<'_>;
@@ -120,9 +118,8 @@ impl Scalar for &'static str {
 }
 
 impl<W: Word> Scalar for W {
-    type Parsed = PhantomData<W>;
+    type Parsed = Self;
     type Out<'a> = Self;
-    const NAMES: &'static [&'static str] = W::NAMES;
 
     fn read(given: &Given) -> Self {
         let word = W::WORDS.iter().find(|(word, _)| *word == given.text);
@@ -183,9 +180,27 @@ const fn id_of(name: &str, kind: u8) -> u64 {
     hash
 }
 
+/// The bytes of a name in lower case.
+#[doc(hidden)]
+pub const fn lower<const LEN: usize>(name: &str) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    bytes.copy_from_slice(name.as_bytes());
+    bytes.make_ascii_lowercase();
+    bytes
+}
+
+/// The name that [`lower`] made.
+#[doc(hidden)]
+pub const fn name_of(bytes: &'static [u8]) -> &'static str {
+    match str::from_utf8(bytes) {
+        Ok(name) => name,
+        Err(_) => panic!("an identifier is UTF-8"),
+    }
+}
+
+/// Keys by the type of their values, without a default and a summary.
 impl<T: Typed> Key<T> {
-    const fn of(name: &'static str, kind: ParamKind, default: &'static str) -> Self {
-        assert!(default.is_empty() == T::MAY_BE_ABSENT, "a key has a default, or its value is an Option");
+    const fn of(name: &'static str, kind: ParamKind) -> Self {
         let of_kind = match kind {
             ParamKind::Int { .. } => 0,
             ParamKind::Float { .. } => 1,
@@ -197,94 +212,104 @@ impl<T: Typed> Key<T> {
             ParamKind::Choice { .. } => 7,
             ParamKind::Text => 8,
         };
-        let param = Param { name, summary: "", kind, default, id: id_of(name, of_kind) };
+        let param = Param { name, summary: "", kind, default: "", id: id_of(name, of_kind) };
         Self { param, value: PhantomData }
+    }
+
+    /// The same with a default, as it would be typed.
+    #[must_use]
+    pub const fn or(mut self, default: &'static str) -> Self {
+        self.param.default = default;
+        self
     }
 
     /// The same with its line, which has the unit.
     #[must_use]
     pub const fn means(mut self, summary: &'static str) -> Self {
+        let is_absent = self.param.default.is_empty();
+        assert!(is_absent == T::MAY_BE_ABSENT, "a key has a default, or its value is an Option");
         self.param.summary = summary;
         self
     }
 }
 
 impl<T: Typed<Scalar: Scalar<Parsed = u64>>> Key<T> {
-    const fn whole(name: &'static str, kind: ParamKind, max: u64, default: &'static str) -> Self {
+    const fn whole(name: &'static str, kind: ParamKind, max: u64) -> Self {
         assert!(max <= T::Scalar::MAX, "the range of a key fits its type");
-        Self::of(name, kind, default)
+        Self::of(name, kind)
     }
 
     /// A whole number.
-    pub const fn int(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
-        Self::whole(name, ParamKind::Int { min, max }, max, default)
+    pub const fn int(name: &'static str, min: u64, max: u64) -> Self {
+        Self::whole(name, ParamKind::Int { min, max }, max)
     }
 
     /// A size from `min` to `max` bytes.
-    pub const fn size(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
-        Self::whole(name, ParamKind::Size { min, max }, max, default)
+    pub const fn size(name: &'static str, min: u64, max: u64) -> Self {
+        Self::whole(name, ParamKind::Size { min, max }, max)
     }
 
     /// A count.
-    pub const fn count(name: &'static str, default: &'static str) -> Self {
-        Self::whole(name, ParamKind::Count, u64::MAX, default)
+    pub const fn count(name: &'static str) -> Self {
+        Self::whole(name, ParamKind::Count, u64::MAX)
     }
 
     /// A time in nanoseconds.
-    pub const fn time(name: &'static str, default: &'static str) -> Self {
-        Self::whole(name, ParamKind::Time, u64::MAX, default)
+    pub const fn time(name: &'static str) -> Self {
+        Self::whole(name, ParamKind::Time, u64::MAX)
     }
 }
 
-impl<T: Typed<Scalar: Scalar<Parsed = f64>>> Key<T> {
+impl<T: Typed<Scalar = f64>> Key<T> {
     /// A number.
-    pub const fn float(name: &'static str, min: f64, max: f64, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Float { min, max }, default)
+    pub const fn float(name: &'static str, min: f64, max: f64) -> Self {
+        Self::of(name, ParamKind::Float { min, max })
     }
 
     /// A share from 0 to 1.
-    pub const fn share(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Share, default)
+    pub const fn share(name: &'static str) -> Self {
+        Self::of(name, ParamKind::Share)
     }
 }
 
 impl<T: Typed<Scalar = bool>> Key<T> {
     /// `true` or `false`.
-    pub const fn flag(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Bool, default)
+    pub const fn flag(name: &'static str) -> Self {
+        Self::of(name, ParamKind::Bool)
     }
 }
 
 impl<T: Typed<Scalar = &'static str>> Key<T> {
     /// One of these words.
-    pub const fn choice(name: &'static str, of: &'static [&'static str], default: &'static str) -> Self {
-        Self::of(name, ParamKind::Choice { of }, default)
+    pub const fn choice(name: &'static str, of: &'static [&'static str]) -> Self {
+        Self::of(name, ParamKind::Choice { of })
     }
 }
 
-impl<W: Word, T: Typed<Scalar: Scalar<Parsed = PhantomData<W>>>> Key<T> {
+impl<W: Word, T: Typed<Scalar = W>> Key<T> {
     /// One of the words of an enum.
-    pub const fn word(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Choice { of: T::Scalar::NAMES }, default)
+    pub const fn word(name: &'static str) -> Self {
+        Self::of(name, ParamKind::Choice { of: W::NAMES })
     }
 }
 
 impl<T: Typed<Scalar = String>> Key<T> {
     /// Text that its reader checks.
-    pub const fn text(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Text, default)
+    pub const fn text(name: &'static str) -> Self {
+        Self::of(name, ParamKind::Text)
     }
 }
 
-/// Declares the keys of a table, and the table under the name that stands first. A line is a constant, the
-/// type of its value, how its [`Key`] is made and its summary; a name alone is a key declared elsewhere.
+/// Declares the keys of a table, and the table under the name that stands first. An entry is a constant, whose
+/// name in lower case is the key; the type of its value; which kind of [`Key`] it is, with its range; its
+/// default, unless it may be absent; and its summary. A name alone is a key that is declared elsewhere.
 ///
 /// ```
 /// use nandscape_core::{Info, Params, keys};
 ///
 /// keys! { PARAMS:
-///     WINDOW: u32 = int("window", 1, 64, "8"), "blocks that are looked at";
-///     LIMIT: Option<u64> = size("limit", 1, 1 << 40, ""), "bytes at most; absent: no limit";
+///     WINDOW: u32 = int(1, 64) or "8", "blocks that are looked at";
+///     LIMIT: Option<u64> = size(1, 1 << 40), "bytes at most; absent: no limit";
 /// }
 /// const INFO: Info = Info { name: "sample", summary: "", source: "", params: PARAMS };
 ///
@@ -295,10 +320,14 @@ impl<T: Typed<Scalar = String>> Key<T> {
 #[macro_export]
 macro_rules! keys {
     ($(#[$meta:meta])* $vis:vis $table:ident:
-     $($key_vis:vis $key:ident $(: $type:ty = $make:ident($($part:expr),*), $summary:expr)?;)*) => {
+     $($key_vis:vis $key:ident
+       $(: $type:ty = $kind:ident($($range:expr),*) $(or $default:literal)?, $summary:literal)?;)*) => {
         $($(
             #[doc = $summary]
-            $key_vis const $key: $crate::Key<$type> = $crate::Key::$make($($part),*).means($summary);
+            $key_vis const $key: $crate::Key<$type> = {
+                const NAME: &[u8] = &$crate::params::lower::<{ stringify!($key).len() }>(stringify!($key));
+                $crate::Key::$kind($crate::params::name_of(NAME), $($range),*)$(.or($default))?.means($summary)
+            };
         )?)*
 
         $(#[$meta])*
@@ -440,14 +469,13 @@ mod tests {
     words!(Letter: A = "a", B = "b");
 
     keys! { PARAMS:
-        OP: f64 = float("op", 0.0, 10.0, "0.28"), "";
-        LETTER: Letter = word("kind", "a"), "";
-        LIMIT: Option<u64> = size("limit", 1, 1 << 40, ""), "";
-        FILE: Option<String> = text("file", ""), "";
+        OP: f64 = float(0.0, 10.0) or "0.28", "";
+        KIND: Letter = word() or "a", "";
+        LIMIT: Option<u64> = size(1, 1 << 40), "";
+        FILE: Option<String> = text(), "";
     }
     keys! { OTHERS:
-        OTHER: u32 = int("other", 0, 1, "1"), "";
-        OTHER_LIMIT: Option<u32> = int("limit", 0, 1, ""), "";
+        OTHER: u32 = int(0, 1) or "1", "";
     }
 
     const INFO: Info = Info { name: "sample", summary: "", source: "", params: PARAMS };
@@ -461,7 +489,7 @@ mod tests {
     fn defaults_fill_in_and_absent_stays_absent() {
         let params = Params::defaults(&INFO);
         assert!((params.get(OP) - 0.28).abs() < 1e-12);
-        assert_eq!(params.get(LETTER), Letter::A);
+        assert_eq!(params.get(KIND), Letter::A);
         assert_eq!((params.get(LIMIT), params.get(FILE)), (None, None));
         assert_eq!(params.iter().map(|(param, _)| param.name).collect::<Vec<_>>(), ["kind", "op"]);
     }
@@ -470,14 +498,14 @@ mod tests {
     fn values_are_parsed_and_keep_their_text() {
         let params = check(&[("limit", "1KiB"), ("kind", "b"), ("file", "")]).unwrap();
         assert_eq!((params.get(LIMIT), params.text(LIMIT)), (Some(1024), "1KiB"));
-        assert_eq!((params.get(LETTER), params.get(FILE)), (Letter::B, Some("")));
+        assert_eq!((params.get(KIND), params.get(FILE)), (Letter::B, Some("")));
     }
 
     #[test]
     fn a_key_of_another_table_or_another_kind_is_not_found() {
         let params = check(&[("limit", "1KiB")]).unwrap();
-        assert_eq!(OTHERS.len(), 2);
-        assert_eq!((params.find(OTHER), params.find(OTHER_LIMIT)), (None, None));
+        let other_kind: Key<Option<u32>> = Key::int("limit", 0, 1);
+        assert_eq!((OTHERS.len(), params.find(OTHER), params.find(other_kind)), (1, None, None));
         assert!(std::panic::catch_unwind(|| params.get(OTHER)).is_err());
     }
 

@@ -17,8 +17,8 @@ use crate::table::Table;
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    CHUNK: u64 = size("chunk", 4096, 1 << 40, "1MiB"), "bytes of a chunk";
-    BASE: u64 = int("base", 2, 1_000_000, "2"), "base of the logarithm that makes a queue out of a count";
+    CHUNK: u64 = size(4096, 1 << 40) or "1MiB", "bytes of a chunk";
+    BASE: u64 = int(2, 1_000_000) or "2", "base of the logarithm that makes a queue out of a count";
 }
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {

@@ -15,9 +15,9 @@ use crate::table::Table;
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    CHUNK: u64 = size("chunk", 4096, 1 << 40, "1MiB"), "bytes of a chunk";
-    BASE: u64 = int("base", 2, 1_000_000, "2"), "base of the logarithm that makes a stream out of a count";
-    DECAY: u64 = time("decay", "30s"), "time in which a count halves";
+    CHUNK: u64 = size(4096, 1 << 40) or "1MiB", "bytes of a chunk";
+    BASE: u64 = int(2, 1_000_000) or "2", "base of the logarithm that makes a stream out of a count";
+    DECAY: u64 = time() or "30s", "time in which a count halves";
 }
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {

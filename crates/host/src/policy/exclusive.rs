@@ -9,7 +9,7 @@ use nandscape_core::{Info, MetadataClass, keys, words};
 use std::collections::BTreeMap;
 
 keys! { PARAMS:
-    BY: By = word("by", "class"),
+    BY: By = word() or "class",
         "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the \
          writer; the single file";
 }

@@ -10,7 +10,7 @@ pub const DEFAULT_RULES: &str = "@journal; *.log, *-wal, *-journal, */pg_wal/*; 
     */.git/*";
 
 keys! { PARAMS:
-    RULES: Option<String> = text("rules", ""),
+    RULES: Option<String> = text(),
         "streams from 1 on, separated by ';', each a list of patterns (* stands for anything) of paths or \
          names, or of @journal @inode @directory @misc; absent: a table for databases";
 }

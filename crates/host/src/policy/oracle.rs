@@ -21,9 +21,8 @@ use crate::table::Table;
 use nandscape_core::{Info, IoRecord, Op, keys, words};
 
 keys! { PARAMS:
-    SCHEME: Scheme = word("scheme", "lifetimes"),
-        "how streams are made of death times";
-    UNIT: Option<u64> = size("unit", 4096, 1 << 50, ""),
+    SCHEME: Scheme = word() or "lifetimes", "how streams are made of death times";
+    UNIT: Option<u64> = size(4096, 1 << 50),
         "length of a window, or shortest life of log-lifetimes, in bytes written; absent: a sixty-fourth of \
          the capacity";
 }

@@ -10,7 +10,7 @@ use super::{PolicyEntry, StreamPolicy, WriteFacts, shared};
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    KERNEL: Option<u16> = int("kernel", 1, 65_535, ""), "M: streams of the kernel; absent: half of them";
+    KERNEL: Option<u16> = int(1, 65_535), "M: streams of the kernel; absent: half of them";
 }
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {

@@ -7,11 +7,10 @@ use nandscape_core::{Info, Op, SimTime, keys};
 use std::collections::BTreeMap;
 
 keys! { PARAMS:
-    BCACHE_CUTOFF: u64 = size("bcache_cutoff", 0, 1 << 50, "4MiB"),
-        "length from which a stream bypasses; 0: never";
-    BCACHE_CONGESTED_READ: u64 = time("bcache_congested_read", "2ms"),
+    BCACHE_CUTOFF: u64 = size(0, 1 << 50) or "4MiB", "length from which a stream bypasses; 0: never";
+    BCACHE_CONGESTED_READ: u64 = time() or "2ms",
         "a read of the SSD that takes longer makes it count as congested; 0s: never";
-    BCACHE_CONGESTED_WRITE: u64 = time("bcache_congested_write", "20ms"),
+    BCACHE_CONGESTED_WRITE: u64 = time() or "20ms",
         "a write of the SSD that takes longer makes it count as congested; 0s: never";
 }
 

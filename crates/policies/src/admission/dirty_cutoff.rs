@@ -5,11 +5,11 @@ use crate::key::BlockKey;
 use nandscape_core::{Info, Op, keys};
 
 keys! { PARAMS:
-    CUTOFF_DIRTY: f64 = share("cutoff_dirty", "70%"),
+    CUTOFF_DIRTY: f64 = share() or "70%",
         "share of dirty slots from which on no further block is taken in to become dirty; 100%: when all are";
-    CUTOFF_LARGE: u64 = size("cutoff_large", 0, 1 << 50, "0"),
+    CUTOFF_LARGE: u64 = size(0, 1 << 50) or "0",
         "bytes of a request from which on cutoff_large_dirty holds for it, if that is less; 0: never";
-    CUTOFF_LARGE_DIRTY: f64 = share("cutoff_large_dirty", "50%"),
+    CUTOFF_LARGE_DIRTY: f64 = share() or "50%",
         "the same share for large requests, of which a disk takes nearly as much without a cache";
 }
 

@@ -6,9 +6,9 @@ use crate::key::BlockKey;
 use nandscape_core::{Info, Op, keys};
 
 keys! { PARAMS:
-    HITS: u32 = int("hits", 1, 15, "3"), "the request for a block at which it is cached";
-    HITS_FROM: f64 = share("hits_from", "80%"), "share of slots in use below which everything is cached";
-    HITS_BLOCKS: u64 = int("hits_blocks", 0, 1 << 32, "0"),
+    HITS: u32 = int(1, 15) or "3", "the request for a block at which it is cached";
+    HITS_FROM: f64 = share() or "80%", "share of slots in use below which everything is cached";
+    HITS_BLOCKS: u64 = int(0, 1 << 32) or "0",
         "blocks that are counted at a time, 4 bytes each; 0: as many as the cache has slots";
 }
 

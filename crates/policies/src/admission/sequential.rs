@@ -5,14 +5,13 @@ use super::{Admission, Ask, Bypass, Entry};
 use nandscape_core::{Extent, Info, Op, keys, words};
 
 keys! { PARAMS:
-    SEQUENTIAL_READ: u64 = size("sequential_read", 0, 1 << 50, "1MiB"),
+    SEQUENTIAL_READ: u64 = size(0, 1 << 50) or "1MiB",
         "bytes of a stream of reads that are cached at most; 0: no limit";
-    SEQUENTIAL_WRITE: u64 = size("sequential_write", 0, 1 << 50, "1MiB"),
+    SEQUENTIAL_WRITE: u64 = size(0, 1 << 50) or "1MiB",
         "bytes of a stream of writes that are cached at most; 0: no limit";
-    SEQUENTIAL_STREAMS: u32 = int("sequential_streams", 1, 1 << 20, "128"),
-        "streams that are followed at a time";
-    SEQUENTIAL_EXPIRE: u64 = time("sequential_expire", "0s"), "pause after which a stream is over; 0s: never";
-    SEQUENTIAL_HEAD: Head = word("sequential_head", "late"),
+    SEQUENTIAL_STREAMS: u32 = int(1, 1 << 20) or "128", "streams that are followed at a time";
+    SEQUENTIAL_EXPIRE: u64 = time() or "0s", "pause after which a stream is over; 0s: never";
+    SEQUENTIAL_HEAD: Head = word() or "late",
         "what becomes of a long stream's beginning: kept, not inserted if it turns out in time (late), or \
          also dropped from the cache again (drop)";
 }

@@ -4,10 +4,9 @@ use super::{Admission, Ask, Bypass, Entry};
 use nandscape_core::{Info, Key, Op, ParamError, Params, keys};
 
 keys! { PARAMS:
-    TAGS_ALLOW: Option<String> = text("tags_allow", ""),
+    TAGS_ALLOW: Option<String> = text(),
         "tags that are cached, such as 1,4-7 (0: requests without a tag); all if absent";
-    TAGS_DENY: Option<String> = text("tags_deny", ""),
-        "tags that are not cached, such as 2,8-9; stronger than tags_allow";
+    TAGS_DENY: Option<String> = text(), "tags that are not cached, such as 2,8-9; stronger than tags_allow";
 }
 
 /// Registry entry.

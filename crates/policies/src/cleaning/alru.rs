@@ -4,10 +4,10 @@ use super::{Cleaning, Entry, Needs, Order, Plan, View};
 use nandscape_core::{Info, SimTime, keys};
 
 keys! { PARAMS:
-    ALRU_WAKE: u64 = time("alru_wake", "20s"), "sleep after a pass that left nothing stale";
-    ALRU_STALE: u64 = time("alru_stale", "120s"), "time since its last write from which a block is cleaned";
-    ALRU_BUFFERS: u32 = int("alru_buffers", 1, 10_000, "100"), "blocks of a pass";
-    ALRU_ACTIVITY: u64 = time("alru_activity", "10s"), "time without a request before it works";
+    ALRU_WAKE: u64 = time() or "20s", "sleep after a pass that left nothing stale";
+    ALRU_STALE: u64 = time() or "120s", "time since its last write from which a block is cleaned";
+    ALRU_BUFFERS: u32 = int(1, 10_000) or "100", "blocks of a pass";
+    ALRU_ACTIVITY: u64 = time() or "10s", "time without a request before it works";
 }
 
 /// Registry entry.

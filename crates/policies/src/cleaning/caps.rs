@@ -4,11 +4,9 @@ use super::{Cleaning, Needs, Plan, Setup, View};
 use nandscape_core::{Info, SimTime, keys};
 
 keys! { PARAMS:
-    CLEAN_BANDWIDTH: Option<u64> = size("clean_bandwidth", 1, 1 << 50, ""),
-        "bytes a second at most; absent: no limit";
-    CLEAN_IOPS: Option<u64> = int("clean_iops", 1, 1_000_000_000, ""),
-        "disk writes a second at most; absent: no limit";
-    CLEAN_BURST: u64 = time("clean_burst", "10ms"), "what was not used of a limit is kept for so long";
+    CLEAN_BANDWIDTH: Option<u64> = size(1, 1 << 50), "bytes a second at most; absent: no limit";
+    CLEAN_IOPS: Option<u64> = int(1, 1_000_000_000), "disk writes a second at most; absent: no limit";
+    CLEAN_BURST: u64 = time() or "10ms", "what was not used of a limit is kept for so long";
 }
 
 /// Limits that stand beside the parameters of every policy.

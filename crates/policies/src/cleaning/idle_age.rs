@@ -4,9 +4,8 @@ use super::{Cleaning, Entry, Needs, Order, Plan, View};
 use nandscape_core::{Info, SimTime, keys};
 
 keys! { PARAMS:
-    FALLOW_DELAY: u64 = time("fallow_delay", "900s"), "age from which a block is cleaned";
-    FALLOW_SPEED: u64 = int("fallow_speed", 1, 1 << 20, "2"),
-        "blocks of each set that are cleaned in a second";
+    FALLOW_DELAY: u64 = time() or "900s", "age from which a block is cleaned";
+    FALLOW_SPEED: u64 = int(1, 1 << 20) or "2", "blocks of each set that are cleaned in a second";
 }
 
 /// Registry entry.

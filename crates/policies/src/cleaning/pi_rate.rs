@@ -4,30 +4,29 @@ use super::{Cleaning, Entry, Order, Plan, View, part};
 use nandscape_core::{Info, SimTime, keys};
 
 keys! { PARAMS:
-    RATE_TARGET: f64 = share("rate_target", "10%"), "share of dirty slots that is aimed at";
-    RATE_P_INVERSE: f64 = float("rate_p_inverse", 0.001, 1e9, "40"),
+    RATE_TARGET: f64 = share() or "10%", "share of dirty slots that is aimed at";
+    RATE_P_INVERSE: f64 = float(0.001, 1e9) or "40",
         "seconds in which the proportional term alone would remove the excess";
-    RATE_I_INVERSE: f64 = float("rate_i_inverse", 0.001, 1e12, "10000"),
+    RATE_I_INVERSE: f64 = float(0.001, 1e12) or "10000",
         "inverse of the integral term's gain, in seconds squared";
-    RATE_UPDATE: u64 = time("rate_update", "5s"), "time between two settings of the rate";
-    RATE_MIN: u64 = size("rate_min", 1, 1 << 50, "4KiB"), "lowest rate, in bytes a second";
-    RATE_MAX: Option<u64> = size("rate_max", 1, 1 << 50, ""),
+    RATE_UPDATE: u64 = time() or "5s", "time between two settings of the rate";
+    RATE_MIN: u64 = size(1, 1 << 50) or "4KiB", "lowest rate, in bytes a second";
+    RATE_MAX: Option<u64> = size(1, 1 << 50),
         "highest rate, in bytes a second, at which the integral stops growing too; absent: none";
-    RATE_IDLE: u64 = time("rate_idle", "30s"),
+    RATE_IDLE: u64 = time() or "30s",
         "time without a request after which the rate is rate_idle_max; 0s: never";
-    RATE_IDLE_MAX: Option<u64> = size("rate_idle_max", 1, 1 << 50, ""),
+    RATE_IDLE_MAX: Option<u64> = size(1, 1 << 50),
         "the rate while no requests come, in bytes a second; absent: no limit, as published";
-    RATE_BATCH: u32 = int("rate_batch", 1, 1 << 16, "16"), "blocks begun together, neighbours in one write";
-    RATE_IN_TURN: bool = flag("rate_in_turn", "false"),
+    RATE_BATCH: u32 = int(1, 1 << 16) or "16", "blocks begun together, neighbours in one write";
+    RATE_IN_TURN: bool = flag() or "false",
         "blocks begun together are read from the cache one after the other, so that hosts do not wait for \
          many reads at once";
-    RATE_HIGH: f64 = share("rate_high", "100%"),
+    RATE_HIGH: f64 = share() or "100%",
         "share of dirty slots above which no rate is kept until it is 5 % of the slots less, as long as \
          blocks wait for slots; 100%: never, as published";
-    RATE_HIGH_AFTER: u64 = time("rate_high_after", "1s"),
+    RATE_HIGH_AFTER: u64 = time() or "1s",
         "how long after a block that waited for a slot, or went past the cache, no rate is kept";
-    RATE_HIGH_BATCH: u32 = int("rate_high_batch", 1, 1 << 20, "128"),
-        "blocks under way to the disk meanwhile";
+    RATE_HIGH_BATCH: u32 = int(1, 1 << 20) or "128", "blocks under way to the disk meanwhile";
 }
 
 /// Registry entry.

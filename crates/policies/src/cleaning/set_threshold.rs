@@ -4,11 +4,9 @@ use super::{Cleaning, Entry, Order, Plan, View, part};
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    CLEAN_THRESHOLD: f64 = share("clean_threshold", "20%"),
-        "share of a set's slots above which it is cleaned";
-    CLEAN_SET_WRITES: u32 = int("clean_set_writes", 1, 1 << 20, "2"), "disk writes begun for a set at a time";
-    CLEAN_WRITES: u32 = int("clean_writes", 1, 1 << 20, "4"),
-        "blocks under way to the disk at a time, of all sets";
+    CLEAN_THRESHOLD: f64 = share() or "20%", "share of a set's slots above which it is cleaned";
+    CLEAN_SET_WRITES: u32 = int(1, 1 << 20) or "2", "disk writes begun for a set at a time";
+    CLEAN_WRITES: u32 = int(1, 1 << 20) or "4", "blocks under way to the disk at a time, of all sets";
 }
 
 /// Registry entry.

@@ -4,8 +4,8 @@ use super::{Cleaning, Entry, Order, Plan, View};
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    SMQ_IDLE: u64 = time("smq_idle", "1s"), "time without a request after which the cache is idle";
-    SMQ_MIGRATION: u64 = size("smq_migration", 1, 1 << 40, "1MiB"), "bytes under way to the disk at a time";
+    SMQ_IDLE: u64 = time() or "1s", "time without a request after which the cache is idle";
+    SMQ_MIGRATION: u64 = size(1, 1 << 40) or "1MiB", "bytes under way to the disk at a time";
 }
 
 /// Registry entry.

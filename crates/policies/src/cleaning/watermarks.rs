@@ -4,13 +4,12 @@ use super::{Cleaning, Entry, Needs, Order, Plan, View, part};
 use nandscape_core::{Info, Key, SimTime, keys};
 
 keys! { PARAMS:
-    CLEAN_HIGH: f64 = share("clean_high", "50%"), "share of dirty slots at which cleaning begins";
-    CLEAN_LOW: f64 = share("clean_low", "45%"), "share of dirty slots at which it ends";
-    CLEAN_SET_HIGH: f64 = share("clean_set_high", "100%"), "the same for a set";
-    CLEAN_SET_LOW: f64 = share("clean_set_low", "95%"), "the same for a set";
-    CLEAN_MAX_AGE: u64 = time("clean_max_age", "0s"),
-        "blocks dirty for longer are cleaned regardless; 0s: no limit";
-    CLEAN_BATCH: u32 = int("clean_batch", 1, 1 << 20, "64"), "blocks under way to the disk at a time";
+    CLEAN_HIGH: f64 = share() or "50%", "share of dirty slots at which cleaning begins";
+    CLEAN_LOW: f64 = share() or "45%", "share of dirty slots at which it ends";
+    CLEAN_SET_HIGH: f64 = share() or "100%", "the same for a set";
+    CLEAN_SET_LOW: f64 = share() or "95%", "the same for a set";
+    CLEAN_MAX_AGE: u64 = time() or "0s", "blocks dirty for longer are cleaned regardless; 0s: no limit";
+    CLEAN_BATCH: u32 = int(1, 1 << 20) or "64", "blocks under way to the disk at a time";
 }
 
 /// Registry entry.

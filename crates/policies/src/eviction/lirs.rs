@@ -38,8 +38,8 @@ struct Node {
 }
 
 keys! { PARAMS:
-    HIGH: f64 = share("high", "1%"), "share of the slots for the queue";
-    NAMES: u32 = int("names", 1, 16, "1"), "blocks remembered that have left, for each slot";
+    HIGH: f64 = share() or "1%", "share of the slots for the queue";
+    NAMES: u32 = int(1, 16) or "1", "blocks remembered that have left, for each slot";
 }
 
 impl Build for Lirs {

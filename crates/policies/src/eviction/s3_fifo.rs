@@ -35,10 +35,9 @@ const HITS_MAX: u8 = 3;
 keys! {
     /// Parameters of S3-FIFO, in whatever way its queues are kept.
     pub(super) PARAMS:
-    pub(super) SMALL: f64 = share("small", "10%"), "share of the slots for the small queue";
-    pub(super) GHOST: f64 = share("ghost", "90%"), "names remembered, as a share of the slots";
-    pub(super) PROMOTE: u8 = int("promote", 1, 3, "2"),
-        "hits in the small queue that lead to the main queue";
+    pub(super) SMALL: f64 = share() or "10%", "share of the slots for the small queue";
+    pub(super) GHOST: f64 = share() or "90%", "names remembered, as a share of the slots";
+    pub(super) PROMOTE: u8 = int(1, 3) or "2", "hits in the small queue that lead to the main queue";
 }
 
 impl Build for S3Fifo {

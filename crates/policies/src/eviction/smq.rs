@@ -23,8 +23,8 @@ pub struct Smq {
 }
 
 keys! { PARAMS:
-    LEVELS: u8 = int("levels", 1, 255, "64"), "queues";
-    PERIOD: u64 = int("period", 1, 1000, "1"), "requests of a period, for each slot; the kernel's is 60 s";
+    LEVELS: u8 = int(1, 255) or "64", "queues";
+    PERIOD: u64 = int(1, 1000) or "1", "requests of a period, for each slot; the kernel's is 60 s";
 }
 
 impl Build for Smq {

@@ -26,8 +26,8 @@ struct State {
 }
 
 keys! { PARAMS:
-    HOT: f64 = share("hot", "75%"), "share of the slots that may be hot";
-    PROMOTE: u8 = int("promote", 1, 255, "2"), "hits that make a block hot";
+    HOT: f64 = share() or "75%", "share of the slots that may be hot";
+    PROMOTE: u8 = int(1, 255) or "2", "hits that make a block hot";
 }
 
 impl Build for TwoList {

@@ -20,8 +20,8 @@ pub struct TwoQ {
 }
 
 keys! { PARAMS:
-    IN: f64 = share("in", "25%"), "share of the slots for the queue (Kin)";
-    OUT: f64 = share("out", "50%"), "names remembered of the queue, as a share of the slots (Kout)";
+    IN: f64 = share() or "25%", "share of the slots for the queue (Kin)";
+    OUT: f64 = share() or "50%", "names remembered of the queue, as a share of the slots (Kout)";
 }
 
 impl Build for TwoQ {

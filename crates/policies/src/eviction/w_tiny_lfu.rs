@@ -36,9 +36,9 @@ enum Part {
 }
 
 keys! { PARAMS:
-    WINDOW: f64 = share("window", "1%"), "share of the slots for the window";
-    PROTECTED: f64 = share("protected", "80%"), "share of the main part for blocks asked for again there";
-    COUNT: &'static str = choice("count", &["all", "main"], "all"),
+    WINDOW: f64 = share() or "1%", "share of the slots for the window";
+    PROTECTED: f64 = share() or "80%", "share of the main part for blocks asked for again there";
+    COUNT: &'static str = choice(&["all", "main"]) or "all",
         "what is counted: every request, or those for the main part, and a block when it leaves the window";
 }
 

@@ -36,7 +36,7 @@ use crate::options::{BoxReader, OpenOptions, parse_call};
 use crate::text::{LineFormat, TextReader};
 use crate::writer::RecordWriter;
 use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, Param, Params, TraceError};
+use nandscape_core::{Info, Params, TraceError};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -179,11 +179,6 @@ impl Input {
         let (head, bytes) = crate::source::head(self.bytes, &self.name).map_err(|error| error.to_string())?;
         Ok((head, Self { bytes, ..self }))
     }
-}
-
-/// `block`: bytes of a block.
-const fn block(summary: &'static str, default: &'static str) -> Param {
-    Param::size("block", 1, 1 << 30, default).means(summary)
 }
 
 /// The format that the options name, if they do.
