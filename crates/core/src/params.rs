@@ -302,7 +302,8 @@ impl<T: Typed<Scalar = String>> Key<T> {
 
 /// Declares the keys of a table, and the table under the name that stands first. An entry is a constant, whose
 /// name in lower case is the key; the type of its value; which kind of [`Key`] it is, with its range; its
-/// default, unless it may be absent; and its summary. A name alone is a key that is declared elsewhere.
+/// default, unless it may be absent; and its summary. A name alone is a key that is declared elsewhere. Without
+/// the name that stands first there are keys and no table.
 ///
 /// ```
 /// use nandscape_core::{Info, Params, keys};
@@ -322,16 +323,22 @@ macro_rules! keys {
     ($(#[$meta:meta])* $vis:vis $table:ident:
      $($key_vis:vis $key:ident
        $(: $type:ty = $kind:ident($($range:expr),*) $(or $default:literal)?, $summary:literal)?;)*) => {
-        $($(
+        $crate::keys! {
+            $($($key_vis $key: $type = $kind($($range),*) $(or $default)?, $summary;)?)*
+        }
+
+        $(#[$meta])*
+        $vis const $table: &[$crate::Param] = &[$($key.param),*];
+    };
+    ($($key_vis:vis $key:ident: $type:ty = $kind:ident($($range:expr),*) $(or $default:literal)?,
+       $summary:literal;)*) => {
+        $(
             #[doc = $summary]
             $key_vis const $key: $crate::Key<$type> = {
                 const NAME: &[u8] = &$crate::params::lower::<{ stringify!($key).len() }>(stringify!($key));
                 $crate::Key::$kind($crate::params::name_of(NAME), $($range),*)$(.or($default))?.means($summary)
             };
-        )?)*
-
-        $(#[$meta])*
-        $vis const $table: &[$crate::Param] = &[$($key.param),*];
+        )*
     };
 }
 
