@@ -370,7 +370,7 @@ impl Params {
             return Err(ParamError::UnknownKey {
                 key: format!("{prefix}{key}"),
                 owner: info.name.to_owned(),
-                known: info.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                known: info.known(),
             });
         }
         let value = |param: &Param| {

@@ -6,6 +6,7 @@
 
 use crate::units;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What a registry says about one variant.
@@ -25,6 +26,16 @@ impl Info {
     /// Whether it takes a parameter of that name.
     pub fn has(&self, name: &str) -> bool {
         self.params.iter().any(|param| param.name == name)
+    }
+
+    /// The names of its parameters, separated by commas.
+    pub fn known(&self) -> String {
+        self.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Takes out of `typed` what is a parameter of it.
+    pub fn take(&self, typed: &mut BTreeMap<String, String>) -> BTreeMap<String, String> {
+        typed.extract_if(.., |key, _| self.has(key)).collect()
     }
 }
 

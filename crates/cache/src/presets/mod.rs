@@ -12,7 +12,7 @@ mod nandscape;
 mod rapidcache;
 
 use crate::mode::Mode;
-use nandscape_core::Info;
+use nandscape_core::{Info, words};
 use nandscape_policies::Map;
 use serde::Serialize;
 
@@ -87,6 +87,8 @@ pub enum Flushing {
     Nothing,
 }
 
+words!(Flushing: Both = "both", CacheDevice = "cache-device", Nothing = "nothing");
+
 impl Flushing {
     /// Its name in configurations.
     pub const fn name(self) -> &'static str {
@@ -120,6 +122,8 @@ pub enum Partial {
     Uncached,
 }
 
+words!(Partial: Cached = "cached", Filled = "filled", Uncached = "uncached");
+
 /// Which blocks may leave to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -132,6 +136,10 @@ pub enum Victims {
     CleanFirst,
     /// Clean ones only; without one, the request goes past the cache.
     CleanOnly,
+}
+
+words! { Victims:
+    Any = "any", PreferClean = "prefer-clean", CleanFirst = "clean-first", CleanOnly = "clean-only",
 }
 
 /// What else the engine does to follow a design.

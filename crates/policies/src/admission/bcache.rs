@@ -7,7 +7,7 @@ use nandscape_core::{Info, Op, SimTime, keys};
 use std::collections::BTreeMap;
 
 keys! { PARAMS:
-    BCACHE_CUTOFF: u64 = size(0, 1 << 50) or "4MiB", "length from which a stream bypasses; 0: never";
+    pub BCACHE_CUTOFF: u64 = size(0, 1 << 50) or "4MiB", "length from which a stream bypasses; 0: never";
     BCACHE_CONGESTED_READ: u64 = time() or "2ms",
         "a read of the SSD that takes longer makes it count as congested; 0s: never";
     BCACHE_CONGESTED_WRITE: u64 = time() or "20ms",

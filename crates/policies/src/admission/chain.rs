@@ -34,21 +34,17 @@ impl Chain {
         seed: u64,
     ) -> Result<Self, ParamError> {
         let entries = entries(names, prefix)?;
-        let owned = |entry: &Entry, key: &str| entry.info.params.iter().any(|p| p.name == key);
-        if let Some(key) = typed.keys().find(|key| !entries.iter().any(|entry| owned(entry, key))) {
+        if let Some(key) = typed.keys().find(|key| !entries.iter().any(|entry| entry.info.has(key))) {
+            let known = entries.iter().flat_map(|entry| entry.info.params).map(|param| param.name);
             return Err(ParamError::UnknownKey {
                 key: format!("{prefix}{key}"),
                 owner: format!("admission {names}"),
-                known: (entries.iter().flat_map(|entry| entry.info.params).map(|p| p.name))
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                known: known.collect::<Vec<_>>().join(", "),
             });
         }
         let mut members = Vec::new();
         for entry in entries {
-            let own = typed.iter().filter(|(key, _)| owned(entry, key));
-            let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-            let params = Params::check(&entry.info, prefix, &own)?;
+            let params = Params::check(&entry.info, prefix, &entry.info.take(&mut typed.clone()))?;
             // The one that lets everything pass need not be asked.
             if entry.info.name != "all" {
                 members.push((entry.build)(&Setup { slots, seed, params: &params })?);

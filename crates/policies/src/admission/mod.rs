@@ -9,7 +9,9 @@ mod sequential;
 mod streams;
 mod tags;
 
+pub use bcache::BCACHE_CUTOFF;
 pub use chain::Chain;
+pub use sequential::SEQUENTIAL_READ;
 
 use crate::key::BlockKey;
 use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime};

@@ -5,7 +5,7 @@ use super::{Admission, Ask, Bypass, Entry};
 use nandscape_core::{Extent, Info, Op, keys, words};
 
 keys! { PARAMS:
-    SEQUENTIAL_READ: u64 = size(0, 1 << 50) or "1MiB",
+    pub SEQUENTIAL_READ: u64 = size(0, 1 << 50) or "1MiB",
         "bytes of a stream of reads that are cached at most; 0: no limit";
     SEQUENTIAL_WRITE: u64 = size(0, 1 << 50) or "1MiB",
         "bytes of a stream of writes that are cached at most; 0: no limit";

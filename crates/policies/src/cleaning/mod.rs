@@ -172,10 +172,10 @@ pub fn build(
 ) -> Result<Box<dyn Cleaning + Send>, ParamError> {
     let entry = find(name)
         .ok_or_else(|| registry::unknown_name("cleaning", name, CLEANINGS.iter().map(|entry| &entry.info)))?;
-    let is_cap = |key: &str| CAPS.params.iter().any(|p| p.name == key);
-    let (of_caps, own) = typed.clone().into_iter().partition(|(key, _)| is_cap(key));
+    let mut own = typed.clone();
+    let caps = Params::check(&CAPS, prefix, &CAPS.take(&mut own));
     let params = Params::check(&entry.info, prefix, &own)?;
-    let caps = Params::check(&CAPS, prefix, &of_caps)?;
+    let caps = caps?;
     let inner = (entry.build)(&Setup { slots, ways, block_bytes, params: &params })?;
     Ok(caps::wrap(inner, &Setup { slots, ways, block_bytes, params: &caps }))
 }
