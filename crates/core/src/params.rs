@@ -409,6 +409,11 @@ impl Params {
         T::read(self.values[self.place(&key.param)?].as_ref())
     }
 
+    /// Whether everything is as by default.
+    pub fn is_default(&self) -> bool {
+        self.table.iter().all(|param| param.default == self.text(*param))
+    }
+
     /// The text of a key's value, as it was typed; empty if there is none.
     pub fn text(&self, key: impl Into<Param>) -> &str {
         let given = self.place(&key.into()).and_then(|place| self.values[place].as_ref());

@@ -20,12 +20,12 @@ keys! { PARAMS:
     FRONTIERS: Option<u32> = int(1, 1 << 20),
         "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the \
          spare blocks, divided among the streams in use";
-    pub(super) STREAMS: u32 = int(0, 1024) or "0",
+    pub STREAMS: u16 = int(0, 1024) or "0",
         "streams (placement handles) beside the default log 0; each has a log of its own";
     STREAM_GRANULARITY: Option<u64> = size(512, 1 << 56),
         "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block \
          for each frontier of a log that is alone in use";
-    GC_ISOLATION: String = text() or "persistently",
+    pub GC_ISOLATION: String = text() or "persistently",
         "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each \
          log from 0";
     SPLIT: String = text() or "global",
@@ -233,7 +233,7 @@ fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamE
         _ => Err(params.error(GC_ISOLATION, "initially or persistently, once or for each log from 0")),
     });
     let words = words.collect::<Result<Vec<bool>, ParamError>>()?;
-    let streams = params.get(STREAMS) as usize;
+    let streams = usize::from(params.get(STREAMS));
     if streams == 0 {
         return Ok(Vec::new());
     }

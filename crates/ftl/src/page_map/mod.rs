@@ -32,7 +32,7 @@ mod pool;
 mod split;
 mod streams;
 
-pub use config::INFO;
+pub use config::{GC_ISOLATION, INFO, STREAMS};
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::base::LOST;

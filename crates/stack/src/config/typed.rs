@@ -163,7 +163,7 @@ impl Typed {
 
 /// Whether a key of `[host]` belongs to no single policy.
 fn is_of_every_policy(key: &str, _: &mut toml::Value) -> bool {
-    HOST.params.iter().any(|param| param.name == key)
+    HOST.has(key)
 }
 
 fn merge(below: &mut toml::Table, above: toml::Table) {
