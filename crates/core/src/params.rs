@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 /// A parameter and the type of its value: `Key<u32>` where it has a default, `Key<Option<u32>>` where it may be
-/// absent. Text is lent: a `Key<String>` gives `&str`.
+/// absent. Text, and a word that is one of several, is lent: a `Key<String>` gives `&str`.
 #[derive(Debug)]
 pub struct Key<T> {
     /// What registries say about it.
@@ -31,108 +31,112 @@ impl<T> From<Key<T>> for Param {
     }
 }
 
-/// A value that was checked, and its text.
+/// A value that was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
     text: String,
-    value: Value,
+    number: Number,
 }
 
+/// What was parsed of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
-    /// A whole number, a size, a count or a time.
+enum Number {
+    /// Nothing: its text says everything.
+    None,
+    /// A whole number, a size in bytes, a count or a time in nanoseconds.
     Whole(u64),
+    /// A number or a share.
     Real(f64),
-    Bool(bool),
-    /// One of the words of a choice.
-    Word(&'static str),
-    /// Nothing but its text.
+}
+
+/// What kinds of parameters have values of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `Int`, `Size`, `Count` and `Time`.
+    Whole,
+    /// `Float` and `Share`.
+    Real,
+    /// `Bool`.
+    Bool,
+    /// `Choice` and `Text`.
     Text,
 }
 
 /// A type of values that are there.
 pub trait Scalar: 'static {
-    /// What is parsed of them, which decides how their keys can be made.
-    type Parsed;
-    /// What is given of them.
+    /// What is given of a value.
     type Out<'a>;
+    /// Kinds of parameters that it can be the type of.
+    const CLASS: Class;
     /// Largest whole number.
     const MAX: u64 = u64::MAX;
+    /// Words that may be typed, of an enum.
+    const NAMES: &'static [&'static str] = &[];
 
     /// The value.
     fn read(given: &Given) -> Self::Out<'_>;
 }
 
-/// An enum whose variants are typed as words; [`words!`](crate::words) implements it.
-pub trait Word: Copy + 'static {
-    /// Every variant and its word.
-    const WORDS: &'static [(&'static str, Self)];
-    /// The words.
-    const NAMES: &'static [&'static str];
-}
-
-macro_rules! whole {
-    ($($number:ty),*) => {$(
-        impl Scalar for $number {
-            type Parsed = u64;
+macro_rules! scalars {
+    ($($type:ty: $class:ident, $max:expr, |$given:ident| $read:expr;)*) => {$(
+        impl Scalar for $type {
             type Out<'a> = Self;
-            const MAX: u64 = <$number>::MAX as u64;
+            const CLASS: Class = Class::$class;
+            const MAX: u64 = $max;
 
-            fn read(given: &Given) -> Self {
-                let Value::Whole(number) = given.value else { unreachable!("the key is of a whole number") };
-                Self::try_from(number).expect("the range of the key fits its type")
+            fn read($given: &Given) -> Self {
+                $read
             }
         }
     )*};
 }
 
-whole!(u8, u16, u32, u64);
-
-impl Scalar for f64 {
-    type Parsed = Self;
-    type Out<'a> = Self;
-
-    fn read(given: &Given) -> Self {
-        let Value::Real(number) = given.value else { unreachable!("the key is of a number") };
-        number
-    }
-}
-
-impl Scalar for bool {
-    type Parsed = Self;
-    type Out<'a> = Self;
-
-    fn read(given: &Given) -> Self {
-        given.value == Value::Bool(true)
-    }
-}
-
-impl Scalar for &'static str {
-    type Parsed = Self;
-    type Out<'a> = Self;
-
-    fn read(given: &Given) -> Self {
-        let Value::Word(word) = given.value else { unreachable!("the key is of a choice") };
-        word
-    }
-}
-
-impl<W: Word> Scalar for W {
-    type Parsed = Self;
-    type Out<'a> = Self;
-
-    fn read(given: &Given) -> Self {
-        let word = W::WORDS.iter().find(|(word, _)| *word == given.text);
-        word.expect("the key is of these words").1
-    }
+scalars! {
+    u8: Whole, u8::MAX as u64, |given| given.whole() as Self;
+    u16: Whole, u16::MAX as u64, |given| given.whole() as Self;
+    u32: Whole, u32::MAX as u64, |given| given.whole() as Self;
+    u64: Whole, u64::MAX, |given| given.whole();
+    f64: Real, 0, |given| given.real();
+    bool: Bool, 0, |given| given.text == "true";
 }
 
 impl Scalar for String {
-    type Parsed = Self;
     type Out<'a> = &'a str;
+    const CLASS: Class = Class::Text;
 
     fn read(given: &Given) -> &str {
         &given.text
+    }
+}
+
+/// An enum whose variants are typed as words; [`words!`](crate::words) implements it.
+pub trait Word: Copy + 'static {
+    /// The words of all variants.
+    const NAMES: &'static [&'static str];
+
+    /// The variant of a word.
+    fn of_word(word: &str) -> Option<Self>;
+}
+
+impl<W: Word> Scalar for W {
+    type Out<'a> = Self;
+    const CLASS: Class = Class::Text;
+    const NAMES: &'static [&'static str] = W::NAMES;
+
+    fn read(given: &Given) -> Self {
+        Self::of_word(&given.text).expect("a key of these words was checked")
+    }
+}
+
+impl Given {
+    fn whole(&self) -> u64 {
+        let Number::Whole(number) = self.number else { unreachable!("the key is of a whole number") };
+        number
+    }
+
+    fn real(&self) -> f64 {
+        let Number::Real(number) = self.number else { unreachable!("the key is of a number") };
+        number
     }
 }
 
@@ -140,9 +144,9 @@ impl Scalar for String {
 pub trait Typed {
     /// The type of those that are there.
     type Scalar: Scalar;
-    /// What is given of them.
+    /// What is given of a value.
     type Out<'a>;
-    /// Whether they may be absent.
+    /// Whether it may be absent.
     const MAY_BE_ABSENT: bool;
 
     /// The value, if it has to be there or is.
@@ -169,17 +173,6 @@ impl<S: Scalar> Typed for Option<S> {
     }
 }
 
-/// The number of a name and kind (FNV-1a).
-const fn id_of(name: &str, kind: u8) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ kind as u64;
-    let mut at = 0;
-    while at < name.len() {
-        hash = (hash ^ name.as_bytes()[at] as u64).wrapping_mul(0x0100_0000_01b3);
-        at += 1;
-    }
-    hash
-}
-
 /// The bytes of a name in lower case.
 #[doc(hidden)]
 pub const fn lower<const LEN: usize>(name: &str) -> [u8; LEN] {
@@ -189,121 +182,47 @@ pub const fn lower<const LEN: usize>(name: &str) -> [u8; LEN] {
     bytes
 }
 
-/// The name that [`lower`] made.
-#[doc(hidden)]
-pub const fn name_of(bytes: &'static [u8]) -> &'static str {
-    match str::from_utf8(bytes) {
-        Ok(name) => name,
-        Err(_) => panic!("an identifier is UTF-8"),
-    }
-}
-
-/// Keys by the type of their values, without a default and a summary.
 impl<T: Typed> Key<T> {
-    const fn of(name: &'static str, kind: ParamKind) -> Self {
-        let of_kind = match kind {
-            ParamKind::Int { .. } => 0,
-            ParamKind::Float { .. } => 1,
-            ParamKind::Share => 2,
-            ParamKind::Bool => 3,
-            ParamKind::Size { .. } => 4,
-            ParamKind::Count => 5,
-            ParamKind::Time => 6,
-            ParamKind::Choice { .. } => 7,
-            ParamKind::Text => 8,
+    /// Words that may be typed, of an enum.
+    pub const NAMES: &'static [&'static str] = T::Scalar::NAMES;
+
+    /// A key by its parts; [`keys!`](crate::keys) is easier to read. A default that is empty is none.
+    ///
+    /// # Panics
+    ///
+    /// Where it is a constant, does not compile: a range that the type of the value does not hold; a default
+    /// of a value that may be absent, or none of one that may not; a name that is not UTF-8.
+    pub const fn new(
+        name: &'static [u8],
+        kind: ParamKind,
+        default: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        let (class, max) = match kind {
+            ParamKind::Int { max, .. } | ParamKind::Size { max, .. } => (Class::Whole, max),
+            ParamKind::Count | ParamKind::Time => (Class::Whole, u64::MAX),
+            ParamKind::Float { .. } | ParamKind::Share => (Class::Real, 0),
+            ParamKind::Bool => (Class::Bool, 0),
+            ParamKind::Choice { .. } | ParamKind::Text => (Class::Text, 0),
         };
-        let param = Param { name, summary: "", kind, default: "", id: id_of(name, of_kind) };
-        Self { param, value: PhantomData }
-    }
-
-    /// The same with a default, as it would be typed.
-    #[must_use]
-    pub const fn or(mut self, default: &'static str) -> Self {
-        self.param.default = default;
-        self
-    }
-
-    /// The same with its line, which has the unit.
-    #[must_use]
-    pub const fn means(mut self, summary: &'static str) -> Self {
-        let is_absent = self.param.default.is_empty();
-        assert!(is_absent == T::MAY_BE_ABSENT, "a key has a default, or its value is an Option");
-        self.param.summary = summary;
-        self
-    }
-}
-
-impl<T: Typed<Scalar: Scalar<Parsed = u64>>> Key<T> {
-    const fn whole(name: &'static str, kind: ParamKind, max: u64) -> Self {
-        assert!(max <= T::Scalar::MAX, "the range of a key fits its type");
-        Self::of(name, kind)
-    }
-
-    /// A whole number.
-    pub const fn int(name: &'static str, min: u64, max: u64) -> Self {
-        Self::whole(name, ParamKind::Int { min, max }, max)
-    }
-
-    /// A size from `min` to `max` bytes.
-    pub const fn size(name: &'static str, min: u64, max: u64) -> Self {
-        Self::whole(name, ParamKind::Size { min, max }, max)
-    }
-
-    /// A count.
-    pub const fn count(name: &'static str) -> Self {
-        Self::whole(name, ParamKind::Count, u64::MAX)
-    }
-
-    /// A time in nanoseconds.
-    pub const fn time(name: &'static str) -> Self {
-        Self::whole(name, ParamKind::Time, u64::MAX)
-    }
-}
-
-impl<T: Typed<Scalar = f64>> Key<T> {
-    /// A number.
-    pub const fn float(name: &'static str, min: f64, max: f64) -> Self {
-        Self::of(name, ParamKind::Float { min, max })
-    }
-
-    /// A share from 0 to 1.
-    pub const fn share(name: &'static str) -> Self {
-        Self::of(name, ParamKind::Share)
-    }
-}
-
-impl<T: Typed<Scalar = bool>> Key<T> {
-    /// `true` or `false`.
-    pub const fn flag(name: &'static str) -> Self {
-        Self::of(name, ParamKind::Bool)
-    }
-}
-
-impl<T: Typed<Scalar = &'static str>> Key<T> {
-    /// One of these words.
-    pub const fn choice(name: &'static str, of: &'static [&'static str]) -> Self {
-        Self::of(name, ParamKind::Choice { of })
-    }
-}
-
-impl<W: Word, T: Typed<Scalar = W>> Key<T> {
-    /// One of the words of an enum.
-    pub const fn word(name: &'static str) -> Self {
-        Self::of(name, ParamKind::Choice { of: W::NAMES })
-    }
-}
-
-impl<T: Typed<Scalar = String>> Key<T> {
-    /// Text that its reader checks.
-    pub const fn text(name: &'static str) -> Self {
-        Self::of(name, ParamKind::Text)
+        assert!(class as u8 == T::Scalar::CLASS as u8 && max <= T::Scalar::MAX, "the type of a key's value");
+        assert!(default.is_empty() == T::MAY_BE_ABSENT, "a key has a default, or its value is an Option");
+        // FNV-1a.
+        let mut id = 0xcbf2_9ce4_8422_2325 ^ class as u64;
+        let mut at = 0;
+        while at < name.len() {
+            id = (id ^ name[at] as u64).wrapping_mul(0x0100_0000_01b3);
+            at += 1;
+        }
+        let Ok(name) = str::from_utf8(name) else { panic!("a name is UTF-8") };
+        Self { param: Param { name, summary, kind, default, id }, value: PhantomData }
     }
 }
 
 /// Declares the keys of a table, and the table under the name that stands first. An entry is a constant, whose
-/// name in lower case is the key; the type of its value; which kind of [`Key`] it is, with its range; its
-/// default, unless it may be absent; and its summary. A name alone is a key that is declared elsewhere. Without
-/// the name that stands first there are keys and no table.
+/// name in lower case is the key; the type of its value; its kind ([`ParamKind`](crate::ParamKind)), with its
+/// range; its default, unless it may be absent; and its summary. A name alone is a key that is declared
+/// elsewhere. Without the name that stands first there are keys and no table.
 ///
 /// ```
 /// use nandscape_core::{Info, Params, keys};
@@ -334,21 +253,40 @@ macro_rules! keys {
        $summary:literal;)*) => {
         $(
             #[doc = $summary]
-            $key_vis const $key: $crate::Key<$type> = {
-                const NAME: &[u8] = &$crate::params::lower::<{ stringify!($key).len() }>(stringify!($key));
-                $crate::Key::$kind($crate::params::name_of(NAME), $($range),*)$(.or($default))?.means($summary)
-            };
+            $key_vis const $key: $crate::Key<$type> = $crate::Key::new(
+                &$crate::params::lower::<{ stringify!($key).len() }>(stringify!($key)),
+                $crate::keys!(@$kind $type, $($range),*),
+                concat!("" $(, $default)?),
+                $summary,
+            );
         )*
     };
+    (@int $type:ty, $min:expr, $max:expr) => { $crate::ParamKind::Int { min: $min, max: $max } };
+    (@size $type:ty, $min:expr, $max:expr) => { $crate::ParamKind::Size { min: $min, max: $max } };
+    (@float $type:ty, $min:expr, $max:expr) => { $crate::ParamKind::Float { min: $min, max: $max } };
+    (@count $type:ty,) => { $crate::ParamKind::Count };
+    (@time $type:ty,) => { $crate::ParamKind::Time };
+    (@share $type:ty,) => { $crate::ParamKind::Share };
+    (@flag $type:ty,) => { $crate::ParamKind::Bool };
+    (@text $type:ty,) => { $crate::ParamKind::Text };
+    (@choice $type:ty, $words:expr) => { $crate::ParamKind::Choice { of: $words } };
+    // One of the words of an enum.
+    (@word $type:ty,) => { $crate::ParamKind::Choice { of: $crate::Key::<$type>::NAMES } };
 }
 
-/// Words for the variants of an enum, so that it can be the type of a [`Key::word`].
+/// Words for the variants of an enum, so that it can be the type of a key's value.
 #[macro_export]
 macro_rules! words {
     ($name:ident: $($variant:ident = $word:literal),* $(,)?) => {
         impl $crate::Word for $name {
-            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),*];
             const NAMES: &'static [&'static str] = &[$($word),*];
+
+            fn of_word(word: &str) -> Option<Self> {
+                match word {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -379,12 +317,12 @@ impl Params {
                 None => param.default,
                 Some(text) => text,
             };
-            let value = parse(param.kind, text).ok_or_else(|| ParamError::BadValue {
+            let number = parse(param.kind, text).ok_or_else(|| ParamError::BadValue {
                 key: format!("{prefix}{}", param.name),
                 value: text.to_owned(),
                 expected: param.kind.to_string(),
             })?;
-            Ok(Some(Given { text: text.to_owned(), value }))
+            Ok(Some(Given { text: text.to_owned(), number }))
         };
         let values = info.params.iter().map(value).collect::<Result<_, _>>()?;
         Ok(Self { prefix: prefix.to_owned(), table: info.params, values })
@@ -447,25 +385,27 @@ impl Params {
     }
 }
 
-/// The value of a text that is one of this kind and in range.
-fn parse(kind: ParamKind, text: &str) -> Option<Value> {
-    match kind {
-        ParamKind::Int { min, max } => whole(text.parse().ok(), min, max),
-        ParamKind::Size { min, max } => whole(units::parse_size(text).ok(), min, max),
-        ParamKind::Count => units::parse_count(text).ok().map(Value::Whole),
-        ParamKind::Time => units::parse_time_ns(text).ok().map(Value::Whole),
+/// What a text says that is of this kind and in range.
+fn parse(kind: ParamKind, text: &str) -> Option<Number> {
+    let is_text = match kind {
+        ParamKind::Int { min, max } => return whole(text.parse().ok(), min, max),
+        ParamKind::Size { min, max } => return whole(units::parse_size(text).ok(), min, max),
+        ParamKind::Count => return units::parse_count(text).ok().map(Number::Whole),
+        ParamKind::Time => return units::parse_time_ns(text).ok().map(Number::Whole),
         ParamKind::Float { min, max } => {
-            text.parse().ok().filter(|number| (min..=max).contains(number)).map(Value::Real)
+            let number = text.parse().ok().filter(|number| (min..=max).contains(number));
+            return number.map(Number::Real);
         }
-        ParamKind::Share => units::parse_share(text).ok().map(Value::Real),
-        ParamKind::Bool => text.parse().ok().map(Value::Bool),
-        ParamKind::Choice { of } => of.iter().find(|word| **word == text).map(|word| Value::Word(word)),
-        ParamKind::Text => Some(Value::Text),
-    }
+        ParamKind::Share => return units::parse_share(text).ok().map(Number::Real),
+        ParamKind::Bool => matches!(text, "true" | "false"),
+        ParamKind::Choice { of } => of.contains(&text),
+        ParamKind::Text => true,
+    };
+    is_text.then_some(Number::None)
 }
 
-fn whole(number: Option<u64>, min: u64, max: u64) -> Option<Value> {
-    number.filter(|number| (min..=max).contains(number)).map(Value::Whole)
+fn whole(number: Option<u64>, min: u64, max: u64) -> Option<Number> {
+    number.filter(|number| (min..=max).contains(number)).map(Number::Whole)
 }
 
 #[cfg(test)]
@@ -516,7 +456,7 @@ mod tests {
     #[test]
     fn a_key_of_another_table_or_another_kind_is_not_found() {
         let params = check(&[("limit", "1KiB")]).unwrap();
-        let other_kind: Key<Option<u32>> = Key::int("limit", 0, 1);
+        let other_kind: Key<Option<f64>> = Key::new(b"limit", ParamKind::Share, "", "");
         assert_eq!((OTHERS.len(), params.find(OTHER), params.find(other_kind)), (1, None, None));
         assert!(std::panic::catch_unwind(|| params.get(OTHER)).is_err());
     }

@@ -25,9 +25,9 @@ use nandscape_core::{
 keys! { PARAMS:
     PN; BN;
     LOGS: u32 = int(1, 1 << 16) or "8", "log superblocks";
-    LOG_VICTIM: &'static str = choice(&["fifo", "lru"]) or "fifo",
+    LOG_VICTIM: String = choice(&["fifo", "lru"]) or "fifo",
         "entry merged when the log table is full: the oldest, or the one not written for longest";
-    IDENTITY: &'static str = choice(&["strict", "covering"]) or "strict",
+    IDENTITY: String = choice(&["strict", "covering"]) or "strict",
         "a log becomes the data superblock if all its pages are in place (strict), or if those it has are \
          and nothing is live outside it (covering)";
     GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;

@@ -23,7 +23,7 @@ use nandscape_core::{
 
 keys! { PARAMS:
     PN; BN;
-    FULL: &'static str = choice(&["gc-first", "in-place"]) or "gc-first",
+    FULL: String = choice(&["gc-first", "in-place"]) or "gc-first",
         "a remap that finds no erased superblock: collect one first, or rewrite in place at once";
     GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;
 }

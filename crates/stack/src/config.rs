@@ -43,7 +43,7 @@ keys! { PARAMS:
     pub(crate) FORMAT: Option<String> = text(), "trace format, instead of detection";
     pub(crate) COLUMNS: Option<String> = text(), "column map of an odd CSV";
     pub(crate) VOLUMES: Option<String> = text(), "only these volumes, separated by ';', such as 0;3 or hm_0";
-    pub(crate) REMAP: &'static str = choice(&["none", "dense"]) or "none",
+    pub(crate) REMAP: String = choice(&["none", "dense"]) or "none",
         "dense: touched 4 KiB pages moved together in order";
     pub(crate) REPEAT: u64 = int(1, U32) or "1", "replay the workload so many times";
     pub(crate) TIME_SCALE: f64 = float(0.0, 1e9) or "1", "multiplies the gaps between requests";

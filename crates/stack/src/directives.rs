@@ -33,7 +33,7 @@ keys! { PARAMS:
     EVENTS: Option<String> = text(),
         "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, separated by \
          commas";
-    TAIL: &'static str = choice(&["unwritten", "media"]) or "unwritten",
+    TAIL: String = choice(&["unwritten", "media"]) or "unwritten",
         "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media bytes \
          written";
 }

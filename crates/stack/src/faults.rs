@@ -16,7 +16,7 @@ keys! { PARAMS:
          only where bytes are kept";
     POWER_CUT: Option<u64> = int(0, u64::MAX >> 1),
         "operation at which the power is cut: a replay fails, a server ends as if killed";
-    POWER_CUT_KIND: &'static str = choice(&["lost", "torn"]) or "lost",
+    POWER_CUT_KIND: String = choice(&["lost", "torn"]) or "lost",
         "lost: that operation is not done; torn: it is half done";
     STUCK: Option<String> = text(), "dies that do nothing, such as 3 or 0,3; die = lun x channels + channel";
     SLOW: Option<String> = text(), "dies that take longer, each with how many times, such as 2:4 or 0:3,2:4";

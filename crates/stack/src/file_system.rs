@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 keys! { PARAMS:
-    CLASSIFY: &'static str = choice(&["off", "ext4"]) or "off",
+    CLASSIFY: String = choice(&["off", "ext4"]) or "off",
         "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the stream of \
          what it holds";
     STREAMS: String = text() or "prototype",

@@ -6,7 +6,7 @@ use nandscape_namespace::sets::SetLayout;
 use nandscape_namespace::{NamespaceSpec, SetFacts};
 
 keys! { SET_KEYS:
-    LAYOUT: &'static str = choice(&["none", "traditional", "vertical", "horizontal", "list"]) or "none",
+    LAYOUT: String = choice(&["none", "traditional", "vertical", "horizontal", "list"]) or "none",
         "none and traditional: one set of all dies; vertical: whole channels; horizontal: some dies of every \
          channel; list: see dies";
     COUNT: Option<u32> = int(1, 65_535), "vertical and horizontal: how many sets; 2 if absent";
@@ -16,9 +16,9 @@ keys! { SET_KEYS:
         "the sets of each endurance group such as 0,1;2,3; absent: a group for each set";
     READ_RECOVERY: Option<String> = text(),
         "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); absent: 4";
-    WINDOWS: &'static str = choice(&["off", "host"]) or "off",
+    WINDOWS: String = choice(&["off", "host"]) or "off",
         "predictable latency: off, or host for a deterministic window of every set whenever it may be had";
-    OWNER: &'static str = choice(&["device", "host"]) or "device",
+    OWNER: String = choice(&["device", "host"]) or "device",
         "who runs the translation layers: device; host, as over an open-channel device, whose collection \
          crosses the host link";
     DTWIN_READS: u64 = count() or "10M", "reads of 4 KiB that a deterministic window promises";

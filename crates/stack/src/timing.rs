@@ -6,9 +6,9 @@ use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units
 use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
 
 keys! { PARAMS:
-    MODE: &'static str = choice(&["serial", "parallel"]) or "parallel",
+    MODE: String = choice(&["serial", "parallel"]) or "parallel",
         "serial: one page operation at a time, transfers included; parallel: dies and buses are resources";
-    SCHEDULER: &'static str = choice(&["fifo", "read-first"]) or "fifo",
+    SCHEDULER: String = choice(&["fifo", "read-first"]) or "fifo",
         "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads \
          overtake";
     READ: String = text() or "60us",
@@ -33,9 +33,9 @@ keys! { PARAMS:
         "the data of the next program is loaded while the array programs (cached program)";
     MULTI_PLANE: Option<bool> = flag(),
         "operations of one kind on equal page numbers of different planes that wait at a die run as one";
-    CONTENTION: Option<&'static str> = choice(&["on", "off"]),
+    CONTENTION: Option<String> = choice(&["on", "off"]),
         "off: bus, command core and decoder take their time but never make anything wait";
-    SUSPEND: Option<&'static str> = choice(&["none", "program", "program-erase"]),
+    SUSPEND: Option<String> = choice(&["none", "program", "program-erase"]),
         "what a read of the host stops at its die; absent: none";
     SUSPEND_STOP: Option<u64> = time(), "from the decision to stop until the die takes the read";
     SUSPEND_RESUME: Option<u64> = time(), "from the end of the last read until the array goes on";
@@ -49,9 +49,9 @@ keys! { PARAMS:
     HOST_COMPLETION: Option<u64> = time(), "from the last byte until the host knows";
     WRITE_BUFFER: Option<u64> = size(0, 1 << 50),
         "size of the controller's write buffer: writes are answered when they are in it; absent: none";
-    WRITE_BUFFER_KIND: Option<&'static str> = choice(&["volatile", "protected"]),
+    WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
         "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
-    GC_ORDER: Option<&'static str> = choice(&["fifo", "host-first", "rate-limited"]),
+    GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
     GC_RATE: Option<u64> = size(1, 1 << 50),

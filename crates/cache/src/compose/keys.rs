@@ -10,7 +10,7 @@ keys! { PARAMS:
     pub SIZE: Option<String> = text(),
         "cached data at most, as bytes (64MiB) or blocks (10000b); absent: what fits on the fast store";
     pub MODE: Option<String> = text(), "write-back, write-through, write-around, write-only or pass-through";
-    pub MAP: Option<&'static str> = choice(&["full", "linear", "cluster-hashed"]), "which slots a block may lie in";
+    pub MAP: Option<String> = choice(&["full", "linear", "cluster-hashed"]), "which slots a block may lie in";
     pub WAYS: Option<u32> = int(1, 1 << 30), "slots of a set, where there are sets";
     pub CLUSTER: Option<u64> = size(512, 1 << 40),
         "neighbouring bytes of a disk that share a set of the cluster-hashed map";

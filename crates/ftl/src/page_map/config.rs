@@ -10,11 +10,11 @@ keys! { PARAMS:
         "over-provisioning, (physical - logical) / logical, over the good blocks";
     CAPACITY: Option<u64> = size(512, 1 << 56),
         "logical capacity, instead of op; rounded down to whole pages";
-    VICTIM: &'static str = choice(&victim::NAMES) or "greedy", "which block is collected";
+    VICTIM: String = choice(&victim::NAMES) or "greedy", "which block is collected";
     D; SEED;
-    GC_FRONTIER: &'static str = choice(&["separate", "shared"]) or "separate",
+    GC_FRONTIER: String = choice(&["separate", "shared"]) or "separate",
         "separate: moved pages have blocks of their own; shared: one log with host writes";
-    ALLOCATION: &'static str = choice(&["dynamic", "static"]) or "dynamic",
+    ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
         "dynamic: any die with room, round robin; static: the plane that the page number gives";
     ALLOCATION_ORDER;
     FRONTIERS: Option<u32> = int(1, 1 << 20),
@@ -42,9 +42,9 @@ keys! { PARAMS:
     BACKGROUND_GC: bool = flag() or "false", "collect while the host is idle";
     BACKGROUND_WATERMARK: Option<String> = text(),
         "erased space at which background GC stops, in the unit of gc_low; default: twice gc_high";
-    WEAR: &'static str = choice(&["none", "dynamic", "static"]) or "none", "wear levelling";
+    WEAR: String = choice(&["none", "dynamic", "static"]) or "none", "wear levelling";
     WEAR_THRESHOLD;
-    UNMAPPED_READ: &'static str = choice(&["none", "flash"]) or "none",
+    UNMAPPED_READ: String = choice(&["none", "flash"]) or "none",
         "reads of unmapped pages: none costs nothing, flash reads the page's static place once";
     pub(super) RMW: bool = flag() or "true",
         "a partial write reads the page first where another valid sector remains; false: never (timing only)";

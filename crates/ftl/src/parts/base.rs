@@ -15,7 +15,7 @@ use nandscape_core::{
 keys! {
     pub(crate) RMW: bool = flag() or "true",
         "read a mapped page before programming a part of it anew (false only without payload)";
-    pub(crate) UNMAPPED_READ: &'static str = choice(&["none"]) or "none",
+    pub(crate) UNMAPPED_READ: String = choice(&["none"]) or "none",
         "what a read of an unmapped page costs: none is no flash operation";
 }
 

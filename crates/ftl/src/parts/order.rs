@@ -4,7 +4,7 @@
 use nandscape_core::{FlashDevice, ParamError, Params, keys};
 
 keys! {
-    pub(crate) GC_ORDER: &'static str = choice(&["auto", "erase-first", "copy-first"]) or "auto",
+    pub(crate) GC_ORDER: String = choice(&["auto", "erase-first", "copy-first"]) or "auto",
         "erase-first is the thesis: no spare space, and a loss of power loses data; copy-first erases a \
          victim once its live pages are elsewhere; auto is copy-first where the device stores bytes";
     pub(crate) UNSAFE_ORDER: bool = flag() or "false",

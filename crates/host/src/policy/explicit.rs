@@ -4,7 +4,7 @@ use super::{PolicyEntry, StreamPolicy, WriteFacts};
 use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
-    pub BY: &'static str = choice(&["hint", "writer"]) or "hint",
+    pub BY: String = choice(&["hint", "writer"]) or "hint",
         "hint: the number that comes with the write; writer: one stream for each process, in order of \
          appearance";
 }

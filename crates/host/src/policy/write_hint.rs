@@ -10,7 +10,7 @@ use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
     LEAST: u64 = int(1, 4) or "4", "with fewer shared streams than this the driver uses none";
-    METADATA: &'static str = choice(&["none", "prototype"]) or "none",
+    METADATA: String = choice(&["none", "prototype"]) or "none",
         "hints of file system metadata: none, or those of the prototype (journal short, inodes medium, \
          bitmaps and descriptors long, directories extreme)";
 }

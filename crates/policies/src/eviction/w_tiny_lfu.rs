@@ -38,7 +38,7 @@ enum Part {
 keys! { PARAMS:
     WINDOW: f64 = share() or "1%", "share of the slots for the window";
     PROTECTED: f64 = share() or "80%", "share of the main part for blocks asked for again there";
-    COUNT: &'static str = choice(&["all", "main"]) or "all",
+    COUNT: String = choice(&["all", "main"]) or "all",
         "what is counted: every request, or those for the main part, and a block when it leaves the window";
 }
 

@@ -17,8 +17,7 @@ use crate::text::LineFormat;
 use nandscape_core::{Info, IoRecord, Op, SimTime, keys};
 
 keys! { PARAMS:
-    ACTION: &'static str = choice(&["D", "Q"]) or "D",
-        "D: what the drive sees, Q: what the file system sends";
+    ACTION: String = choice(&["D", "Q"]) or "D", "D: what the drive sees, Q: what the file system sends";
 }
 
 /// Registry entry.

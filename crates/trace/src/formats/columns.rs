@@ -20,7 +20,7 @@ keys! { PARAMS:
     READ: Option<String> = text(), "what the op column says for a read, where it is not R or read";
     WRITE: Option<String> = text(), "what the op column says for a write, where it is not W or write";
     HEADER: u64 = int(0, 1000) or "0", "lines to pass over at the start";
-    SEP: &'static str = choice(&["comma", "tab", "blank", "semicolon", "pipe"]) or "comma",
+    SEP: String = choice(&["comma", "tab", "blank", "semicolon", "pipe"]) or "comma",
         "what stands between columns; runs of blanks count as one";
 }
 

@@ -14,7 +14,7 @@ keys! { TEXT_PARAMS:
 
 keys! { BINARY_PARAMS:
     BLOCK;
-    BITS: &'static str = choice(&["32", "64"]) or "32", "width of an id";
+    BITS: String = choice(&["32", "64"]) or "32", "width of an id";
 }
 
 /// Registry entry of the text form.

@@ -14,7 +14,7 @@ use nandscape_core::{Info, IoRecord, Op, Params, SimTime, keys};
 use std::io::Write;
 
 keys! { PARAMS:
-    UNIT: &'static str = choice(&["ps", "ns", "us", "ms"]) or "ns", "unit of the arrival times";
+    UNIT: String = choice(&["ps", "ns", "us", "ms"]) or "ns", "unit of the arrival times";
 }
 
 /// Registry entry.

@@ -32,9 +32,9 @@ keys! { PARAMS:
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
     SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
-    FIT: &'static str = choice(&["first", "next"]) or "first",
+    FIT: String = choice(&["first", "next"]) or "first",
         "where extents go: the first or the next free run that is long enough";
-    CACHE: &'static str = choice(&["back", "through"]) or "back",
+    CACHE: String = choice(&["back", "through"]) or "back",
         "back: writes wait in the page cache; through: each goes to the device at once";
     EXPIRE: u64 = time() or "30s", "dirty data older than this is written back";
     INTERVAL: u64 = time() or "5s", "between two looks for such data, and between commits of the journal";
@@ -42,11 +42,10 @@ keys! { PARAMS:
         "dirty bytes beyond which the oldest files are written back";
     JOURNAL: String = text() or "16MiB", "bytes of the journal of metadata; none: no metadata is written";
     DISCARD: bool = flag() or "true", "discard freed blocks";
-    READS: &'static str = choice(&["none", "all"]) or "none",
+    READS: String = choice(&["none", "all"]) or "none",
         "all: reads go to the device; none: the page cache holds everything";
     REQUEST: u64 = size(4096, 1 << 30) or "1MiB", "largest request";
-    END: &'static str = choice(&["keep", "delete"]) or "keep",
-        "what happens to the files after the last operation";
+    END: String = choice(&["keep", "delete"]) or "keep", "what happens to the files after the last operation";
 }
 
 /// Registry entry.

@@ -12,7 +12,7 @@ use nandscape_core::{
 };
 
 keys! { PARAMS:
-    PRESET: &'static str = choice(&["t1", "t2", "t3"]) or "t1",
+    PRESET: String = choice(&["t1", "t2", "t3"]) or "t1",
         "T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k";
     SLOTS: Option<u64> = int(1, 1 << 40), "places that a request may start at";
     BS: Option<u64> = size(512, 1 << 24), "bytes of a request and of a slot";
