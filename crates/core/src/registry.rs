@@ -175,6 +175,21 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// The entry of that name, of a registry of `what`.
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find<'a, E>(
+    what: &'static str,
+    name: &str,
+    entries: &'a [E],
+    info: fn(&E) -> &Info,
+) -> Result<&'a E, ParamError> {
+    let found = entries.iter().find(|entry| info(entry).name == name);
+    found.ok_or_else(|| unknown_name(what, name, entries.iter().map(info)))
+}
+
 /// An unknown name of a registry, with the names there are.
 pub fn unknown_name<'a>(
     what: &'static str,

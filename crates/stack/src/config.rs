@@ -133,10 +133,7 @@ impl StackConfig {
             Some(kind) => text_of("ftl.kind", &kind)?,
         };
         let infos = nandscape_ftl::registry::infos();
-        let info = infos
-            .iter()
-            .find(|info| info.name == kind)
-            .ok_or_else(|| registry::unknown_name("ftl", &kind, infos.iter().copied()))?;
+        let info = *registry::find("ftl", &kind, &infos, |info| info)?;
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
         let geometry = geometry(&device)?;
         let timing_options = options_of(&geometry, &timing_params)?;

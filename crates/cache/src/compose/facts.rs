@@ -64,7 +64,7 @@ impl Design {
         let Member { name, typed } = &self.admission;
         for (policy, key) in [("sequential", SEQUENTIAL_READ), ("bcache", BCACHE_CUTOFF)] {
             let is_chosen = super::keys::names(name).any(|name| name == policy);
-            if let Some(entry) = admission::find(policy).filter(|_| is_chosen) {
+            if let Some(entry) = admission::find(policy).ok().filter(|_| is_chosen) {
                 let own = entry.info.take(&mut typed.clone());
                 return Params::check(&entry.info, "", &own).map_or(0, |params| params.get(key));
             }

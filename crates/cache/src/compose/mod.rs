@@ -18,7 +18,7 @@ use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
 use crate::presets::{self, Flushing, PRESETS, Preset, Quirks};
 use keys::{blocks, names, quoted, unquoted};
-use nandscape_core::{ParamError, Params, SimTime, registry};
+use nandscape_core::{ParamError, Params, SimTime};
 use nandscape_policies::Map;
 use nandscape_policies::admission::{Admission, Chain};
 use nandscape_policies::cleaning::{self, Cleaning};
@@ -94,8 +94,7 @@ impl Design {
         let own = Params::check(&KEYS, prefix, &KEYS.take(&mut rest))?;
         let preset = match own.get(keys::PRESET) {
             None => &PRESETS[0],
-            Some(name) => presets::find(name)
-                .ok_or_else(|| registry::unknown_name("preset", name, PRESETS.iter().map(|p| &p.info)))?,
+            Some(name) => presets::find(name)?,
         };
         let block_bytes = parse::block(&own, preset)?;
         let metadata = parse::metadata(&own, preset)?;

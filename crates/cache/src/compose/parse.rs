@@ -9,7 +9,7 @@ use crate::mode::Mode;
 use crate::presets::{Choice, Preset};
 use nandscape_core::{ParamError, Params, registry};
 use nandscape_policies::Map;
-use nandscape_policies::admission::Chain;
+use nandscape_policies::admission::{ADMISSIONS, Chain};
 use nandscape_policies::cleaning;
 use nandscape_policies::eviction::{EVICTIONS, EvictionSpec};
 
@@ -103,10 +103,7 @@ pub(super) fn eviction(
     rest: &mut Typed,
 ) -> Result<EvictionSpec, ParamError> {
     let name = own.get(EVICTION).unwrap_or(preset.eviction.name);
-    let info = EVICTIONS
-        .iter()
-        .find(|info| info.name == name)
-        .ok_or_else(|| registry::unknown_name("eviction policy", name, EVICTIONS))?;
+    let info = registry::find("eviction policy", name, EVICTIONS, |info| info)?;
     let Member { typed, .. } = member(name, &[preset.eviction], info.take(rest));
     EvictionSpec::new(name, prefix, &typed)
 }
@@ -120,9 +117,7 @@ pub(super) fn admission(
     let list = own.get(ADMISSION).map_or_else(|| listed(preset.admission), str::to_owned);
     let mut all = Typed::new();
     for name in names(&list) {
-        let known = nandscape_policies::admission::ADMISSIONS.iter().map(|entry| &entry.info);
-        let entry = nandscape_policies::admission::find(name)
-            .ok_or_else(|| registry::unknown_name("admission policy", name, known))?;
+        let entry = registry::find("admission policy", name, ADMISSIONS, |entry| &entry.info)?;
         all.extend(member(name, preset.admission, entry.info.take(rest)).typed);
     }
     // The keys are checked, and names given twice refused, where the chain is built.
@@ -141,9 +136,7 @@ pub(super) fn cleanings(
     let caps = cleaning::CAPS.take(rest);
     let mut members: Vec<Member> = Vec::new();
     for name in names(&list) {
-        let known = cleaning::CLEANINGS.iter().map(|entry| &entry.info);
-        let entry =
-            cleaning::find(name).ok_or_else(|| registry::unknown_name("cleaning policy", name, known))?;
+        let entry = registry::find("cleaning policy", name, cleaning::CLEANINGS, |entry| &entry.info)?;
         if members.iter().any(|member| member.name == name) {
             let expected = format!("every name once, and '{name}' stands there twice");
             return Err(bad(prefix, "cleaning", list.as_str(), expected));

@@ -12,7 +12,7 @@ mod nandscape;
 mod rapidcache;
 
 use crate::mode::Mode;
-use nandscape_core::{Info, words};
+use nandscape_core::{Info, ParamError, registry, words};
 use nandscape_policies::Map;
 use serde::Serialize;
 
@@ -288,8 +288,12 @@ pub static PRESETS: &[Preset] = &[
 ];
 
 /// The preset of that name.
-pub fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.info.name == name)
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find(name: &str) -> Result<&'static Preset, ParamError> {
+    registry::find("preset", name, PRESETS, |preset| &preset.info)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub use page::{Field, Page, Truth, Value};
 
 use crate::counters::{Counters, Gauges};
 use crate::mode::Mode;
-use nandscape_core::Info;
+use nandscape_core::{Info, ParamError, registry};
 use serde::Serialize;
 
 /// How well the cache device does.
@@ -124,8 +124,12 @@ pub static PRINTERS: &[Printer] = &[
 ];
 
 /// The printers of the design of that name.
-pub fn find(name: &str) -> Option<&'static Printer> {
-    PRINTERS.iter().find(|printer| printer.info.name == name)
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find(name: &str) -> Result<&'static Printer, ParamError> {
+    registry::find("preset", name, PRINTERS, |printer| &printer.info)
 }
 
 /// Whole percent, cut as integer division does; 0 of nothing.

@@ -1,8 +1,8 @@
 //! Several admission policies, all of which must agree.
 
-use super::{ADMISSIONS, Admission, Ask, Bypass, Entry, Room, Served, Setup, find};
+use super::{Admission, Ask, Bypass, Entry, Room, Served, Setup, find};
 use crate::key::BlockKey;
-use nandscape_core::{Extent, Op, ParamError, Params, registry};
+use nandscape_core::{Extent, Op, ParamError, Params};
 use std::collections::BTreeMap;
 
 /// Policies in the order in which they were named. Each sees every request, whatever those before it said, so
@@ -76,9 +76,7 @@ impl Chain {
 fn entries(names: &str, prefix: &str) -> Result<Vec<&'static Entry>, ParamError> {
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let entry = find(name).ok_or_else(|| {
-            registry::unknown_name("admission", name, ADMISSIONS.iter().map(|entry| &entry.info))
-        })?;
+        let entry = find(name)?;
         if entries.iter().any(|seen| seen.info.name == name) {
             return Err(ParamError::BadValue {
                 key: format!("{prefix}admission"),

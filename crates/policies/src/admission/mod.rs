@@ -14,7 +14,7 @@ pub use chain::Chain;
 pub use sequential::SEQUENTIAL_READ;
 
 use crate::key::BlockKey;
-use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime};
+use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime, registry};
 use serde::Serialize;
 
 /// A request, as admission sees it.
@@ -208,8 +208,12 @@ pub static ADMISSIONS: &[Entry] =
     &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY, dirty_cutoff::ENTRY];
 
 /// The policy of that name.
-pub fn find(name: &str) -> Option<&'static Entry> {
-    ADMISSIONS.iter().find(|entry| entry.info.name == name)
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+    registry::find("admission", name, ADMISSIONS, |entry| &entry.info)
 }
 
 #[cfg(test)]

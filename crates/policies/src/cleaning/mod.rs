@@ -154,8 +154,12 @@ pub static CLEANINGS: &[Entry] = &[
 ];
 
 /// The policy of that name.
-pub fn find(name: &str) -> Option<&'static Entry> {
-    CLEANINGS.iter().find(|entry| entry.info.name == name)
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+    registry::find("cleaning", name, CLEANINGS, |entry| &entry.info)
 }
 
 /// The policy `name` with its share of the `typed` parameters, under the limits of [`CAPS`] if any is typed.
@@ -170,8 +174,7 @@ pub fn build(
     typed: &BTreeMap<String, String>,
     (slots, ways, block_bytes): (u32, u32, u32),
 ) -> Result<Box<dyn Cleaning + Send>, ParamError> {
-    let entry = find(name)
-        .ok_or_else(|| registry::unknown_name("cleaning", name, CLEANINGS.iter().map(|entry| &entry.info)))?;
+    let entry = find(name)?;
     let mut own = typed.clone();
     let caps = Params::check(&CAPS, prefix, &CAPS.take(&mut own));
     let params = Params::check(&entry.info, prefix, &own)?;
