@@ -287,11 +287,7 @@ pub static PRESETS: &[Preset] = &[
     dm_cache::PRESET,
 ];
 
-/// The preset of that name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// The preset of that name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Preset, ParamError> {
     registry::find("preset", name, PRESETS, |preset| &preset.info)
 }

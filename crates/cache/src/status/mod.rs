@@ -123,11 +123,7 @@ pub static PRINTERS: &[Printer] = &[
     dm_cache::PRINTER,
 ];
 
-/// The printers of the design of that name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// The printers of the design of that name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Printer, ParamError> {
     registry::find("preset", name, PRINTERS, |printer| &printer.info)
 }

@@ -207,11 +207,7 @@ pub struct Entry {
 pub static ADMISSIONS: &[Entry] =
     &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY, dirty_cutoff::ENTRY];
 
-/// The policy of that name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// The policy of that name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
     registry::find("admission", name, ADMISSIONS, |entry| &entry.info)
 }

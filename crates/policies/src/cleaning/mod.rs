@@ -153,11 +153,7 @@ pub static CLEANINGS: &[Entry] = &[
     alru::ENTRY,
 ];
 
-/// The policy of that name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// The policy of that name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
     registry::find("cleaning", name, CLEANINGS, |entry| &entry.info)
 }

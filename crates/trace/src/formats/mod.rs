@@ -85,11 +85,7 @@ pub static FORMATS: &[Format] = &[
     columns::ENTRY,
 ];
 
-/// A format by name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// A format by name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Format, ParamError> {
     registry::find("format", name, FORMATS, |format| &format.info)
 }

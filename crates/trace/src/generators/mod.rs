@@ -40,11 +40,7 @@ pub static GENERATORS: &[Generator] = &[
     mqsim_t::ENTRY,
 ];
 
-/// A generator by name.
-///
-/// # Errors
-///
-/// There is none; the message has the names there are.
+/// A generator by name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Generator, ParamError> {
     registry::find("generator", name, GENERATORS, |generator| &generator.info)
 }
