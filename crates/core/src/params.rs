@@ -274,9 +274,25 @@ macro_rules! keys {
     (@word $type:ty,) => { $crate::ParamKind::Choice { of: $crate::Key::<$type>::NAMES } };
 }
 
-/// Words for the variants of an enum, so that it can be the type of a key's value.
+/// Words for the variants of an enum, in the order of their declaration, so that it can be the type of a key's
+/// value. After `pub` it has `ALL` its variants and the `name` of each besides.
 #[macro_export]
 macro_rules! words {
+    (pub $name:ident: $($variant:ident = $word:literal),* $(,)?) => {
+        $crate::words!($name: $($variant = $word),*);
+
+        impl $name {
+            /// Every variant, in the order of their numbers.
+            pub const ALL: [Self; [$($word),*].len()] = [$(Self::$variant),*];
+
+            /// The word for it, in configurations and results.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),*
+                }
+            }
+        }
+    };
     ($name:ident: $($variant:ident = $word:literal),* $(,)?) => {
         impl $crate::Word for $name {
             const NAMES: &'static [&'static str] = &[$($word),*];

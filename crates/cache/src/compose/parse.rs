@@ -7,7 +7,7 @@ use super::keys::{
 use crate::metadata;
 use crate::mode::Mode;
 use crate::presets::{Choice, Preset};
-use nandscape_core::{ParamError, Params, registry};
+use nandscape_core::{ParamError, Params, Word as _, registry};
 use nandscape_policies::Map;
 use nandscape_policies::admission::{ADMISSIONS, Chain};
 use nandscape_policies::cleaning;
@@ -57,7 +57,7 @@ pub(super) fn metadata(own: &Params, preset: &Preset) -> Result<&'static str, Pa
 pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) -> Result<Mode, ParamError> {
     let mode = match own.get(MODE) {
         None => preset.mode,
-        Some(text) => Mode::parse(text).filter(|mode| preset.modes.contains(mode)).ok_or_else(|| {
+        Some(text) => Mode::of_word(text).filter(|mode| preset.modes.contains(mode)).ok_or_else(|| {
             let known: Vec<_> = preset.modes.iter().map(|mode| mode.name()).collect();
             own.error(MODE, format!("one of {} with preset {}", known.join(", "), preset.info.name))
         })?,

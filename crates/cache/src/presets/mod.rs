@@ -87,18 +87,9 @@ pub enum Flushing {
     Nothing,
 }
 
-words!(Flushing: Both = "both", CacheDevice = "cache-device", Nothing = "nothing");
+words!(pub Flushing: Both = "both", CacheDevice = "cache-device", Nothing = "nothing");
 
 impl Flushing {
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::CacheDevice => "cache-device",
-            Self::Nothing => "nothing",
-        }
-    }
-
     /// Whether disks are flushed.
     pub const fn covers_disks(self) -> bool {
         matches!(self, Self::Both)

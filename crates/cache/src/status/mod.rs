@@ -18,7 +18,7 @@ pub use page::{Field, Page, Truth, Value};
 
 use crate::counters::{Counters, Gauges};
 use crate::mode::Mode;
-use nandscape_core::{Info, ParamError, registry};
+use nandscape_core::{Info, ParamError, registry, words};
 use serde::Serialize;
 
 /// How well the cache device does.
@@ -34,16 +34,7 @@ pub enum Health {
     Failed,
 }
 
-impl Health {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Degraded => "degraded",
-            Self::Failed => "failed",
-        }
-    }
-}
+words!(pub Health: Normal = "normal", Degraded = "degraded", Failed = "failed");
 
 /// What printers may print.
 #[derive(Clone, Copy, Debug)]
