@@ -1,5 +1,6 @@
 //! What is kept of reads and of writes.
 
+use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 
 /// How a cache treats reads and writes of blocks that it does not hold, and when writes reach the disk.
@@ -18,27 +19,12 @@ pub enum Mode {
     PassThrough,
 }
 
+words! { pub Mode:
+    WriteBack = "write-back", WriteThrough = "write-through", WriteAround = "write-around",
+    WriteOnly = "write-only", PassThrough = "pass-through",
+}
+
 impl Mode {
-    /// Every mode.
-    pub const ALL: [Self; 5] =
-        [Self::WriteBack, Self::WriteThrough, Self::WriteAround, Self::WriteOnly, Self::PassThrough];
-
-    /// The mode of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WriteBack => "write-back",
-            Self::WriteThrough => "write-through",
-            Self::WriteAround => "write-around",
-            Self::WriteOnly => "write-only",
-            Self::PassThrough => "pass-through",
-        }
-    }
-
     /// Whether what a read misses is brought in.
     pub const fn caches_reads(self) -> bool {
         matches!(self, Self::WriteBack | Self::WriteThrough | Self::WriteAround)
@@ -58,13 +44,14 @@ impl Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_core::Word as _;
 
     #[test]
     fn a_mode_is_found_by_its_name_and_written_so() {
         for mode in Mode::ALL {
-            assert_eq!(Mode::parse(mode.name()), Some(mode));
+            assert_eq!(Mode::of_word(mode.name()), Some(mode));
             assert_eq!(serde_json::to_value(mode).expect("a name"), mode.name());
         }
-        assert_eq!(Mode::parse("writeback"), None);
+        assert_eq!(Mode::of_word("writeback"), None);
     }
 }

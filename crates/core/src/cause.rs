@@ -1,6 +1,7 @@
 //! Why an operation was done. "Every byte has a cause": the sums over causes equal the medium's
 //! own counters.
 
+use crate::words;
 use serde::{Deserialize, Serialize};
 
 /// The cause of a flash operation.
@@ -20,21 +21,7 @@ pub enum Cause {
     Wear = 4,
 }
 
-impl Cause {
-    /// Every cause, in the order of the result document.
-    pub const ALL: [Self; 5] = [Self::Host, Self::Gc, Self::Merge, Self::Meta, Self::Wear];
-
-    /// The name used in result documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Gc => "gc",
-            Self::Merge => "merge",
-            Self::Meta => "meta",
-            Self::Wear => "wear",
-        }
-    }
-}
+words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear");
 
 /// Numbers of flash operations: pages programmed, pages read, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

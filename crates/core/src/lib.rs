@@ -19,8 +19,8 @@
 //! * [`kinds`]: writes by what blocks hold.
 //! * [`ranges`]: ranges of blocks with a value each.
 //! * [`recovery`]: what a start from flash found and did.
-//! * [`registry`]: entries, parameters and checked parameter sets; [`units`]: sizes, times and counts as
-//!   typed by people.
+//! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets; [`units`]:
+//!   sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
@@ -41,6 +41,7 @@ pub mod kinds;
 pub mod nvme;
 pub mod origin;
 mod outstanding;
+pub mod params;
 pub mod placement;
 pub mod ranges;
 pub mod record;
@@ -74,10 +75,11 @@ pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use outstanding::Outstanding;
+pub use params::{Key, Params, Word};
 pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
-pub use registry::{Info, Param, ParamError, ParamKind, Params};
+pub use registry::{Info, Param, ParamError, ParamKind};
 pub use store::{Applied, Store, StoreShape};
 pub use subsystem::{Layered, NamespaceInfo, Subsystem};
 pub use time::SimTime;

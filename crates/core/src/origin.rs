@@ -1,5 +1,6 @@
 //! Who issued a request and what it holds, as far as the workload knows.
 
+use crate::words;
 use serde::Serialize;
 
 /// What a written block holds, as the file system that writes it knows (the kinds of ext4,
@@ -41,33 +42,13 @@ pub enum MetadataClass {
     Misc,
 }
 
+words! { pub BlockKind:
+    FileData = "file-data", Superblock = "superblock", GroupDescriptors = "group-descriptors",
+    BlockBitmap = "block-bitmap", InodeBitmap = "inode-bitmap", InodeTable = "inode-table",
+    Directory = "directory", Journal = "journal",
+}
+
 impl BlockKind {
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::FileData,
-        Self::Superblock,
-        Self::GroupDescriptors,
-        Self::BlockBitmap,
-        Self::InodeBitmap,
-        Self::InodeTable,
-        Self::Directory,
-        Self::Journal,
-    ];
-
-    /// Name, as in traces.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FileData => "file-data",
-            Self::Superblock => "superblock",
-            Self::GroupDescriptors => "group-descriptors",
-            Self::BlockBitmap => "block-bitmap",
-            Self::InodeBitmap => "inode-bitmap",
-            Self::InodeTable => "inode-table",
-            Self::Directory => "directory",
-            Self::Journal => "journal",
-        }
-    }
-
     /// Class of metadata; `None` for file data.
     pub const fn metadata_class(self) -> Option<MetadataClass> {
         match self {

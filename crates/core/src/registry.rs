@@ -1,4 +1,4 @@
-//! Registries: what a variant is called, what it takes, and how typed parameters are checked.
+//! Registries: what a variant is called, and what it takes.
 //!
 //! A registry is a plain list of entries; CLI help, `list`, documentation tables and conformance tests read
 //! it. The build function lives beside the [`Info`] in each registry's own entry type, since what is built
@@ -22,8 +22,25 @@ pub struct Info {
     pub params: &'static [Param],
 }
 
-/// One parameter of a variant.
-#[derive(Clone, Copy, Debug, Serialize)]
+impl Info {
+    /// Whether it takes a parameter of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.params.iter().any(|param| param.name == name)
+    }
+
+    /// The names of its parameters, separated by commas.
+    pub fn known(&self) -> String {
+        self.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Takes out of `typed` what is a parameter of it.
+    pub fn take(&self, typed: &mut BTreeMap<String, String>) -> BTreeMap<String, String> {
+        typed.extract_if(.., |key, _| self.has(key)).collect()
+    }
+}
+
+/// One parameter of a variant; a [`Key`](crate::Key) makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Param {
     /// Key, without the table's prefix.
     pub name: &'static str,
@@ -33,68 +50,13 @@ pub struct Param {
     pub kind: ParamKind,
     /// Default as it would be typed; empty if there is none and the parameter may be absent.
     pub default: &'static str,
-}
-
-/// Parameters by type; [`Param::means`] adds their line.
-impl Param {
-    const fn of(name: &'static str, kind: ParamKind, default: &'static str) -> Self {
-        Self { name, summary: "", kind, default }
-    }
-
-    /// A whole number.
-    pub const fn int(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Int { min, max }, default)
-    }
-
-    /// A number.
-    pub const fn float(name: &'static str, min: f64, max: f64, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Float { min, max }, default)
-    }
-
-    /// A share.
-    pub const fn share(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Share, default)
-    }
-
-    /// `true` or `false`.
-    pub const fn flag(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Bool, default)
-    }
-
-    /// A size from `min` to `max` bytes.
-    pub const fn size(name: &'static str, min: u64, max: u64, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Size { min, max }, default)
-    }
-
-    /// A count.
-    pub const fn count(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Count, default)
-    }
-
-    /// A time.
-    pub const fn time(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Time, default)
-    }
-
-    /// One of these words.
-    pub const fn choice(name: &'static str, of: &'static [&'static str], default: &'static str) -> Self {
-        Self::of(name, ParamKind::Choice { of }, default)
-    }
-
-    /// Text that its reader checks.
-    pub const fn text(name: &'static str, default: &'static str) -> Self {
-        Self::of(name, ParamKind::Text, default)
-    }
-
-    /// The same with its line, which has the unit.
-    #[must_use]
-    pub const fn means(self, summary: &'static str) -> Self {
-        Self { summary, ..self }
-    }
+    /// Number of the name and the kind, by which a checked set is searched.
+    #[serde(skip)]
+    pub(crate) id: u64,
 }
 
 /// Type and range of a parameter.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum ParamKind {
     /// A whole number.
@@ -213,128 +175,19 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// A checked set of parameters: every key is known, every value in range, defaults filled in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Params {
-    prefix: String,
-    values: BTreeMap<&'static str, String>,
-}
-
-impl Params {
-    /// Checks what was typed (`key -> text`) against the parameters of a variant. `prefix` is the table the
-    /// keys stand in (`"ftl."`), for error messages.
-    pub fn check(info: &Info, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
-        if let Some(key) = typed.keys().find(|key| !info.params.iter().any(|p| p.name == key.as_str())) {
-            return Err(ParamError::UnknownKey {
-                key: format!("{prefix}{key}"),
-                owner: info.name.to_owned(),
-                known: info.params.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
-            });
-        }
-        let mut values = BTreeMap::new();
-        for param in info.params {
-            let text = typed.get(param.name).map_or(param.default, String::as_str);
-            if text.is_empty() && !typed.contains_key(param.name) {
-                continue;
-            }
-            if !is_valid(param.kind, text) {
-                return Err(ParamError::BadValue {
-                    key: format!("{prefix}{}", param.name),
-                    value: text.to_owned(),
-                    expected: param.kind.to_string(),
-                });
-            }
-            values.insert(param.name, text.to_owned());
-        }
-        Ok(Self { prefix: prefix.to_owned(), values })
-    }
-
-    /// The defaults of a variant.
-    pub fn defaults(info: &Info) -> Self {
-        Self::check(info, "", &BTreeMap::new()).expect("a registry's defaults are valid")
-    }
-
-    /// Key and text of every parameter that has a value, in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(key, value)| (*key, value.as_str()))
-    }
-
-    /// An error about one of these parameters, for checks that need more than the range.
-    pub fn error(&self, name: &str, expected: impl Into<String>) -> ParamError {
-        ParamError::BadValue {
-            key: format!("{}{name}", self.prefix),
-            value: self.values.get(name).cloned().unwrap_or_default(),
-            expected: expected.into(),
-        }
-    }
-
-    /// The text of a parameter, if it has a value.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
-    }
-
-    fn required(&self, name: &str) -> &str {
-        self.get(name).unwrap_or_else(|| panic!("parameter '{name}' has no value and no default"))
-    }
-
-    /// A whole number.
-    pub fn int(&self, name: &str) -> u64 {
-        self.required(name).parse().expect("checked")
-    }
-
-    /// A whole number that fits 32 bits (its range must say so).
-    pub fn int32(&self, name: &str) -> u32 {
-        u32::try_from(self.int(name)).expect("the parameter's range fits 32 bits")
-    }
-
-    /// A number.
-    pub fn float(&self, name: &str) -> f64 {
-        self.required(name).parse().expect("checked")
-    }
-
-    /// A share from 0 to 1.
-    pub fn share(&self, name: &str) -> f64 {
-        units::parse_share(self.required(name)).expect("checked")
-    }
-
-    /// `true` or `false`.
-    pub fn flag(&self, name: &str) -> bool {
-        self.required(name) == "true"
-    }
-
-    /// Bytes.
-    pub fn size(&self, name: &str) -> u64 {
-        units::parse_size(self.required(name)).expect("checked")
-    }
-
-    /// A count.
-    pub fn count(&self, name: &str) -> u64 {
-        units::parse_count(self.required(name)).expect("checked")
-    }
-
-    /// Nanoseconds.
-    pub fn time_ns(&self, name: &str) -> u64 {
-        units::parse_time_ns(self.required(name)).expect("checked")
-    }
-
-    /// Text, or the chosen name.
-    pub fn text(&self, name: &str) -> &str {
-        self.required(name)
-    }
-}
-
-fn is_valid(kind: ParamKind, text: &str) -> bool {
-    match kind {
-        ParamKind::Int { min, max } => text.parse::<u64>().is_ok_and(|v| (min..=max).contains(&v)),
-        ParamKind::Float { min, max } => text.parse::<f64>().is_ok_and(|v| (min..=max).contains(&v)),
-        ParamKind::Share => units::parse_share(text).is_ok(),
-        ParamKind::Bool => matches!(text, "true" | "false"),
-        ParamKind::Size { min, max } => units::parse_size(text).is_ok_and(|v| (min..=max).contains(&v)),
-        ParamKind::Count => units::parse_count(text).is_ok(),
-        ParamKind::Time => units::parse_time_ns(text).is_ok(),
-        ParamKind::Choice { of } => of.contains(&text),
-        ParamKind::Text => true,
-    }
+/// The entry of that name, of a registry of `what`.
+///
+/// # Errors
+///
+/// There is none; the message has the names there are.
+pub fn find<'a, E>(
+    what: &'static str,
+    name: &str,
+    entries: &'a [E],
+    info: fn(&E) -> &Info,
+) -> Result<&'a E, ParamError> {
+    let found = entries.iter().find(|entry| info(entry).name == name);
+    found.ok_or_else(|| unknown_name(what, name, entries.iter().map(info)))
 }
 
 /// An unknown name of a registry, with the names there are.
@@ -371,46 +224,5 @@ mod tests {
         ] {
             assert_eq!(nearest(typed, names), expected, "{typed}");
         }
-        let typed = BTreeMap::from([("opp".to_owned(), "1".to_owned())]);
-        let error = Params::check(&INFO, "ftl.", &typed).unwrap_err().to_string();
-        assert!(error.contains("unknown key 'ftl.opp' for sample; known keys: op"), "{error}");
-        assert!(error.ends_with("; did you mean 'op'?"), "{error}");
-    }
-
-    const INFO: Info = Info {
-        name: "sample",
-        summary: "",
-        source: "",
-        params: &[
-            Param {
-                name: "op",
-                summary: "",
-                kind: ParamKind::Float { min: 0.0, max: 10.0 },
-                default: "0.28",
-            },
-            Param { name: "kind", summary: "", kind: ParamKind::Choice { of: &["a", "b"] }, default: "a" },
-            Param { name: "limit", summary: "", kind: ParamKind::Size { min: 1, max: 1 << 40 }, default: "" },
-        ],
-    };
-
-    fn typed(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
-    }
-
-    #[test]
-    fn defaults_fill_in_and_absent_stays_absent() {
-        let params = Params::defaults(&INFO);
-        assert!((params.float("op") - 0.28).abs() < 1e-12);
-        assert_eq!(params.get("limit"), None);
-    }
-
-    #[test]
-    fn errors_name_key_value_and_expectation() {
-        let err = Params::check(&INFO, "ftl.", &typed(&[("op", "-1")])).unwrap_err().to_string();
-        assert_eq!(err, "ftl.op = '-1': expected a number from 0 to 10");
-        let err = Params::check(&INFO, "ftl.", &typed(&[("opp", "1")])).unwrap_err().to_string();
-        assert!(err.contains("ftl.opp") && err.contains("op, kind, limit"), "{err}");
-        assert!(Params::check(&INFO, "ftl.", &typed(&[("op", "nan")])).is_err());
-        assert!(Params::check(&INFO, "ftl.", &typed(&[("kind", "c")])).is_err());
     }
 }

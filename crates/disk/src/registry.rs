@@ -4,8 +4,10 @@ use crate::disk::{Build, Disk, DiskOptions, Order};
 use crate::ram::{RamDisk, RamSpeed};
 use crate::rated::{RatedDrive, Rates};
 use crate::{Keep, SECTOR_BYTES};
-use nandscape_core::{Info, Param, ParamError, ParamKind, Params, Store, registry};
+use nandscape_core::{Info, Key, ParamError, Params, Store, keys, words};
 use std::collections::BTreeMap;
+
+words!(Order: Fifo = "fifo", Elevator = "elevator", Shortest = "shortest");
 
 type Made = Result<Box<dyn Store + Send>, ParamError>;
 
@@ -33,10 +35,41 @@ pub struct DiskPreset {
     pub published_mb_per_s: Option<[f64; 4]>,
 }
 
-const RATE: ParamKind = ParamKind::Float { min: 0.001, max: 1_000_000.0 };
+keys! { DISK:
+    RPM: u32 = int(100, 100_000) or "7200", "revolutions a minute";
+    HEADS: u32 = int(1, 64) or "4", "surfaces";
+    ZONES: u32 = int(1, 1000) or "16", "zones of equal capacity";
+    OUTER_RATE: f64 = float(0.001, 1e6) or "125", "rate of the medium outside, MB/s";
+    INNER_RATE: f64 = float(0.001, 1e6) or "60", "rate of the medium inside, MB/s";
+    SEEK_NEXT: u64 = time() or "1ms", "seek to the next cylinder";
+    SEEK_AVERAGE: u64 = time() or "8.5ms", "seek over a third of the cylinders";
+    SEEK_FULL: u64 = time() or "18ms", "seek over all cylinders";
+    HEAD_SWITCH: u64 = time() or "800us", "change of the head";
+    ORDER: Order = word() or "shortest", "order of the queue";
+    DEPTH: u32 = int(1, 65_536) or "32", "commands that are reordered";
+    WAIT_MAX: u64 = time() or "1s", "a command that waited longer is next";
+    COMMAND: u64 = time() or "20us", "controller time of a command";
+    INTERFACE_RATE: f64 = float(0.001, 1e6) or "300", "between buffer and host, MB/s";
+    WRITE_CACHE: u64 = size(0, 1 << 40) or "8MiB", "bytes of the write cache";
+    READ_SEGMENTS: u32 = int(0, 4096) or "16", "ranges kept after reading";
+    READ_AHEAD: u64 = size(0, 1 << 40) or "256KiB", "bytes read on after a read";
+    BLOCK: u32 = int(512, 65_536) or "512", "bytes that are written whole";
+}
 
-const fn param(name: &'static str, summary: &'static str, kind: ParamKind, default: &'static str) -> Param {
-    Param { name, summary, kind, default }
+keys! { RATED:
+    SEQUENTIAL_READ: f64 = float(0.001, 1e6) or "231", "MB/s";
+    SEQUENTIAL_WRITE: f64 = float(0.001, 1e6) or "74", "MB/s";
+    RANDOM_READ: f64 = float(0.001, 1e6) or "230", "MB/s, 4 KiB requests";
+    RANDOM_WRITE: f64 = float(0.001, 1e6) or "72", "MB/s, 4 KiB requests";
+    READ_LATENCY: u64 = time() or "0ns", "of a read beyond its share of the rate";
+    WRITE_LATENCY: u64 = time() or "0ns", "of a write beyond its share of the rate";
+}
+
+keys! { RAM:
+    REQUEST: u64 = time() or "1.7us", "time of a request besides copying";
+    JUMP: u64 = time() or "600ns", "more, where it is not in sequence";
+    READ_RATE: f64 = float(0.001, 1e6) or "4900", "copying out, MB/s";
+    WRITE_RATE: f64 = float(0.001, 1e6) or "4300", "copying in, MB/s";
 }
 
 /// Kinds of stores.
@@ -46,36 +79,7 @@ pub static DISKS: &[DiskEntry] = &[
             name: "disk",
             summary: "arm, rotation, zones, a queue that is reordered, read-ahead and a write cache",
             source: "Ruemmler and Wilkes, IEEE Computer 27(3), 1994",
-            params: &[
-                param("rpm", "revolutions a minute", ParamKind::Int { min: 100, max: 100_000 }, "7200"),
-                param("heads", "surfaces", ParamKind::Int { min: 1, max: 64 }, "4"),
-                param("zones", "zones of equal capacity", ParamKind::Int { min: 1, max: 1000 }, "16"),
-                param("outer_rate", "rate of the medium outside, MB/s", RATE, "125"),
-                param("inner_rate", "rate of the medium inside, MB/s", RATE, "60"),
-                param("seek_next", "seek to the next cylinder", ParamKind::Time, "1ms"),
-                param("seek_average", "seek over a third of the cylinders", ParamKind::Time, "8.5ms"),
-                param("seek_full", "seek over all cylinders", ParamKind::Time, "18ms"),
-                param("head_switch", "change of the head", ParamKind::Time, "800us"),
-                param(
-                    "order",
-                    "order of the queue",
-                    ParamKind::Choice { of: &["fifo", "elevator", "shortest"] },
-                    "shortest",
-                ),
-                param("depth", "commands that are reordered", ParamKind::Int { min: 1, max: 65_536 }, "32"),
-                param("wait_max", "a command that waited longer is next", ParamKind::Time, "1s"),
-                param("command", "controller time of a command", ParamKind::Time, "20us"),
-                param("interface_rate", "between buffer and host, MB/s", RATE, "300"),
-                param("write_cache", "bytes of the write cache", SIZE, "8MiB"),
-                param(
-                    "read_segments",
-                    "ranges kept after reading",
-                    ParamKind::Int { min: 0, max: 4096 },
-                    "16",
-                ),
-                param("read_ahead", "bytes read on after a read", SIZE, "256KiB"),
-                param("block", "bytes that are written whole", BLOCK, "512"),
-            ],
+            params: DISK,
         },
         build: build_disk,
     },
@@ -84,23 +88,16 @@ pub static DISKS: &[DiskEntry] = &[
             name: "rated",
             summary: "a drive of which four rates are known",
             source: "[cache-article introduction]",
-            params: &[
-                param("sequential_read", "MB/s", RATE, "231"),
-                param("sequential_write", "MB/s", RATE, "74"),
-                param("random_read", "MB/s, 4 KiB requests", RATE, "230"),
-                param("random_write", "MB/s, 4 KiB requests", RATE, "72"),
-                param("read_latency", "of a read beyond its share of the rate", ParamKind::Time, "0ns"),
-                param("write_latency", "of a write beyond its share of the rate", ParamKind::Time, "0ns"),
-            ],
+            params: RATED,
         },
         build: |params, capacity, keep| {
             let rates = Rates {
-                sequential_read: rate(params, "sequential_read"),
-                sequential_write: rate(params, "sequential_write"),
-                random_read: rate(params, "random_read"),
-                random_write: rate(params, "random_write"),
-                read_latency_ns: params.time_ns("read_latency"),
-                write_latency_ns: params.time_ns("write_latency"),
+                sequential_read: rate(params, SEQUENTIAL_READ),
+                sequential_write: rate(params, SEQUENTIAL_WRITE),
+                random_read: rate(params, RANDOM_READ),
+                random_write: rate(params, RANDOM_WRITE),
+                read_latency_ns: params.get(READ_LATENCY),
+                write_latency_ns: params.get(WRITE_LATENCY),
             };
             Ok(Box::new(RatedDrive::new(capacity, rates, keep)))
         },
@@ -110,19 +107,14 @@ pub static DISKS: &[DiskEntry] = &[
             name: "ram",
             summary: "memory whose pages are allocated when they are first written; volatile",
             source: "[cache-article rapiddisk]",
-            params: &[
-                param("request", "time of a request besides copying", ParamKind::Time, "1.7us"),
-                param("jump", "more, where it is not in sequence", ParamKind::Time, "600ns"),
-                param("read_rate", "copying out, MB/s", RATE, "4900"),
-                param("write_rate", "copying in, MB/s", RATE, "4300"),
-            ],
+            params: RAM,
         },
         build: |params, capacity, keep| {
             let speed = RamSpeed {
-                request_ns: params.time_ns("request"),
-                jump_ns: params.time_ns("jump"),
-                read_bytes_per_s: rate(params, "read_rate"),
-                write_bytes_per_s: rate(params, "write_rate"),
+                request_ns: params.get(REQUEST),
+                jump_ns: params.get(JUMP),
+                read_bytes_per_s: rate(params, READ_RATE),
+                write_bytes_per_s: rate(params, WRITE_RATE),
             };
             Ok(Box::new(RamDisk::new(capacity, speed, keep)))
         },
@@ -146,9 +138,6 @@ pub static PRESETS: &[DiskPreset] = &[
         published_mb_per_s: Some([115.0, 72.0, 2.0, 2.0]),
     },
 ];
-
-const SIZE: ParamKind = ParamKind::Size { min: 0, max: 1 << 40 };
-const BLOCK: ParamKind = ParamKind::Int { min: 512, max: 65_536 };
 
 /// Checks what was typed for a store of a kind or preset, and makes one: see [`DiskSpec`].
 ///
@@ -193,7 +182,7 @@ impl DiskSpec {
         let mut values: BTreeMap<_, _> =
             given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         values.extend(typed.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let params = registry::Params::check(&entry.info, prefix, &values)?;
+        let params = Params::check(&entry.info, prefix, &values)?;
         Ok(Self { name: name.to_owned(), prefix: prefix.to_owned(), entry, params })
     }
 
@@ -212,12 +201,17 @@ impl DiskSpec {
         &self.params
     }
 
+    /// Bytes that are written whole.
+    pub fn block_bytes(&self) -> u64 {
+        self.params.find(BLOCK).map_or(SECTOR_BYTES, u64::from)
+    }
+
     /// Makes a store of `capacity_bytes`.
     ///
     /// # Errors
     /// Values that do not go together, or a capacity that is not whole blocks.
     pub fn build(&self, capacity_bytes: u64, keep: Keep) -> Result<Box<dyn Store + Send>, ParamError> {
-        let block = self.params.get("block").map_or(SECTOR_BYTES, |text| text.parse().expect("checked"));
+        let block = self.block_bytes();
         if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
             return Err(ParamError::BadValue {
                 key: format!("{}size", self.prefix),
@@ -244,49 +238,45 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Bytes per second of a parameter in MB/s.
-fn rate(params: &Params, name: &str) -> u64 {
-    (params.float(name) * 1e6).round() as u64
+fn rate(params: &Params, key: Key<f64>) -> u64 {
+    (params.get(key) * 1e6).round() as u64
 }
 
 fn build_disk(params: &Params, capacity: u64, keep: Keep) -> Made {
     let build = Build {
         capacity_bytes: capacity,
-        rpm: params.int32("rpm"),
-        heads: params.int32("heads"),
-        zones: params.int32("zones"),
-        outer_bytes_per_s: rate(params, "outer_rate"),
-        inner_bytes_per_s: rate(params, "inner_rate"),
-        seek_next_ns: params.time_ns("seek_next"),
-        seek_third_ns: params.time_ns("seek_average"),
-        seek_full_ns: params.time_ns("seek_full"),
-        head_switch_ns: params.time_ns("head_switch"),
+        rpm: params.get(RPM),
+        heads: params.get(HEADS),
+        zones: params.get(ZONES),
+        outer_bytes_per_s: rate(params, OUTER_RATE),
+        inner_bytes_per_s: rate(params, INNER_RATE),
+        seek_next_ns: params.get(SEEK_NEXT),
+        seek_third_ns: params.get(SEEK_AVERAGE),
+        seek_full_ns: params.get(SEEK_FULL),
+        head_switch_ns: params.get(HEAD_SWITCH),
     };
     if build.inner_bytes_per_s > build.outer_bytes_per_s {
-        return Err(params.error("inner_rate", "at most outer_rate"));
+        return Err(params.error(INNER_RATE, "at most outer_rate"));
     }
     if build.seek_next_ns > build.seek_third_ns {
-        return Err(params.error("seek_average", "at least seek_next"));
+        return Err(params.error(SEEK_AVERAGE, "at least seek_next"));
     }
     if build.seek_third_ns > build.seek_full_ns {
-        return Err(params.error("seek_full", "at least seek_average"));
+        return Err(params.error(SEEK_FULL, "at least seek_average"));
     }
-    let block = params.int32("block");
+    let block = params.get(BLOCK);
     if !block.is_power_of_two() {
-        return Err(params.error("block", "a power of two"));
+        return Err(params.error(BLOCK, "a power of two"));
     }
     let options = DiskOptions {
-        order: match params.text("order") {
-            "fifo" => Order::Fifo,
-            "elevator" => Order::Elevator,
-            _ => Order::Shortest,
-        },
-        depth: params.int32("depth"),
-        wait_ns_max: params.time_ns("wait_max"),
-        command_ns: params.time_ns("command"),
-        interface_bytes_per_s: rate(params, "interface_rate"),
-        write_cache_bytes: params.size("write_cache"),
-        read_segments: params.int32("read_segments"),
-        read_ahead_bytes: params.size("read_ahead"),
+        order: params.get(ORDER),
+        depth: params.get(DEPTH),
+        wait_ns_max: params.get(WAIT_MAX),
+        command_ns: params.get(COMMAND),
+        interface_bytes_per_s: rate(params, INTERFACE_RATE),
+        write_cache_bytes: params.get(WRITE_CACHE),
+        read_segments: params.get(READ_SEGMENTS),
+        read_ahead_bytes: params.get(READ_AHEAD),
     };
     Ok(Box::new(Disk::new(build, options, block, keep)))
 }

@@ -1,6 +1,6 @@
 //! What a block of ext2, ext3 or ext4 holds.
 
-use nandscape_core::BlockKind;
+use nandscape_core::{BlockKind, words};
 use serde::Serialize;
 
 /// What a block holds. The first eight are the kinds that hints and streams know [streams-article 2.1], the
@@ -47,51 +47,17 @@ pub enum Kind {
     Unknown,
 }
 
+words! { pub Kind:
+    Data = "data", Superblock = "superblock", GroupDescriptors = "group-descriptors",
+    BlockBitmap = "block-bitmap", InodeBitmap = "inode-bitmap", InodeTable = "inode-table",
+    Directory = "directory", Journal = "journal", Mapping = "mapping", Xattr = "xattr",
+    ReservedDescriptors = "reserved-descriptors", Quota = "quota", OrphanFile = "orphan-file",
+    Mmp = "mmp", Boot = "boot", Free = "free", Unknown = "unknown",
+}
+
 impl Kind {
-    /// Every kind, in the order of their numbers, with its name.
-    const NAMED: [(Self, &str); 17] = [
-        (Self::Data, "data"),
-        (Self::Superblock, "superblock"),
-        (Self::GroupDescriptors, "group-descriptors"),
-        (Self::BlockBitmap, "block-bitmap"),
-        (Self::InodeBitmap, "inode-bitmap"),
-        (Self::InodeTable, "inode-table"),
-        (Self::Directory, "directory"),
-        (Self::Journal, "journal"),
-        (Self::Mapping, "mapping"),
-        (Self::Xattr, "xattr"),
-        (Self::ReservedDescriptors, "reserved-descriptors"),
-        (Self::Quota, "quota"),
-        (Self::OrphanFile, "orphan-file"),
-        (Self::Mmp, "mmp"),
-        (Self::Boot, "boot"),
-        (Self::Free, "free"),
-        (Self::Unknown, "unknown"),
-    ];
-
-    /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 17] = {
-        let mut all = [Self::Data; 17];
-        let mut number = 0;
-        while number < all.len() {
-            all[number] = Self::NAMED[number].0;
-            number += 1;
-        }
-        all
-    };
-
     /// The kinds that a write can have, in the order of their numbers.
     pub const WRITTEN: usize = 14;
-
-    /// Name, as in results and configuration.
-    pub const fn name(self) -> &'static str {
-        Self::NAMED[self as usize].1
-    }
-
-    /// The kind of a name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
 
     /// The kind as hints know it. Blocks to which the sources give no hint count as file data.
     pub const fn block_kind(self) -> BlockKind {

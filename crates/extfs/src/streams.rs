@@ -1,6 +1,7 @@
 //! Which stream each kind of block has.
 
 use crate::kind::Kind;
+use nandscape_core::Word as _;
 
 /// Streams of the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl KindStreams {
                 )
             };
             let (name, stream) = pair.split_once('=').ok_or_else(expected)?;
-            let kind = Kind::of_name(name.trim()).filter(|kind| (*kind as usize) < Kind::WRITTEN);
+            let kind = Kind::of_word(name.trim()).filter(|kind| (*kind as usize) < Kind::WRITTEN);
             let stream = stream.trim().parse::<u16>().ok();
             let (Some(kind), Some(stream)) = (kind, stream) else { return Err(expected()) };
             this.streams[kind as usize] = Some(stream);

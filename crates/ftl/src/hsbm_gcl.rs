@@ -14,47 +14,31 @@ use crate::parts::adopt::{LOG, adopt, next_of_log};
 use crate::parts::base::{Base, RMW, UNMAPPED_READ};
 use crate::parts::layer::{Layer, Strategy};
 use crate::parts::logs::{Log, LogTable};
-use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
-use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
+use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superblocks};
 use nandscape_core::journal::newest;
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
-    SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime, Token,
+    addr::PageSpan, keys,
 };
+
+keys! { PARAMS:
+    PN; BN;
+    LOGS: u32 = int(1, 1 << 16) or "8", "log superblocks";
+    LOG_VICTIM: String = choice(&["fifo", "lru"]) or "fifo",
+        "entry merged when the log table is full: the oldest, or the one not written for longest";
+    IDENTITY: String = choice(&["strict", "covering"]) or "strict",
+        "a log becomes the data superblock if all its pages are in place (strict), or if those it has are \
+         and nothing is live outside it (covering)";
+    GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;
+}
 
 /// What the registry says.
 pub static INFO: Info = Info {
     name: "hsbm-gcl",
     summary: "log superblocks over a superblock map, switch and full merges",
     source: "[thesis 3.2.4] (HSBM_GCL)",
-    params: &[
-        PN,
-        BN,
-        Param {
-            name: "logs",
-            summary: "log superblocks",
-            kind: ParamKind::Int { min: 1, max: 1 << 16 },
-            default: "8",
-        },
-        Param {
-            name: "log_victim",
-            summary: "entry merged when the log table is full: the oldest, or the one not written for longest",
-            kind: ParamKind::Choice { of: &["fifo", "lru"] },
-            default: "fifo",
-        },
-        Param {
-            name: "identity",
-            summary: "a log becomes the data superblock if all its pages are in place (strict), or if those it has are \
-                      and nothing is live outside it (covering)",
-            kind: ParamKind::Choice { of: &["strict", "covering"] },
-            default: "strict",
-        },
-        GC_ORDER,
-        UNSAFE_ORDER,
-        RESERVE_SUPERBLOCKS,
-        RMW,
-        UNMAPPED_READ,
-    ],
+    params: PARAMS,
 };
 
 /// Cost model of the thesis: bytes of a page's entry in a log's map, of a log-table entry without its map.
@@ -84,7 +68,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     /// The strategy over a device with any program order: erased, or with data that its journal knows.
     fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 1)?;
-        let slots = params.int32("logs");
+        let slots = params.get(LOGS);
         let mut pool = Superblocks::new(&mut base, &INFO, params, slots)?;
         // A superblock has at most one log, so more slots than superblocks cannot be told from as many.
         let used_slots = slots.min(pool.logical.max(1));
@@ -105,8 +89,8 @@ impl<D: FlashDevice> HsbmGcl<D> {
             map: places.iter().map(|place| place.data).collect(),
             logs,
             slots,
-            is_lru: params.text("log_victim") == "lru",
-            is_strict: params.text("identity") == "strict",
+            is_lru: params.get(LOG_VICTIM) == "lru",
+            is_strict: params.get(IDENTITY) == "strict",
             pool,
             base,
         })

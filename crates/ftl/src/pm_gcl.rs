@@ -7,10 +7,8 @@
 //! The page log does the work (`page_log/`), with a group for each block.
 
 use crate::error::BuildResult;
-use crate::page_log::{Collection, PageLog};
-use crate::parts::base::{RMW, UNMAPPED_READ};
+use crate::page_log::{self, Collection, PageLog};
 use crate::parts::layer::Layer;
-use crate::parts::order::{GC_ORDER, RESERVE, UNSAFE_ORDER};
 use nandscape_core::{FlashDevice, Info, Params};
 
 /// What the registry says.
@@ -18,7 +16,7 @@ pub static INFO: Info = Info {
     name: "pm-gcl",
     summary: "page map, greedy lazy collection of full blocks",
     source: "[thesis 3.2.1] (PM_GCL)",
-    params: &[GC_ORDER, UNSAFE_ORDER, RESERVE, RMW, UNMAPPED_READ],
+    params: page_log::PARAMS,
 };
 
 /// Builds the strategy for the registry.

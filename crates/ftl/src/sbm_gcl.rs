@@ -14,36 +14,29 @@ use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::adopt;
 use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::layer::{Layer, Strategy};
-use crate::parts::order::{GC_ORDER, Order, RESERVE_SUPERBLOCKS, UNSAFE_ORDER};
-use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, Superblocks};
+use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
+use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superblocks};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
-    SimTime, Token, addr::PageSpan,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime, Token,
+    addr::PageSpan, keys,
 };
+
+keys! { PARAMS:
+    PN; BN;
+    FULL: String = choice(&["gc-first", "in-place"]) or "gc-first",
+        "a remap that finds no erased superblock: collect one first, or rewrite in place at once";
+    GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;
+}
 
 /// What the registry says.
 pub static INFO: Info = Info {
     name: "sbm-gcl",
     summary: "superblock map, remap on overwrite, collection without copies",
     source: "[thesis 3.2.3] (SBM_GCL)",
-    params: &[
-        PN,
-        BN,
-        Param {
-            name: "full",
-            summary: "a remap that finds no erased superblock: collect one first, or rewrite in place at once",
-            kind: ParamKind::Choice { of: &["gc-first", "in-place"] },
-            default: "gc-first",
-        },
-        GC_ORDER,
-        UNSAFE_ORDER,
-        RESERVE_SUPERBLOCKS,
-        RMW,
-        UNMAPPED_READ,
-    ],
+    params: PARAMS,
 };
 
-const FULL: &str = "no superblock to map";
+const NO_ROOM: &str = "no superblock to map";
 
 /// A page of an in-place rewrite, waiting in memory.
 struct Waiting {
@@ -81,10 +74,10 @@ impl<D: FlashDevice> SbmGcl<D> {
     /// The strategy over a device with any program order: erased, or with data that its journal knows.
     fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 0)?;
-        let collects_first = params.text("full") == "gc-first";
+        let collects_first = params.get(FULL) == "gc-first";
         if base.order == Order::CopyFirst && !collects_first {
             let expected = "gc-first under gc_order = copy-first, which never rewrites in place";
-            return Err(params.error("full", expected).into());
+            return Err(params.error(FULL, expected).into());
         }
         let mut pool = Superblocks::new(&mut base, &INFO, params, 0)?;
         base.set_slots(pool.pages as usize);
@@ -169,7 +162,7 @@ impl<D: FlashDevice> SbmGcl<D> {
 
     fn no_room(&mut self, part: &Part<'_>) -> FtlError {
         let needed = u64::from(part.last - part.first + 1);
-        self.base.no_room(FULL, needed, self.pool.free_pages())
+        self.base.no_room(NO_ROOM, needed, self.pool.free_pages())
     }
 
     /// As [`Superblocks::keep_or_drop`], with the count of live pages.

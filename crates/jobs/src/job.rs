@@ -1,6 +1,7 @@
 //! A job as it is read: what one process of fio would do. Nothing here depends on a device.
 
 use crate::error::Place;
+use nandscape_core::words;
 
 /// Kind of a request; the index of per-direction values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,15 +14,7 @@ pub enum Direction {
     Trim = 2,
 }
 
-impl Direction {
-    /// In the order of their indices.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
-
-    /// `read`, `write` or `trim`.
-    pub const fn name(self) -> &'static str {
-        ["read", "write", "trim"][self as usize]
-    }
-}
+words!(pub Direction: Read = "read", Write = "write", Trim = "trim");
 
 /// An amount of bytes, possibly as a share of what there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

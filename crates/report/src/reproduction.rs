@@ -3,6 +3,7 @@
 use crate::csv::{line, plain};
 use crate::number::{four_digits, or_dash, printable, ratio};
 use crate::table::{Head, Table};
+use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -23,16 +24,8 @@ pub enum RowKind {
     NotModelled,
 }
 
-impl RowKind {
-    /// As in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Calibrated => "calibrated",
-            Self::Input => "input",
-            Self::NotModelled => "not modelled",
-        }
-    }
+words! { pub RowKind:
+    Measured = "measured", Calibrated = "calibrated", Input = "input", NotModelled = "not modelled",
 }
 
 /// Whether a row's rule, stated before it was measured, was kept.
@@ -49,17 +42,9 @@ pub enum Verdict {
     Fails,
 }
 
-impl Verdict {
-    /// As in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Missed => "missed",
-            Self::Holds => "holds",
-            Self::Fails => "fails",
-        }
-    }
+words!(pub Verdict: Met = "met", Missed = "missed", Holds = "holds", Fails = "fails");
 
+impl Verdict {
     /// Whether the rule was kept.
     pub const fn is_good(self) -> bool {
         matches!(self, Self::Met | Self::Holds)

@@ -1,6 +1,6 @@
 //! A cache and its disk, built from their configuration.
 
-use crate::config::cache::{CacheConfig, Side};
+use crate::config::cache::{CacheConfig, DEVICES, Side};
 use crate::config::{ConfigError, StackConfig};
 use crate::flash::{BuildOptions, build_in_memory, subsystem};
 use nandscape_cache::engine::{BoxedStore, Disk};
@@ -76,7 +76,7 @@ fn fast_side(
     });
     let setup = design.metadata_setup(u64::MAX >> 1, 512, CACHE_UUID, volumes.collect());
     let setup = setup.map_err(|error| ConfigError::Unsuited(format!("cache: {error}")))?;
-    let devices = keys.own.int32("devices");
+    let devices = keys.own.get(DEVICES);
     if devices == 1 {
         return Ok(spec.build(setup.capacity_bytes.next_multiple_of(STRIPE.into()), keep)?);
     }

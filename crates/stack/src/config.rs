@@ -22,7 +22,8 @@ use cache::CacheConfig;
 pub use device::DEVICE;
 use device::{geometry, nand_options, packing};
 use nandscape_core::registry;
-use nandscape_core::{Geometry, Info, Param, Params, Subsystem};
+use nandscape_core::{Geometry, Info, Params, Subsystem, keys};
+use nandscape_ftl::page_map;
 use nandscape_host::PolicySetup;
 use nandscape_media::{NandOptions, Options, Packing, Timing};
 use nandscape_sim::{Pacing, Precondition};
@@ -34,27 +35,27 @@ const U32: u64 = u32::MAX as u64;
 /// The translation layer where none is named.
 const DEFAULT_FTL: &str = "page-map";
 
+keys! { PARAMS:
+    DEPTH: Option<u32> = int(0, 1 << 20),
+        "requests outstanding (closed loop); 0 follows the time stamps; absent: the stamps if real, else 32";
+    PRECONDITION: String = text() or "none", "writes before the counted part, such as fill+uniform:2x";
+    SEED: u64 = int(0, u64::MAX) or "42", "seed of generators and preconditioning";
+    pub(crate) FORMAT: Option<String> = text(), "trace format, instead of detection";
+    pub(crate) COLUMNS: Option<String> = text(), "column map of an odd CSV";
+    pub(crate) VOLUMES: Option<String> = text(), "only these volumes, separated by ';', such as 0;3 or hm_0";
+    pub(crate) REMAP: String = choice(&["none", "dense"]) or "none",
+        "dense: touched 4 KiB pages moved together in order";
+    pub(crate) REPEAT: u64 = int(1, U32) or "1", "replay the workload so many times";
+    pub(crate) TIME_SCALE: f64 = float(0.0, 1e9) or "1", "multiplies the gaps between requests";
+    pub(crate) LIMIT: Option<u64> = count(), "only the first so many requests";
+}
+
 /// Keys of `[workload]`.
 pub static WORKLOAD: Info = Info {
     name: "workload",
     summary: "how the workload is read and paced",
     source: "nandscape",
-    params: &[
-        Param::int("depth", 0, 1 << 20, "").means(
-            "requests outstanding (closed loop); 0 follows the time stamps; absent: the stamps if real, \
-             else 32",
-        ),
-        Param::text("precondition", "none").means("writes before the counted part, such as fill+uniform:2x"),
-        Param::int("seed", 0, u64::MAX, "42").means("seed of generators and preconditioning"),
-        Param::text("format", "").means("trace format, instead of detection"),
-        Param::text("columns", "").means("column map of an odd CSV"),
-        Param::text("volumes", "").means("only these volumes, separated by ';', such as 0;3 or hm_0"),
-        Param::choice("remap", &["none", "dense"], "none")
-            .means("dense: touched 4 KiB pages moved together in order"),
-        Param::int("repeat", 1, U32, "1").means("replay the workload so many times"),
-        Param::float("time_scale", 0.0, 1e9, "1").means("multiplies the gaps between requests"),
-        Param::count("limit", "").means("only the first so many requests"),
-    ],
+    params: PARAMS,
 };
 
 /// A checked configuration: every key known, every value in range.
@@ -132,10 +133,7 @@ impl StackConfig {
             Some(kind) => text_of("ftl.kind", &kind)?,
         };
         let infos = nandscape_ftl::registry::infos();
-        let info = infos
-            .iter()
-            .find(|info| info.name == kind)
-            .ok_or_else(|| registry::unknown_name("ftl", &kind, infos.iter().copied()))?;
+        let info = *registry::find("ftl", &kind, &infos, |info| info)?;
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
         let geometry = geometry(&device)?;
         let timing_options = options_of(&geometry, &timing_params)?;
@@ -157,9 +155,9 @@ impl StackConfig {
             mode: mode_of(&timing_params),
             ftl: info.name,
             ftl_params,
-            depth: workload.get("depth").map(|_| workload.int32("depth")),
-            precondition: Precondition::parse(workload.text("precondition"))?,
-            seed: workload.int("seed"),
+            depth: workload.get(DEPTH),
+            precondition: Precondition::parse(workload.get(PRECONDITION))?,
+            seed: workload.get(SEED),
             workload,
             device,
             timing_params,
@@ -183,7 +181,7 @@ impl StackConfig {
 
     /// What a stream policy of the host is told of the device.
     pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
-        let streams = self.ftl_params.get("streams").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let streams = self.ftl_params.find(page_map::STREAMS).unwrap_or(0);
         let page_bytes = u64::from(self.geometry.page_bytes);
         PolicySetup { streams: self.directives.host_ids(streams), capacity_bytes, page_bytes }
     }
@@ -257,25 +255,19 @@ impl StackConfig {
     }
 
     fn to_table(&self) -> toml::Table {
-        let mut device = table_of(&DEVICE, &self.device);
-        device.insert("timing".into(), table_of(&TIMING, &self.timing_params).into());
+        let mut device = table_of(&self.device);
+        device.insert("timing".into(), table_of(&self.timing_params).into());
         let mut ftl = toml::Table::new();
         ftl.insert("kind".into(), self.ftl.into());
-        let infos = nandscape_ftl::registry::infos();
-        let info = infos.iter().find(|info| info.name == self.ftl).expect("checked");
-        ftl.extend(table_of(info, &self.ftl_params));
+        ftl.extend(table_of(&self.ftl_params));
         let mut table = toml::Table::new();
         table.insert("device".into(), device.into());
         table.insert("ftl".into(), ftl.into());
-        // Only where the device is divided, so that what is not divided prints and hashes as ever.
-        for (info, params, is_default) in
-            self.partition.params().into_iter().chain([self.directives.params()])
-        {
-            if !is_default {
-                table.insert(info.name.into(), table_of(info, params).into());
-            }
-        }
+        // Only where a table says anything, so that what it would divide or change prints and hashes as ever.
         let own = [
+            ("sets", self.partition.sets_table()),
+            ("namespaces", self.partition.namespaces_table()),
+            ("directives", self.directives.to_table()),
             ("host", self.host.to_table()),
             ("journal", self.journal.to_table()),
             ("fs", self.fs.to_table()),
@@ -287,7 +279,7 @@ impl StackConfig {
             table.insert("cache".into(), cache.into());
             table.insert("disk".into(), disk.into());
         }
-        table.insert("workload".into(), table_of(&WORKLOAD, &self.workload).into());
+        table.insert("workload".into(), table_of(&self.workload).into());
         table
     }
 }

@@ -1,9 +1,11 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use crate::keys::{ConfigError, flat};
+use crate::keys::{ConfigError, flat, table_of};
 use nandscape_core::{
-    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem,
+    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem, keys,
+    words,
 };
+use nandscape_ftl::page_map::GC_ISOLATION;
 use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{
     EventType, Fdp, FdpConfiguration, HANDLES_MAX, Isolation, MediaBytes, PidFormat, Tail,
@@ -14,44 +16,38 @@ use nandscape_namespace::directives::{
     Logs, STREAMS,
 };
 
+keys! { PARAMS:
+    KIND: DirectiveKind = word() or "direct",
+        "direct: a log of ftl.streams, no directive; none: a device without directives; streams: a stream \
+         id; fdp: 1 + an index in the list of placement identifiers";
+    MSL: Option<u16> = int(1, 65_534), "streams: most open streams of the device; absent: ftl.streams";
+    WRITE_SIZE: Option<u64> = size(512, 1 << 40),
+        "streams: best size of a write (SWS); absent: a page. The granularity (SGS) is \
+         ftl.stream_granularity in this unit";
+    ENABLED: bool = flag() or "true", "streams: enabled in every namespace at the start";
+    ALLOCATE: Option<String> = text(),
+        "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for none";
+    HANDLES: Option<String> = text(),
+        "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the layer; \
+         absent: all of them in each";
+    EVENTS: Option<String> = text(),
+        "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, separated by \
+         commas";
+    TAIL: String = choice(&["unwritten", "media"]) or "unwritten",
+        "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media bytes \
+         written";
+}
+
 /// Keys of `[directives]`.
 pub static DIRECTIVES: Info = Info {
     name: "directives",
     summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
     source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10",
-    params: &[
-        Param::choice("kind", &["direct", "none", "streams", "fdp"], "direct").means(
-            "direct: a log of ftl.streams, no directive; none: a device without directives; streams: a \
-             stream id; fdp: 1 + an index in the list of placement identifiers",
-        ),
-        Param::int("msl", 1, 65_534, "")
-            .means("streams: most open streams of the device; absent: ftl.streams"),
-        Param::size("write_size", 512, 1 << 40, "").means(
-            "streams: best size of a write (SWS); absent: a page. The granularity (SGS) is \
-             ftl.stream_granularity in this unit",
-        ),
-        Param::flag("enabled", "true").means("streams: enabled in every namespace at the start"),
-        Param::text("allocate", "").means(
-            "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for \
-             none",
-        ),
-        Param::text("handles", "").means(
-            "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the \
-             layer; absent: all of them in each",
-        ),
-        Param::text("events", "").means(
-            "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, \
-             separated by commas",
-        ),
-        Param::choice("tail", &["unwritten", "media"], "unwritten").means(
-            "fdp: the rest of a reclaim unit that the host leaves early counts as unwritten, or as media \
-             bytes written",
-        ),
-    ],
+    params: PARAMS,
 };
 
-const STREAM_KEYS: [&str; 4] = ["msl", "write_size", "enabled", "allocate"];
-const FDP_KEYS: [&str; 3] = ["handles", "events", "tail"];
+const STREAM_KEYS: [Param; 4] = [MSL.param, WRITE_SIZE.param, ENABLED.param, ALLOCATE.param];
+const FDP_KEYS: [Param; 3] = [HANDLES.param, EVENTS.param, TAIL.param];
 
 /// What hints mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +62,8 @@ pub enum DirectiveKind {
     Fdp,
 }
 
+words!(DirectiveKind: Direct = "direct", None = "none", Streams = "streams", Fdp = "fdp");
+
 /// `[directives]`, checked as far as it can be without the rest of the device.
 #[derive(Clone, Debug)]
 pub struct DirectivesKeys {
@@ -79,26 +77,19 @@ impl DirectivesKeys {
     /// Checks the table.
     pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
         let params = Params::check(&DIRECTIVES, "directives.", &flat("directives.", table)?)?;
-        let (kind, foreign): (_, Vec<&str>) = match params.text("kind") {
-            "streams" => (DirectiveKind::Streams, FDP_KEYS.to_vec()),
-            "fdp" => (DirectiveKind::Fdp, STREAM_KEYS.to_vec()),
-            other => {
-                let kind = if other == "none" { DirectiveKind::None } else { DirectiveKind::Direct };
-                (kind, [&STREAM_KEYS[..], &FDP_KEYS].concat())
-            }
+        let kind = params.get(KIND);
+        let foreign = match kind {
+            DirectiveKind::Streams => FDP_KEYS.to_vec(),
+            DirectiveKind::Fdp => STREAM_KEYS.to_vec(),
+            DirectiveKind::Direct | DirectiveKind::None => [&STREAM_KEYS[..], &FDP_KEYS].concat(),
         };
         // What is printed has every key that has a default, so the default is no mistake.
-        let is_typed = |key: &&str| {
-            let default =
-                DIRECTIVES.params.iter().find(|param| param.name == *key).map(|param| param.default);
-            params.get(key).is_some_and(|text| Some(text) != default)
-        };
-        if let Some(key) = foreign.into_iter().find(is_typed) {
-            let expected = format!("no such key with directives.kind = '{}'", params.text("kind"));
+        if let Some(key) = foreign.into_iter().find(|key| params.text(*key) != key.default) {
+            let expected = format!("no such key with directives.kind = '{}'", params.text(KIND));
             return Err(params.error(key, expected).into());
         }
-        if params.get("allocate").is_some() && !params.flag("enabled") {
-            return Err(params.error("allocate", "directives.enabled = true beside it").into());
+        if params.get(ALLOCATE).is_some() && !params.get(ENABLED) {
+            return Err(params.error(ALLOCATE, "directives.enabled = true beside it").into());
         }
         Ok(Self { kind, events: events(&params)?, params })
     }
@@ -108,20 +99,18 @@ impl DirectivesKeys {
         match self.kind {
             DirectiveKind::None => 0,
             DirectiveKind::Direct => streams,
-            DirectiveKind::Streams => {
-                self.params.get("msl").map_or(streams, |_| self.params.int("msl") as u16)
-            }
+            DirectiveKind::Streams => self.params.get(MSL).unwrap_or(streams),
             // An id is one more than an index in the list of the first namespace, which is of all logs if
             // none is given.
-            DirectiveKind::Fdp => self.params.get("handles").map_or(streams + 1, |text| {
+            DirectiveKind::Fdp => self.params.get(HANDLES).map_or(streams + 1, |text| {
                 text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
             }),
         }
     }
 
-    /// The table, for printing, and whether everything in it is as by default.
-    pub(crate) fn params(&self) -> (&'static Info, &Params, bool) {
-        (&DIRECTIVES, &self.params, self.kind == DirectiveKind::Direct)
+    /// The table, for printing, where it says anything.
+    pub(crate) fn to_table(&self) -> Option<toml::Table> {
+        (self.kind != DirectiveKind::Direct).then(|| table_of(&self.params))
     }
 
     /// Puts the directives in front of a subsystem; kind `direct` as if it were `none`.
@@ -156,12 +145,12 @@ impl DirectivesKeys {
         let logs =
             (0..subsystem.inspect().sets()).map(|set| subsystem.inspect().logs(set)).min().unwrap_or(1);
         if logs < 2 {
-            return Err(params.error("kind", "a layer with streams below it, such as ftl.streams = 8"));
+            return Err(params.error(KIND, "a layer with streams below it, such as ftl.streams = 8"));
         }
-        let msl = params.get("msl").map_or(logs - 1, |_| params.int("msl") as u16);
+        let msl = params.get(MSL).unwrap_or(logs - 1);
         if msl >= logs {
             let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
-            return Err(params.error("msl", expected));
+            return Err(params.error(MSL, expected));
         }
         let (sws, sgs) = self.granularity(below, subsystem.inspect().layer(0).log_status(1).piece_bytes)?;
         let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
@@ -169,7 +158,7 @@ impl DirectivesKeys {
         let namespaces = subsystem.namespaces();
         let (mut directives, controller) =
             populated(Directives::new(shape(below, subsystem, Some(streams), groups)), namespaces, |_| &[]);
-        if params.flag("enabled") {
+        if params.get(ENABLED) {
             for nsid in 1..=namespaces.len() as u32 {
                 let enable = DirectiveCommand::enable(nsid, STREAMS, true);
                 directives.send(controller, &enable).expect("nothing is allocated yet");
@@ -180,7 +169,7 @@ impl DirectivesKeys {
             let granted = directives.receive(controller, &allocate, &mut []).map_or(0, |reply| reply.dw0);
             if granted < u32::from(count) {
                 return Err(
-                    params.error("allocate", format!("at most {msl} resources in all (directives.msl)"))
+                    params.error(ALLOCATE, format!("at most {msl} resources in all (directives.msl)"))
                 );
             }
         }
@@ -191,13 +180,13 @@ impl DirectivesKeys {
     fn granularity(&self, below: Below<'_>, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
         let block = u64::from(below.geometry.sector_bytes);
         let page = u64::from(below.geometry.page_bytes);
-        let size = self.params.get("write_size").map_or(page, |_| self.params.size("write_size"));
+        let size = self.params.get(WRITE_SIZE).unwrap_or(page);
         let expected = || {
             let smallest = piece_bytes.div_ceil(u64::from(u16::MAX)).next_multiple_of(block);
             let text = format!(
                 "whole sectors of {block} bytes that divide a piece of {piece_bytes} bytes (ftl.stream_granularity), from {smallest} bytes on"
             );
-            self.params.error("write_size", text)
+            self.params.error(WRITE_SIZE, text)
         };
         if !size.is_multiple_of(block) || !piece_bytes.is_multiple_of(size) {
             return Err(expected());
@@ -206,7 +195,7 @@ impl DirectivesKeys {
         // A page that is too small a unit for the pieces is only the default: the next power of two that does
         // is taken.
         let mut unit = (blocks, piece_bytes / size);
-        while self.params.get("write_size").is_none()
+        while self.params.get(WRITE_SIZE).is_none()
             && unit.1 > u64::from(u16::MAX)
             && unit.1.is_multiple_of(2)
         {
@@ -216,11 +205,11 @@ impl DirectivesKeys {
     }
 
     fn allocations(&self, namespaces: usize) -> Result<Vec<u16>, ParamError> {
-        let Some(text) = self.params.get("allocate") else { return Ok(vec![0; namespaces]) };
+        let Some(text) = self.params.get(ALLOCATE) else { return Ok(vec![0; namespaces]) };
         let counts: Option<Vec<u16>> = text.split(';').map(|count| count.trim().parse().ok()).collect();
         counts.filter(|counts| counts.len() == namespaces).ok_or_else(|| {
             self.params
-                .error("allocate", format!("a number for each of the {namespaces} namespaces, such as 4;2"))
+                .error(ALLOCATE, format!("a number for each of the {namespaces} namespaces, such as 4;2"))
         })
     }
 
@@ -232,17 +221,17 @@ impl DirectivesKeys {
         let params = &self.params;
         let groups = groups_of(subsystem);
         if groups != subsystem.inspect().sets() {
-            return Err(params.error("kind", "endurance groups of one set each (sets.endurance_groups)"));
+            return Err(params.error(KIND, "endurance groups of one set each (sets.endurance_groups)"));
         }
         let namespaces = subsystem.namespaces();
         let logs = subsystem.inspect().logs(0);
         if usize::from(logs) > HANDLES_MAX {
             let expected = format!("at most {} streams below it (ftl.streams)", HANDLES_MAX - 1);
-            return Err(params.error("kind", expected));
+            return Err(params.error(KIND, expected));
         }
         let unit_bytes = subsystem.inspect().layer(0).log_status(0).piece_bytes;
         if unit_bytes == 0 {
-            return Err(params.error("kind", "a layer with reclaim units below it, such as ftl.streams = 7"));
+            return Err(params.error(KIND, "a layer with reclaim units below it, such as ftl.streams = 7"));
         }
         let configuration = FdpConfiguration {
             format: PidFormat::new(0).expect("no bits"),
@@ -253,7 +242,7 @@ impl DirectivesKeys {
             unit_bytes,
             volatile_cache: false,
         };
-        let tail = if params.text("tail") == "media" { Tail::AsMedia } else { Tail::Unwritten };
+        let tail = if params.get(TAIL) == "media" { Tail::AsMedia } else { Tail::Unwritten };
         let lists = self.handles(namespaces.len(), logs)?;
         let fdps = (0..groups).map(|_| Some(Fdp::new(vec![configuration.clone()], tail))).collect();
         let mut empty = Directives::new(shape(below, subsystem, None, fdps));
@@ -275,7 +264,7 @@ impl DirectivesKeys {
 
     /// Reclaim unit handles of each namespace.
     fn handles(&self, namespaces: usize, handles: u16) -> Result<Vec<Vec<u16>>, ParamError> {
-        let Some(text) = self.params.get("handles") else {
+        let Some(text) = self.params.get(HANDLES) else {
             return Ok(vec![(0..handles).collect(); namespaces]);
         };
         let list = |list: &str| {
@@ -290,7 +279,7 @@ impl DirectivesKeys {
                 "for each of the {namespaces} namespaces handles from 0 to {} (ftl.streams), none of them twice, such as 0,1;2,3",
                 handles - 1
             );
-            self.params.error("handles", expected)
+            self.params.error(HANDLES, expected)
         })
     }
 }
@@ -363,7 +352,7 @@ fn populated<'a>(
 
 /// What the layer does with the survivors of each log.
 fn isolation(below: Below<'_>, logs: u16) -> Vec<Isolation> {
-    let words: Vec<&str> = below.ftl.get("gc_isolation").unwrap_or("persistently").split(',').collect();
+    let words: Vec<&str> = below.ftl.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
     let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
         Some("initially") => Isolation::Initially,
         _ => Isolation::Persistently,
@@ -372,14 +361,14 @@ fn isolation(below: Below<'_>, logs: u16) -> Vec<Isolation> {
 }
 
 fn events(params: &Params) -> Result<Vec<EventType>, ParamError> {
-    let Some(text) = params.get("events").filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
+    let Some(text) = params.get(EVENTS).filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
     text.split(',')
         .map(|name| match name.trim() {
             "not-fully-written" => Ok(EventType::NotFullyWritten),
             "invalid-pid" => Ok(EventType::InvalidPid),
             "media-reallocated" => Ok(EventType::MediaReallocated),
             _ => Err(params
-                .error("events", "not-fully-written, invalid-pid or media-reallocated, separated by commas")),
+                .error(EVENTS, "not-fully-written, invalid-pid or media-reallocated, separated by commas")),
         })
         .collect()
 }

@@ -1,38 +1,36 @@
 //! `[faults]`: what is to go wrong with the flash, by seed or one by one.
 
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Geometry, Info, Param, Params, UnitId};
+use nandscape_core::{Geometry, Info, Params, UnitId, keys};
 use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted, parse_script};
 use std::collections::BTreeMap;
+
+keys! { PARAMS:
+    SEED: u64 = int(0, u64::MAX) or "1", "seed of everything that is drawn";
+    PROGRAM: f64 = share() or "0", "share of programs that fail";
+    ERASE: f64 = share() or "0", "share of erases that fail";
+    UNREADABLE: f64 = share() or "0",
+        "share of programmed pages whose data cannot be read until the block is erased";
+    ROT: f64 = share() or "0",
+        "bits flipped somewhere in the stored data for each operation, from 0 to 1; found by checksums, so \
+         only where bytes are kept";
+    POWER_CUT: Option<u64> = int(0, u64::MAX >> 1),
+        "operation at which the power is cut: a replay fails, a server ends as if killed";
+    POWER_CUT_KIND: String = choice(&["lost", "torn"]) or "lost",
+        "lost: that operation is not done; torn: it is half done";
+    STUCK: Option<String> = text(), "dies that do nothing, such as 3 or 0,3; die = lun x channels + channel";
+    SLOW: Option<String> = text(), "dies that take longer, each with how many times, such as 2:4 or 0:3,2:4";
+    LIST: Option<String> = text(),
+        "faults one by one, separated by ';', such as 1000 program-fail; 2000 rot page=7 bit=1";
+    SCRIPT: Option<String> = text(), "file of such faults, one a line, # for comments; becomes part of list";
+}
 
 /// Keys of `[faults]`.
 pub static FAULTS: Info = Info {
     name: "faults",
     summary: "what goes wrong with the flash; operations are programs and erases, counted from 0",
     source: "docs/faults.md",
-    params: &[
-        Param::int("seed", 0, u64::MAX, "1").means("seed of everything that is drawn"),
-        Param::share("program", "0").means("share of programs that fail"),
-        Param::share("erase", "0").means("share of erases that fail"),
-        Param::share("unreadable", "0")
-            .means("share of programmed pages whose data cannot be read until the block is erased"),
-        Param::share("rot", "0").means(
-            "bits flipped somewhere in the stored data for each operation, from 0 to 1; found by \
-             checksums, so only where bytes are kept",
-        ),
-        Param::int("power_cut", 0, u64::MAX >> 1, "")
-            .means("operation at which the power is cut: a replay fails, a server ends as if killed"),
-        Param::choice("power_cut_kind", &["lost", "torn"], "lost")
-            .means("lost: that operation is not done; torn: it is half done"),
-        Param::text("stuck", "")
-            .means("dies that do nothing, such as 3 or 0,3; die = lun x channels + channel"),
-        Param::text("slow", "")
-            .means("dies that take longer, each with how many times, such as 2:4 or 0:3,2:4"),
-        Param::text("list", "")
-            .means("faults one by one, separated by ';', such as 1000 program-fail; 2000 rot page=7 bit=1"),
-        Param::text("script", "")
-            .means("file of such faults, one a line, # for comments; becomes part of list"),
-    ],
+    params: PARAMS,
 };
 
 /// A checked `[faults]` table.
@@ -53,45 +51,39 @@ impl FaultsConfig {
         let mut typed = flat("faults.", table)?;
         read_script(&mut typed)?;
         let params = Params::check(&FAULTS, "faults.", &typed)?;
-        let power_cut = params.get("power_cut").map(|_| PowerCut {
-            at: params.int("power_cut"),
-            is_torn: params.text("power_cut_kind") == "torn",
-        });
+        let power_cut =
+            params.get(POWER_CUT).map(|at| PowerCut { at, is_torn: params.get(POWER_CUT_KIND) == "torn" });
         let mut plan = FaultPlan {
-            seed: params.int("seed"),
-            program: params.share("program"),
-            erase: params.share("erase"),
-            unreadable: params.share("unreadable"),
-            rot: params.share("rot"),
+            seed: params.get(SEED),
+            program: params.get(PROGRAM),
+            erase: params.get(ERASE),
+            unreadable: params.get(UNREADABLE),
+            rot: params.get(ROT),
             power_cut,
             ..FaultPlan::default()
         };
-        plan.script = dies(&params, "stuck")?
-            .into_iter()
-            .map(|die| Scripted { at: 0, fault: Fault::Stuck { die } })
-            .collect();
+        plan.script =
+            dies(&params)?.into_iter().map(|die| Scripted { at: 0, fault: Fault::Stuck { die } }).collect();
         plan.script.extend(slow_dies(&params)?);
-        if let Some(list) = params.get("list") {
+        if let Some(list) = params.get(LIST) {
             let lines = list.replace(';', "\n");
             parse_script(&lines, &mut plan).map_err(|error| {
                 let fault = lines.lines().nth(error.line - 1).unwrap_or("").trim();
-                params.error(
-                    "list",
-                    format!("faults such as 1000 program-fail; in '{fault}': {}", error.message),
-                )
+                params
+                    .error(LIST, format!("faults such as 1000 program-fail; in '{fault}': {}", error.message))
             })?;
         }
         plan.check(geometry).map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
         let is_slow = plan.script.iter().any(|line| matches!(line.fault, Fault::Slow { .. }));
         if is_slow && is_compressing {
-            return Err(params.error("slow", "no slow dies, since device.compression is below 1").into());
+            return Err(params.error(SLOW, "no slow dies, since device.compression is below 1").into());
         }
         Ok(Self { plan, params, is_default: typed.is_empty() })
     }
 
     /// The table, if anything was said.
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
-        (!self.is_default).then(|| table_of(&FAULTS, &self.params))
+        (!self.is_default).then(|| table_of(&self.params))
     }
 
     /// Whether nothing is to go wrong.
@@ -120,18 +112,18 @@ fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> 
     Ok(())
 }
 
-/// The dies of a list.
-fn dies(params: &Params, key: &str) -> Result<Vec<UnitId>, ConfigError> {
-    let Some(list) = params.get(key) else { return Ok(Vec::new()) };
+/// The dies that do nothing.
+fn dies(params: &Params) -> Result<Vec<UnitId>, ConfigError> {
+    let Some(list) = params.get(STUCK) else { return Ok(Vec::new()) };
     list.split(',')
         .map(|text| {
-            text.trim().parse().map(UnitId).map_err(|_| params.error(key, "die numbers such as 0,3").into())
+            text.trim().parse().map(UnitId).map_err(|_| params.error(STUCK, "die numbers such as 0,3").into())
         })
         .collect()
 }
 
 fn slow_dies(params: &Params) -> Result<Vec<Scripted>, ConfigError> {
-    let Some(list) = params.get("slow") else { return Ok(Vec::new()) };
+    let Some(list) = params.get(SLOW) else { return Ok(Vec::new()) };
     let slow = |text: &str| {
         let (die, factor) = text.trim().split_once(':')?;
         let die = UnitId(die.parse().ok()?);
@@ -142,7 +134,7 @@ fn slow_dies(params: &Params) -> Result<Vec<Scripted>, ConfigError> {
         .map(|text| {
             slow(text).ok_or_else(|| {
                 params
-                    .error("slow", "dies with how many times as long, up to 1000, such as 2:4 or 0:3,2:4")
+                    .error(SLOW, "dies with how many times as long, up to 1000, such as 2:4 or 0:3,2:4")
                     .into()
             })
         })

@@ -1,31 +1,30 @@
 //! `[fs]`: what a served device makes of the file system on it.
 
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Extent, Info, Op, Param, Params, Subsystem, TraceOp};
+use nandscape_core::{Extent, Info, Op, Params, Subsystem, TraceOp, keys};
 use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
+
+keys! { PARAMS:
+    CLASSIFY: String = choice(&["off", "ext4"]) or "off",
+        "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the stream of \
+         what it holds";
+    STREAMS: String = text() or "prototype",
+        "prototype (journal 1, inode table 2, superblock, descriptors and bitmaps 3, directories 4), none, \
+         or a list such as journal=1,directory=1";
+    OFFSET: u64 = size(0, 1 << 60) or "0", "byte of each namespace at which its file system begins";
+    RECORD: Option<String> = text(),
+        "file (CSV) for every command with its kind, which replays can read; it must not exist";
+}
 
 /// Keys of `[fs]`.
 pub static FS: Info = Info {
     name: "fs",
     summary: "streams by what a file system keeps in a block, for served devices",
     source: "[FStream], [streams-article 2]",
-    params: &[
-        Param::choice("classify", &["off", "ext4"], "off").means(
-            "ext4: follow the structures of ext2, ext3 and ext4 in the writes, and give each write the \
-             stream of what it holds",
-        ),
-        Param::text("streams", "prototype").means(
-            "prototype (journal 1, inode table 2, superblock, descriptors and bitmaps 3, directories 4), \
-             none, or a list such as journal=1,directory=1",
-        ),
-        Param::size("offset", 0, 1 << 60, "0")
-            .means("byte of each namespace at which its file system begins"),
-        Param::text("record", "")
-            .means("file (CSV) for every command with its kind, which replays can read; it must not exist"),
-    ],
+    params: PARAMS,
 };
 
 /// A checked `[fs]` table.
@@ -39,17 +38,17 @@ impl FsKeys {
     /// Checks the table.
     pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
         let params = Params::check(&FS, "fs.", &flat("fs.", table)?)?;
-        let streams = KindStreams::parse(params.text("streams"))
-            .map_err(|expected| params.error("streams", expected))?;
-        if params.get("record").is_some_and(|path| !path.is_empty()) && params.text("classify") == "off" {
-            return Err(params.error("record", "fs.classify = ext4 beside it").into());
+        let streams =
+            KindStreams::parse(params.get(STREAMS)).map_err(|expected| params.error(STREAMS, expected))?;
+        if params.get(RECORD).is_some_and(|path| !path.is_empty()) && params.get(CLASSIFY) == "off" {
+            return Err(params.error(RECORD, "fs.classify = ext4 beside it").into());
         }
         Ok(Self { params, streams })
     }
 
     /// The table, for printing, where it says anything.
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
-        (self.params.text("classify") != "off").then(|| table_of(&FS, &self.params))
+        (self.params.get(CLASSIFY) != "off").then(|| table_of(&self.params))
     }
 
     /// Puts the classifier in front of a subsystem that keeps bytes and has so many streams.
@@ -58,7 +57,7 @@ impl FsKeys {
         ids: u16,
         subsystem: Box<dyn Subsystem + Send>,
     ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-        if self.params.text("classify") == "off" {
+        if self.params.get(CLASSIFY) == "off" {
             return Ok(subsystem);
         }
         let highest = self.streams.highest();
@@ -66,11 +65,11 @@ impl FsKeys {
             let expected = format!(
                 "streams up to {ids}, those of the device (ftl.streams), or none: stream {highest} is above"
             );
-            return Err(self.params.error("streams", expected).into());
+            return Err(self.params.error(STREAMS, expected).into());
         }
         let has_volumes = subsystem.namespaces().len() > 1;
-        let mut classified = Classified::new(subsystem, self.streams, self.params.size("offset"));
-        if let Some(path) = self.params.get("record").filter(|path| !path.is_empty()) {
+        let mut classified = Classified::new(subsystem, self.streams, self.params.get(OFFSET));
+        if let Some(path) = self.params.get(RECORD).filter(|path| !path.is_empty()) {
             classified.record(Box::new(Recorder::create(path, has_volumes)?));
         }
         Ok(Box::new(classified))

@@ -2,12 +2,22 @@
 
 use crate::error::RunError;
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Info, IoRecord, Origin, Param, Params, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{Info, IoRecord, Origin, Params, TraceError, TraceReader, WorkloadInfo, keys};
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
 use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
 use nandscape_sim::result::{PolicyResult, PolicyStream};
 use nandscape_trace::BoxReader;
+
+keys! { PARAMS:
+    POLICY: Option<String> = text(),
+        "stream policy; see list policies; absent: a write keeps the stream that the workload names";
+    STREAMS: Option<u16> = int(0, 65_535), "stream ids the policy may use; absent: as many as the device has";
+    PLUG: u32 = int(0, 4096) or "0",
+        "requests that wait to be merged with neighbours of the same hint; 0: no merging";
+    PLUG_SPAN: u64 = time() or "1ms", "requests further apart in time are not merged";
+    MERGE_BYTES: u64 = size(4096, 1 << 30) or "1MiB", "largest request that merging makes";
+}
 
 /// Keys of `[host]` that every policy has; the others belong to the policy and are listed by `list policies
 /// --detail`.
@@ -15,17 +25,7 @@ pub static HOST: Info = Info {
     name: "host",
     summary: "who chooses the stream of a write, and merging of requests before that",
     source: "[streams-article 1.3], [streams-article 2], [streams-article 4.2]",
-    params: &[
-        Param::text("policy", "").means(
-            "stream policy; see list policies; absent: a write keeps the stream that the workload names",
-        ),
-        Param::int("streams", 0, 65_535, "")
-            .means("stream ids the policy may use; absent: as many as the device has"),
-        Param::int("plug", 0, 4096, "0")
-            .means("requests that wait to be merged with neighbours of the same hint; 0: no merging"),
-        Param::time("plug_span", "1ms").means("requests further apart in time are not merged"),
-        Param::size("merge_bytes", 4096, 1 << 30, "1MiB").means("largest request that merging makes"),
-    ],
+    params: PARAMS,
 };
 
 /// A checked `[host]` table.
@@ -49,14 +49,11 @@ impl HostConfig {
     /// Checks the table: common keys first, the rest against the policy.
     pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
         let mut own = flat("host.", table)?;
-        let mut common = own.clone();
-        common.retain(|key, _| HOST.params.iter().any(|param| param.name == key));
-        own.retain(|key, _| !common.contains_key(key));
-        let common = Params::check(&HOST, "host.", &common)?;
-        let entry = policy::find(common.get("policy").unwrap_or("explicit"))?;
+        let common = Params::check(&HOST, "host.", &HOST.take(&mut own))?;
+        let entry = policy::find(common.get(POLICY).unwrap_or("explicit"))?;
         let params = Params::check(&entry.info, "host.", &own).map_err(|error| match error {
             nandscape_core::ParamError::UnknownKey { key, owner, known } => {
-                let all = HOST.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ");
+                let all = HOST.known();
                 let known = if known.is_empty() { all } else { format!("{all}, {known}") };
                 nandscape_core::ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
             }
@@ -65,7 +62,7 @@ impl HostConfig {
         let host = Self { common, entry, params };
         // Parameters that are wrong whatever the device should be refused now and not after a long
         // preconditioning.
-        let streams = host.common.get("streams").map_or(u16::MAX, |_| host.common.int("streams") as u16);
+        let streams = host.common.get(STREAMS).unwrap_or(u16::MAX);
         let setup = PolicySetup { streams, capacity_bytes: 1 << 30, page_bytes: 4096 };
         (entry.build)(&host.params, &setup)?;
         Ok(host)
@@ -73,9 +70,9 @@ impl HostConfig {
 
     /// Whether requests reach the device as the workload has them.
     pub fn is_plain(&self) -> bool {
-        let is_untyped = self.common.get("policy").is_none();
-        let is_by_hint = self.params.get("by").is_none_or(|by| by == "hint");
-        is_untyped && is_by_hint && self.common.int("plug") == 0
+        let is_untyped = self.common.get(POLICY).is_none();
+        let is_by_hint = self.params.find(policy::BY).is_none_or(|by| by == "hint");
+        is_untyped && is_by_hint && self.common.get(PLUG) == 0
     }
 
     /// Name of the policy.
@@ -88,8 +85,8 @@ impl HostConfig {
         if self.is_plain() {
             return None;
         }
-        let mut table = table_of(&HOST, &self.common);
-        table.extend(table_of(&self.entry.info, &self.params));
+        let mut table = table_of(&self.common);
+        table.extend(table_of(&self.params));
         Some(table)
     }
 
@@ -104,20 +101,17 @@ impl HostConfig {
         if self.is_plain() {
             return Ok(HostReader::Plain(open()?));
         }
-        let streams = match self.common.get("streams") {
-            Some(_) => self.common.int("streams") as u16,
-            None => device.streams,
-        };
+        let streams = self.common.get(STREAMS).unwrap_or(device.streams);
         let setup = PolicySetup { streams, ..device };
         // Merging alone: a device without streams has nothing to name.
-        let is_merging_alone = self.common.get("policy").is_none() && streams == 0;
+        let is_merging_alone = self.common.get(POLICY).is_none() && streams == 0;
         let entry =
             if is_merging_alone { policy::find("none").map_err(ConfigError::from)? } else { self.entry };
         let mut policy = (entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
         let merge = MergeOptions {
-            plug: self.common.int32("plug"),
-            largest_bytes: self.common.size("merge_bytes"),
-            span_ns: self.common.time_ns("plug_span"),
+            plug: self.common.get(PLUG),
+            largest_bytes: self.common.get(MERGE_BYTES),
+            span_ns: self.common.get(PLUG_SPAN),
         };
         if entry.needs_future {
             for record in Merged::new(open()?, merge) {

@@ -1,7 +1,7 @@
 //! fio job files as workloads of `replay` and `compare`.
 
 use crate::build::build_subsystem;
-use crate::config::{ConfigError, StackConfig};
+use crate::config::{self, ConfigError, StackConfig};
 use crate::error::RunError;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
 use nandscape_jobs::JobFile;
@@ -16,7 +16,7 @@ pub const FORMAT: &str = "fio-job";
 
 /// Whether a workload is a job file: by its name, or by `workload.format`.
 pub fn is_job_file(config: &StackConfig, workload: &str) -> bool {
-    match config.workload.get("format") {
+    match config.workload.get(config::FORMAT) {
         Some(format) => format == FORMAT,
         None => Path::new(workload).extension().is_some_and(|e| e.eq_ignore_ascii_case("fio")),
     }
@@ -127,12 +127,12 @@ fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
     }
     let keys = &config.workload;
     let is_set = [
-        ("columns", keys.get("columns").is_some(), ""),
-        ("volumes", keys.get("volumes").is_some(), "filename"),
-        ("remap", keys.text("remap") != "none", "offset and size"),
-        ("repeat", keys.int("repeat") != 1, "loops"),
-        ("time_scale", (keys.float("time_scale") - 1.0).abs() > 0.0, "thinktime and rate"),
-        ("limit", keys.get("limit").is_some(), "number_ios"),
+        ("columns", keys.get(config::COLUMNS).is_some(), ""),
+        ("volumes", keys.get(config::VOLUMES).is_some(), "filename"),
+        ("remap", keys.get(config::REMAP) != "none", "offset and size"),
+        ("repeat", keys.get(config::REPEAT) != 1, "loops"),
+        ("time_scale", (keys.get(config::TIME_SCALE) - 1.0).abs() > 0.0, "thinktime and rate"),
+        ("limit", keys.get(config::LIMIT).is_some(), "number_ios"),
     ];
     match is_set.into_iter().find(|(_, is_set, _)| *is_set) {
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! What every table of the configuration is described and checked with, and how a wrong one is reported.
 
 use nandscape_core::registry::ParamKind;
-use nandscape_core::{GeometryError, Info, Param, ParamError, Params};
+use nandscape_core::{GeometryError, ParamError, Params};
 use nandscape_sim::precondition::PreconditionError;
 use std::collections::BTreeMap;
 
@@ -104,15 +104,12 @@ pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String,
 }
 
 /// Checked parameters as a table that can be read back.
-pub(crate) fn table_of(info: &Info, params: &Params) -> toml::Table {
-    let typed = |param: &Param, text: &str| match param.kind {
+pub(crate) fn table_of(params: &Params) -> toml::Table {
+    let typed = |kind, text: &str| match kind {
         ParamKind::Int { .. } => text.parse::<i64>().map_or_else(|_| text.into(), toml::Value::Integer),
         ParamKind::Float { .. } => text.parse::<f64>().map_or_else(|_| text.into(), toml::Value::Float),
         ParamKind::Bool => toml::Value::Boolean(text == "true"),
         _ => text.into(),
     };
-    info.params
-        .iter()
-        .filter_map(|p| params.get(p.name).map(|text| (p.name.to_owned(), typed(p, text))))
-        .collect()
+    params.in_order().map(|(param, text)| (param.name.to_owned(), typed(param.kind, text))).collect()
 }

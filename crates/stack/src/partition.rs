@@ -1,60 +1,58 @@
 //! How the device is divided: `[sets]` and `[namespaces]`.
 
-use crate::keys::{ConfigError, flat};
-use nandscape_core::{Geometry, Info, Param, ParamError, Params, units};
+use crate::keys::{ConfigError, flat, table_of};
+use nandscape_core::{Geometry, Info, Key, ParamError, Params, keys, units};
 use nandscape_namespace::sets::SetLayout;
 use nandscape_namespace::{NamespaceSpec, SetFacts};
+
+keys! { SET_KEYS:
+    LAYOUT: String = choice(&["none", "traditional", "vertical", "horizontal", "list"]) or "none",
+        "none and traditional: one set of all dies; vertical: whole channels; horizontal: some dies of every \
+         channel; list: see dies";
+    COUNT: Option<u32> = int(1, 65_535), "vertical and horizontal: how many sets; 2 if absent";
+    DIES: Option<String> = text(),
+        "list: the dies of each set such as 0-63;64-127, numbered die of the channel x channels + channel";
+    ENDURANCE_GROUPS: Option<String> = text(),
+        "the sets of each endurance group such as 0,1;2,3; absent: a group for each set";
+    READ_RECOVERY: Option<String> = text(),
+        "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); absent: 4";
+    WINDOWS: String = choice(&["off", "host"]) or "off",
+        "predictable latency: off, or host for a deterministic window of every set whenever it may be had";
+    OWNER: String = choice(&["device", "host"]) or "device",
+        "who runs the translation layers: device; host, as over an open-channel device, whose collection \
+         crosses the host link";
+    DTWIN_READS: u64 = count() or "10M", "reads of 4 KiB that a deterministic window promises";
+    DTWIN_TIME: u64 = time() or "60s", "longest deterministic window, in whole milliseconds";
+    NDWIN_LOW: u64 = time() or "1s", "time between two windows that the device insists on";
+    NDWIN_HIGH: u64 = time() or "10s", "time between two windows that it recommends";
+}
 
 /// Keys of `[sets]`.
 pub static SETS: Info = Info {
     name: "sets",
     summary: "NVM sets: parts of the device, each with a translation layer of its own",
     source: "NVMe 1.4, NVM sets and endurance groups; [sets-article layouts]",
-    params: &[
-        Param::choice("layout", &["none", "traditional", "vertical", "horizontal", "list"], "none").means(
-            "none and traditional: one set of all dies; vertical: whole channels; horizontal: some dies of \
-             every channel; list: see dies",
-        ),
-        Param::int("count", 1, 65_535, "").means("vertical and horizontal: how many sets; 2 if absent"),
-        Param::text("dies", "").means(
-            "list: the dies of each set such as 0-63;64-127, numbered die of the channel x channels + \
-             channel",
-        ),
-        Param::text("endurance_groups", "")
-            .means("the sets of each endurance group such as 0,1;2,3; absent: a group for each set"),
-        Param::text("read_recovery", "").means(
-            "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); \
-             absent: 4",
-        ),
-        Param::choice("windows", &["off", "host"], "off").means(
-            "predictable latency: off, or host for a deterministic window of every set whenever it may be \
-             had",
-        ),
-        Param::choice("owner", &["device", "host"], "device").means(
-            "who runs the translation layers: device; host, as over an open-channel device, whose \
-             collection crosses the host link",
-        ),
-        Param::count("dtwin_reads", "10M").means("reads of 4 KiB that a deterministic window promises"),
-        Param::time("dtwin_time", "60s").means("longest deterministic window, in whole milliseconds"),
-        Param::time("ndwin_low", "1s").means("time between two windows that the device insists on"),
-        Param::time("ndwin_high", "10s").means("time between two windows that it recommends"),
-    ],
+    params: SET_KEYS,
 };
+
+mod spaces {
+    use nandscape_core::keys;
+
+    keys! { pub(super) KEYS:
+        pub(super) COUNT: Option<u32> = int(1, 1024), "how many; absent: as many as sizes or sets lists, else one a set";
+        pub(super) SIZES: Option<String> = text(),
+        "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: equal \
+         parts of the set";
+        pub(super) SETS: Option<String> = text(), "the set of each such as 0;1; absent: sets in turn";
+    }
+}
 
 /// Keys of `[namespaces]`.
 pub static NAMESPACES: Info = Info {
     name: "namespaces",
     summary: "namespaces: ranges of the logical space of a set, called ns1, ns2 and so on",
     source: "NVMe 1.4, namespaces and NVM sets",
-    params: &[
-        Param::int("count", 1, 1024, "")
-            .means("how many; absent: as many as sizes or sets lists, else one a set"),
-        Param::text("sizes", "").means(
-            "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: \
-             equal parts of the set",
-        ),
-        Param::text("sets", "").means("the set of each such as 0;1; absent: sets in turn"),
-    ],
+    params: spaces::KEYS,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,8 +95,8 @@ impl Partition {
         Ok(Self {
             endurance_groups: endurance_groups(&sets, count)?,
             facts: facts(&sets, count)?,
-            is_host_side: sets.text("owner") == "host",
-            has_sets: sets.text("layout") != "none",
+            is_host_side: sets.get(OWNER) == "host",
+            has_sets: sets.get(LAYOUT) != "none",
             namespaces: plan(&spaces, count)?,
             layout,
             sets,
@@ -116,13 +114,14 @@ impl Partition {
         self.namespaces.len()
     }
 
-    /// Both tables, for printing; empty ones where everything is as by default.
-    pub(crate) fn params(&self) -> [(&'static Info, &Params, bool); 2] {
-        let is_default = |info: &Info, params: &Params| *params == prefixed_defaults(info);
-        [
-            (&SETS, &self.sets, is_default(&SETS, &self.sets)),
-            (&NAMESPACES, &self.spaces, is_default(&NAMESPACES, &self.spaces)),
-        ]
+    /// `[sets]`, for printing, where it says anything.
+    pub(crate) fn sets_table(&self) -> Option<toml::Table> {
+        (!self.sets.is_default()).then(|| table_of(&self.sets))
+    }
+
+    /// `[namespaces]`, for printing, where it says anything.
+    pub(crate) fn namespaces_table(&self) -> Option<toml::Table> {
+        (!self.spaces.is_default()).then(|| table_of(&self.spaces))
     }
 
     /// The namespaces over sets of these capacities, in whole pages.
@@ -147,7 +146,7 @@ impl Partition {
                     units::format_bytes(asked),
                     units::format_bytes(capacity - *used)
                 );
-                return Err(self.spaces.error("sizes", expected).into());
+                return Err(self.spaces.error(spaces::SIZES, expected).into());
             }
             specs.push(NamespaceSpec { name, set: *set, offset_bytes: *used, capacity_bytes: bytes });
             *used += bytes;
@@ -156,37 +155,32 @@ impl Partition {
     }
 }
 
-fn prefixed_defaults(info: &Info) -> Params {
-    let prefix = format!("{}.", info.name);
-    Params::check(info, &prefix, &std::collections::BTreeMap::new()).expect("a registry's defaults are valid")
-}
-
 fn layout(geometry: &Geometry, sets: &Params) -> Result<SetLayout, ParamError> {
-    let kind = sets.text("layout");
+    let kind = sets.get(LAYOUT);
     let is_counted = matches!(kind, "vertical" | "horizontal");
-    if sets.get("count").is_some() && !is_counted {
-        return Err(sets.error("count", format!("no count with sets.layout = '{kind}'")));
+    if sets.get(COUNT).is_some() && !is_counted {
+        return Err(sets.error(COUNT, format!("no count with sets.layout = '{kind}'")));
     }
-    if sets.get("dies").is_some() && kind != "list" {
-        return Err(sets.error("dies", format!("sets.layout = 'list' beside it, not '{kind}'")));
+    if sets.get(DIES).is_some() && kind != "list" {
+        return Err(sets.error(DIES, format!("sets.layout = 'list' beside it, not '{kind}'")));
     }
-    let count = || sets.get("count").map_or(2, |_| sets.int32("count"));
+    let count = || sets.get(COUNT).unwrap_or(2);
     match kind {
-        "vertical" => SetLayout::vertical(geometry, count()).map_err(|e| sets.error("count", e.to_string())),
+        "vertical" => SetLayout::vertical(geometry, count()).map_err(|e| sets.error(COUNT, e.to_string())),
         "horizontal" => {
-            SetLayout::horizontal(geometry, count()).map_err(|e| sets.error("count", e.to_string()))
+            SetLayout::horizontal(geometry, count()).map_err(|e| sets.error(COUNT, e.to_string()))
         }
-        "list" => SetLayout::parse(geometry, sets.get("dies").unwrap_or_default())
-            .map_err(|e| sets.error("dies", e.to_string())),
+        "list" => SetLayout::parse(geometry, sets.get(DIES).unwrap_or_default())
+            .map_err(|e| sets.error(DIES, e.to_string())),
         _ => Ok(SetLayout::traditional(geometry)),
     }
 }
 
 /// The group of each set.
 fn endurance_groups(sets: &Params, count: usize) -> Result<Vec<u16>, ParamError> {
-    let Some(text) = sets.get("endurance_groups") else { return Ok((0..count as u16).collect()) };
+    let Some(text) = sets.get(ENDURANCE_GROUPS) else { return Ok((0..count as u16).collect()) };
     let error =
-        || sets.error("endurance_groups", format!("every set from 0 to {} once, such as 0,1;2,3", count - 1));
+        || sets.error(ENDURANCE_GROUPS, format!("every set from 0 to {} once, such as 0,1;2,3", count - 1));
     let mut groups = vec![None; count];
     for (group, list) in text.split(';').enumerate() {
         for item in list.split(',') {
@@ -200,49 +194,48 @@ fn endurance_groups(sets: &Params, count: usize) -> Result<Vec<u16>, ParamError>
 }
 
 fn facts(sets: &Params, count: usize) -> Result<Vec<SetFacts>, ParamError> {
-    let ms = |name: &str| match sets.time_ns(name) / 1_000_000 {
-        0 => Err(sets.error(name, "a time of at least 1ms")),
+    let ms = |key: Key<u64>| match sets.get(key) / 1_000_000 {
+        0 => Err(sets.error(key, "a time of at least 1ms")),
         ms => Ok(ms),
     };
     let common = SetFacts {
-        dtwin_reads: sets.count("dtwin_reads"),
-        dtwin_ms: ms("dtwin_time")?,
-        ndwin_low_ms: ms("ndwin_low")?,
-        ndwin_high_ms: ms("ndwin_high")?,
-        keeps_windows: sets.text("windows") == "host",
+        dtwin_reads: sets.get(DTWIN_READS),
+        dtwin_ms: ms(DTWIN_TIME)?,
+        ndwin_low_ms: ms(NDWIN_LOW)?,
+        ndwin_high_ms: ms(NDWIN_HIGH)?,
+        keeps_windows: sets.get(WINDOWS) == "host",
         ..SetFacts::default()
     };
     if common.ndwin_high_ms < common.ndwin_low_ms {
-        return Err(sets.error("ndwin_high", format!("at least sets.ndwin_low = {}", sets.text("ndwin_low"))));
+        return Err(sets.error(NDWIN_HIGH, format!("at least sets.ndwin_low = {}", sets.text(NDWIN_LOW))));
     }
     let levels = read_recovery(sets, count)?;
     Ok(levels.into_iter().map(|read_recovery| SetFacts { read_recovery, ..common }).collect())
 }
 
 fn read_recovery(sets: &Params, count: usize) -> Result<Vec<u8>, ParamError> {
-    let Some(text) = sets.get("read_recovery") else { return Ok(vec![4; count]) };
+    let Some(text) = sets.get(READ_RECOVERY) else { return Ok(vec![4; count]) };
     let levels: Option<Vec<u8>> =
         text.split(';').map(|level| level.trim().parse().ok().filter(|level| *level <= 15)).collect();
     levels.filter(|levels| levels.len() == count).ok_or_else(|| {
-        sets.error(
-            "read_recovery",
-            format!("a level from 0 to 15 for each of the {count} sets, such as 4;15"),
-        )
+        sets.error(READ_RECOVERY, format!("a level from 0 to 15 for each of the {count} sets, such as 4;15"))
     })
 }
 
 /// Set and size of each namespace.
 fn plan(spaces: &Params, sets: usize) -> Result<Vec<(u16, Size)>, ParamError> {
-    let list = |name: &str| spaces.get(name).map(|text| text.split(';').map(str::trim).collect::<Vec<_>>());
-    let (sizes, places) = (list("sizes"), list("sets"));
-    let count = match (spaces.get("count"), &sizes, &places) {
-        (Some(_), ..) => spaces.int("count") as usize,
+    let list = |key: Key<Option<String>>| {
+        spaces.get(key).map(|text| text.split(';').map(str::trim).collect::<Vec<_>>())
+    };
+    let (sizes, places) = (list(spaces::SIZES), list(spaces::SETS));
+    let count = match (spaces.get(spaces::COUNT), &sizes, &places) {
+        (Some(count), ..) => count as usize,
         (_, Some(list), _) | (_, _, Some(list)) => list.len(),
         _ => sets,
     };
-    for (name, list) in [("sizes", &sizes), ("sets", &places)] {
+    for (key, list) in [(spaces::SIZES, &sizes), (spaces::SETS, &places)] {
         if list.as_ref().is_some_and(|list| list.len() != count) {
-            return Err(spaces.error(name, format!("an entry for each of the {count} namespaces")));
+            return Err(spaces.error(key, format!("an entry for each of the {count} namespaces")));
         }
     }
     (0..count)
@@ -250,13 +243,14 @@ fn plan(spaces: &Params, sets: usize) -> Result<Vec<(u16, Size)>, ParamError> {
             let set = match &places {
                 None => index % sets,
                 Some(list) => list[index].parse().ok().filter(|set| *set < sets).ok_or_else(|| {
-                    spaces.error("sets", format!("for each namespace a set from 0 to {}", sets - 1))
+                    spaces.error(spaces::SETS, format!("for each namespace a set from 0 to {}", sets - 1))
                 })?,
             };
             let size = match &sizes {
                 None => Size::Equal,
-                Some(list) => size(list[index])
-                    .ok_or_else(|| spaces.error("sizes", "shares such as 50% or sizes such as 100GiB"))?,
+                Some(list) => size(list[index]).ok_or_else(|| {
+                    spaces.error(spaces::SIZES, "shares such as 50% or sizes such as 100GiB")
+                })?,
             };
             Ok((set as u16, size))
         })

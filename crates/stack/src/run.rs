@@ -1,7 +1,7 @@
 //! Replays: one configuration, or several compared.
 
 use crate::build::{BuildOptions, build};
-use crate::config::{ConfigError, StackConfig};
+use crate::config::{self, ConfigError, StackConfig};
 use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
@@ -127,16 +127,16 @@ fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions
 pub fn open_options(config: &StackConfig) -> OpenOptions {
     let keys = &config.workload;
     OpenOptions {
-        format: keys.get("format").map(str::to_owned),
-        columns: keys.get("columns").map(str::to_owned),
+        format: keys.get(config::FORMAT).map(str::to_owned),
+        columns: keys.get(config::COLUMNS).map(str::to_owned),
         volumes: keys
-            .get("volumes")
+            .get(config::VOLUMES)
             .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
             .unwrap_or_default(),
-        remap_dense: keys.text("remap") == "dense",
-        repeat: keys.int("repeat"),
-        time_scale: keys.float("time_scale"),
-        limit: keys.get("limit").map(|_| keys.count("limit")),
+        remap_dense: keys.get(config::REMAP) == "dense",
+        repeat: keys.get(config::REPEAT),
+        time_scale: keys.get(config::TIME_SCALE),
+        limit: keys.get(config::LIMIT),
         seed: config.seed,
         ..OpenOptions::default()
     }

@@ -1,80 +1,70 @@
 //! `[device.timing]`: its keys, and what they mean together.
 
 use crate::keys::ConfigError;
-use nandscape_core::{Geometry, Info, Param, ParamError, Params, units};
+use nandscape_core::params::Typed;
+use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
+
+keys! { PARAMS:
+    MODE: String = choice(&["serial", "parallel"]) or "parallel",
+        "serial: one page operation at a time, transfers included; parallel: dies and buses are resources";
+    SCHEDULER: String = choice(&["fifo", "read-first"]) or "fifo",
+        "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads \
+         overtake";
+    READ: String = text() or "60us",
+        "array read of a page; a list such as 46us,53us,60us is used in rotation by page number in the block";
+    PROGRAM: u64 = time() or "700us", "array program of a page, or of all pages of a program unit";
+    ERASE: u64 = time() or "3ms", "block erase";
+    CHANNEL_BYTES_PER_S: u64 = size(1, 1 << 50) or "800MB", "bytes per second of one channel bus";
+    COMMAND: u64 = time() or "0ns", "command overhead of each operation on the channel bus";
+    PROGRAM_PAGES: Option<u32> = int(1, 64),
+        "consecutive pages of a block programmed in one array operation; from 2 needs write_buffer";
+    PROGRAM_SPREAD: Option<f64> = share(),
+        "most that the program time of a word line is off, the same on every block";
+    PROGRAM_JITTER: Option<f64> = share(), "most that each program is off that";
+    CHANNEL_COMMAND: Option<u64> = time(), "time of a read in the command core of its channel, one at a time";
+    CHANNEL_DECODE: Option<u64> = time(), "time of a read in the decoder of its channel, one at a time";
+    DATA_OUT: Option<u64> = time(), "bus overhead of the data of a read";
+    BURST: Option<u64> = size(0, 1 << 50),
+        "bytes of program data after which a read may take the bus; absent: a page is one piece";
+    READ_HOLD_OFF: Option<u64> = time(),
+        "the data of a program page waits for the reads of its channel, at most so long";
+    LOAD_OVERLAP: Option<bool> = flag(),
+        "the data of the next program is loaded while the array programs (cached program)";
+    MULTI_PLANE: Option<bool> = flag(),
+        "operations of one kind on equal page numbers of different planes that wait at a die run as one";
+    CONTENTION: Option<String> = choice(&["on", "off"]),
+        "off: bus, command core and decoder take their time but never make anything wait";
+    SUSPEND: Option<String> = choice(&["none", "program", "program-erase"]),
+        "what a read of the host stops at its die; absent: none";
+    SUSPEND_STOP: Option<u64> = time(), "from the decision to stop until the die takes the read";
+    SUSPEND_RESUME: Option<u64> = time(), "from the end of the last read until the array goes on";
+    SUSPEND_RUN: Option<u64> = time(), "the array runs so long before the first stop and between two";
+    SUSPEND_TAIL: Option<u64> = time(), "no stop when the array needs no longer than this";
+    SUSPEND_MOST: Option<u32> = int(1, 1_000_000), "stops of one operation; 10 if absent";
+    HOST_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
+        "bytes per second of the host link in each direction; absent: no time";
+    HOST_READ: Option<u64> = time(), "from the submission of a read until its channel knows of it";
+    HOST_WRITE: Option<u64> = time(), "from the submission of a write until it asks for room or its die";
+    HOST_COMPLETION: Option<u64> = time(), "from the last byte until the host knows";
+    WRITE_BUFFER: Option<u64> = size(0, 1 << 50),
+        "size of the controller's write buffer: writes are answered when they are in it; absent: none";
+    WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
+        "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
+    GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
+        "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
+         most at gc_rate; fifo if absent";
+    GC_RATE: Option<u64> = size(1, 1 << 50),
+        "rate-limited: bytes per second that GC may program on the whole device while no host write waits \
+         for an erase";
+}
 
 /// Keys of `[device.timing]`. All from `program_pages` on are off where they are absent.
 pub static TIMING: Info = Info {
     name: "device.timing",
     summary: "latencies and scheduling",
     source: "docs/timing.md",
-    params: &[
-        Param::choice("mode", &["serial", "parallel"], "parallel").means(
-            "serial: one page operation at a time, transfers included; parallel: dies and buses are \
-             resources",
-        ),
-        Param::choice("scheduler", &["fifo", "read-first"], "fifo").means(
-            "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets \
-             reads overtake",
-        ),
-        Param::text("read", "60us").means(
-            "array read of a page; a list such as 46us,53us,60us is used in rotation by page number in the \
-             block",
-        ),
-        Param::time("program", "700us").means("array program of a page, or of all pages of a program unit"),
-        Param::time("erase", "3ms").means("block erase"),
-        Param::size("channel_bytes_per_s", 1, 1 << 50, "800MB").means("bytes per second of one channel bus"),
-        Param::time("command", "0ns").means("command overhead of each operation on the channel bus"),
-        Param::int("program_pages", 1, 64, "").means(
-            "consecutive pages of a block programmed in one array operation; from 2 needs write_buffer",
-        ),
-        Param::share("program_spread", "")
-            .means("most that the program time of a word line is off, the same on every block"),
-        Param::share("program_jitter", "").means("most that each program is off that"),
-        Param::time("channel_command", "")
-            .means("time of a read in the command core of its channel, one at a time"),
-        Param::time("channel_decode", "")
-            .means("time of a read in the decoder of its channel, one at a time"),
-        Param::time("data_out", "").means("bus overhead of the data of a read"),
-        Param::size("burst", 0, 1 << 50, "")
-            .means("bytes of program data after which a read may take the bus; absent: a page is one piece"),
-        Param::time("read_hold_off", "")
-            .means("the data of a program page waits for the reads of its channel, at most so long"),
-        Param::flag("load_overlap", "")
-            .means("the data of the next program is loaded while the array programs (cached program)"),
-        Param::flag("multi_plane", "").means(
-            "operations of one kind on equal page numbers of different planes that wait at a die run as one",
-        ),
-        Param::choice("contention", &["on", "off"], "")
-            .means("off: bus, command core and decoder take their time but never make anything wait"),
-        Param::choice("suspend", &["none", "program", "program-erase"], "")
-            .means("what a read of the host stops at its die; absent: none"),
-        Param::time("suspend_stop", "").means("from the decision to stop until the die takes the read"),
-        Param::time("suspend_resume", "").means("from the end of the last read until the array goes on"),
-        Param::time("suspend_run", "").means("the array runs so long before the first stop and between two"),
-        Param::time("suspend_tail", "").means("no stop when the array needs no longer than this"),
-        Param::int("suspend_most", 1, 1_000_000, "").means("stops of one operation; 10 if absent"),
-        Param::size("host_bytes_per_s", 0, 1 << 50, "")
-            .means("bytes per second of the host link in each direction; absent: no time"),
-        Param::time("host_read", "").means("from the submission of a read until its channel knows of it"),
-        Param::time("host_write", "")
-            .means("from the submission of a write until it asks for room or its die"),
-        Param::time("host_completion", "").means("from the last byte until the host knows"),
-        Param::size("write_buffer", 0, 1 << 50, "").means(
-            "size of the controller's write buffer: writes are answered when they are in it; absent: none",
-        ),
-        Param::choice("write_buffer_kind", &["volatile", "protected"], "")
-            .means("volatile: a flush waits for the programs; protected: it does not; volatile if absent"),
-        Param::choice("gc_order", &["fifo", "host-first", "rate-limited"], "").means(
-            "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of \
-             GC at most at gc_rate; fifo if absent",
-        ),
-        Param::size("gc_rate", 1, 1 << 50, "").means(
-            "rate-limited: bytes per second that GC may program on the whole device while no host write \
-             waits for an erase",
-        ),
-    ],
+    params: PARAMS,
 };
 
 /// How virtual time passes.
@@ -92,7 +82,7 @@ pub enum TimingMode {
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(crate) fn mode_of(timing: &Params) -> TimingMode {
-    match (timing.text("mode"), timing.text("scheduler")) {
+    match (timing.get(MODE), timing.get(SCHEDULER)) {
         ("serial", _) => TimingMode::Serial,
         (_, "read-first") => TimingMode::ReadFirst,
         _ => TimingMode::Fifo,
@@ -103,10 +93,10 @@ pub(crate) fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
     let reads = reads_ns(timing)?;
     Ok(Timing {
         read_ns: reads.iter().sum::<u64>() / reads.len() as u64,
-        program_ns: time(timing, "program")?,
-        erase_ns: time(timing, "erase")?,
-        channel_bytes_per_s: timing.size("channel_bytes_per_s"),
-        command_ns: time(timing, "command")?,
+        program_ns: time(timing, PROGRAM)?,
+        erase_ns: time(timing, ERASE)?,
+        channel_bytes_per_s: timing.get(CHANNEL_BYTES_PER_S),
+        command_ns: time(timing, COMMAND)?,
     })
 }
 
@@ -117,27 +107,27 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
     let reads_ns = reads_ns(timing)?;
     let options = Options {
         reads_ns: if reads_ns.len() > 1 { reads_ns } else { Vec::new() },
-        program_spread: share(timing, "program_spread")?,
-        program_jitter: share(timing, "program_jitter")?,
-        program_pages: timing.get("program_pages").map_or(1, |_| timing.int32("program_pages")),
-        core_ns: time(timing, "channel_command")?,
-        decode_ns: time(timing, "channel_decode")?,
-        data_out_ns: time(timing, "data_out")?,
-        burst_bytes: size(timing, "burst").min(u64::from(geometry.page_bytes)) as u32,
-        hold_off_ns: time(timing, "read_hold_off")?,
-        load_overlap: timing.get("load_overlap") == Some("true"),
-        multi_plane: timing.get("multi_plane") == Some("true"),
-        contention: timing.get("contention") != Some("off"),
+        program_spread: share(timing, PROGRAM_SPREAD)?,
+        program_jitter: share(timing, PROGRAM_JITTER)?,
+        program_pages: timing.get(PROGRAM_PAGES).unwrap_or(1),
+        core_ns: time(timing, CHANNEL_COMMAND)?,
+        decode_ns: time(timing, CHANNEL_DECODE)?,
+        data_out_ns: time(timing, DATA_OUT)?,
+        burst_bytes: timing.get(BURST).unwrap_or(0).min(u64::from(geometry.page_bytes)) as u32,
+        hold_off_ns: time(timing, READ_HOLD_OFF)?,
+        load_overlap: timing.get(LOAD_OVERLAP) == Some(true),
+        multi_plane: timing.get(MULTI_PLANE) == Some(true),
+        contention: timing.get(CONTENTION) != Some("off"),
         suspension: suspension(timing)?,
         host: HostLink {
-            bytes_per_s: size(timing, "host_bytes_per_s"),
-            read_front_ns: time(timing, "host_read")?,
-            write_front_ns: time(timing, "host_write")?,
-            completion_ns: time(timing, "host_completion")?,
+            bytes_per_s: timing.get(HOST_BYTES_PER_S).unwrap_or(0),
+            read_front_ns: time(timing, HOST_READ)?,
+            write_front_ns: time(timing, HOST_WRITE)?,
+            completion_ns: time(timing, HOST_COMPLETION)?,
         },
         buffer: WriteBuffer {
-            bytes: size(timing, "write_buffer"),
-            is_volatile: timing.get("write_buffer_kind") != Some("protected"),
+            bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
+            is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
         gc_order: gc_order(geometry, timing)?,
     };
@@ -149,33 +139,37 @@ fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Resul
     let pages = options.program_pages;
     if !geometry.pages_per_block.is_multiple_of(pages) {
         let expected = format!("a divisor of device.pages_per_block, which is {}", geometry.pages_per_block);
-        return Err(timing.error("program_pages", expected).into());
+        return Err(timing.error(PROGRAM_PAGES, expected).into());
     }
     let unit = u64::from(pages) * u64::from(geometry.page_bytes);
     if pages > 1 && options.buffer.bytes == 0 {
         let expected = "1, or a device.timing.write_buffer in which the pages of a unit are gathered";
-        return Err(timing.error("program_pages", expected).into());
+        return Err(timing.error(PROGRAM_PAGES, expected).into());
     }
     if options.buffer.bytes > 0 && options.buffer.bytes < unit {
         let expected = format!("at least the {} of a program unit", units::format_bytes(unit));
-        return Err(timing.error("write_buffer", expected).into());
+        return Err(timing.error(WRITE_BUFFER, expected).into());
     }
     Ok(())
 }
 
 /// Keys that `fifo` can follow too.
-const FIFO: &[&str] =
-    &["host_bytes_per_s", "host_read", "host_write", "host_completion", "write_buffer", "write_buffer_kind"];
-/// Keys that every mode follows.
-const ALWAYS: &[&str] = &["mode", "scheduler", "read", "program", "erase", "channel_bytes_per_s", "command"];
+const FIFO: &[Param] = &[
+    HOST_BYTES_PER_S.param,
+    HOST_READ.param,
+    HOST_WRITE.param,
+    HOST_COMPLETION.param,
+    WRITE_BUFFER.param,
+    WRITE_BUFFER_KIND.param,
+];
 /// Values that switch a key off.
-const OFF: &[(&str, &str)] = &[
-    ("program_pages", "1"),
-    ("load_overlap", "false"),
-    ("multi_plane", "false"),
-    ("contention", "on"),
-    ("suspend", "none"),
-    ("gc_order", "fifo"),
+const OFF: &[(Param, &str)] = &[
+    (PROGRAM_PAGES.param, "1"),
+    (LOAD_OVERLAP.param, "false"),
+    (MULTI_PLANE.param, "false"),
+    (CONTENTION.param, "on"),
+    (SUSPEND.param, "none"),
+    (GC_ORDER.param, "fifo"),
 ];
 
 fn refuse_unsupported(timing: &Params) -> Result<(), ParamError> {
@@ -186,16 +180,17 @@ fn refuse_unsupported(timing: &Params) -> Result<(), ParamError> {
     let name = if mode == TimingMode::Fifo { "scheduler = \"fifo\"" } else { "mode = \"serial\"" };
     let expected =
         || format!("mode = \"parallel\" with scheduler = \"read-first\", since {name} cannot do this");
-    if timing.text("read").contains(',') {
-        return Err(timing.error("read", expected()));
+    if timing.get(READ).contains(',') {
+        return Err(timing.error(READ, expected()));
     }
-    for (key, value) in timing.iter() {
-        let is_known = ALWAYS.contains(&key) || (mode == TimingMode::Fifo && FIFO.contains(&key));
+    for (param, value) in timing.iter() {
+        // Every mode follows what has a default.
+        let is_known = !param.default.is_empty() || (mode == TimingMode::Fifo && FIFO.contains(param));
         let is_zero = units::parse_size(value).is_ok_and(|n| n == 0)
             || units::parse_time_ns(value).is_ok_and(|n| n == 0)
             || units::parse_share(value).is_ok_and(|n| n == 0.0);
-        if !is_known && !is_zero && !OFF.contains(&(key, value)) {
-            return Err(timing.error(key, expected()));
+        if !is_known && !is_zero && !OFF.contains(&(*param, value)) {
+            return Err(timing.error(*param, expected()));
         }
     }
     Ok(())
@@ -203,11 +198,10 @@ fn refuse_unsupported(timing: &Params) -> Result<(), ParamError> {
 
 fn reads_ns(timing: &Params) -> Result<Vec<u64>, ParamError> {
     let error = || {
-        timing
-            .error("read", "a time such as 50us of at most one hour, or a list of up to 64 such as 46us,53us")
+        timing.error(READ, "a time such as 50us of at most one hour, or a list of up to 64 such as 46us,53us")
     };
     let list: Vec<u64> = timing
-        .text("read")
+        .get(READ)
         .split(',')
         .map(|text| units::parse_time_ns(text.trim()).ok().filter(|ns| *ns <= LONGEST_NS))
         .collect::<Option<_>>()
@@ -216,51 +210,50 @@ fn reads_ns(timing: &Params) -> Result<Vec<u64>, ParamError> {
 }
 
 /// A time, 0 where it is absent.
-fn time(timing: &Params, name: &str) -> Result<u64, ParamError> {
-    match timing.get(name).map(|_| timing.time_ns(name)) {
-        Some(ns) if ns > LONGEST_NS => Err(timing.error(name, "at most one hour")),
+fn time<T>(timing: &Params, key: Key<T>) -> Result<u64, ParamError>
+where
+    T: for<'a> Typed<Out<'a>: Into<Option<u64>>>,
+{
+    match timing.get(key).into() {
+        Some(ns) if ns > LONGEST_NS => Err(timing.error(key, "at most one hour")),
         ns => Ok(ns.unwrap_or(0)),
     }
 }
 
-fn size(timing: &Params, name: &str) -> u64 {
-    timing.get(name).map_or(0, |_| timing.size(name))
-}
-
 /// A share below 1, 0 where it is absent.
-fn share(timing: &Params, name: &str) -> Result<f64, ParamError> {
-    match timing.get(name).map(|_| timing.share(name)) {
-        Some(share) if share >= 1.0 => Err(timing.error(name, "less than 100%")),
+fn share(timing: &Params, key: Key<Option<f64>>) -> Result<f64, ParamError> {
+    match timing.get(key) {
+        Some(share) if share >= 1.0 => Err(timing.error(key, "less than 100%")),
         share => Ok(share.unwrap_or(0.0)),
     }
 }
 
 fn suspension(timing: &Params) -> Result<Suspension, ParamError> {
-    let what = timing.get("suspend").unwrap_or("none");
+    let what = timing.get(SUSPEND).unwrap_or("none");
     Ok(Suspension {
         programs: what != "none",
         erases: what == "program-erase",
-        stop_ns: time(timing, "suspend_stop")?,
-        resume_ns: time(timing, "suspend_resume")?,
-        run_ns: time(timing, "suspend_run")?,
-        tail_ns: time(timing, "suspend_tail")?,
-        most: timing.get("suspend_most").map_or(10, |_| timing.int32("suspend_most")),
+        stop_ns: time(timing, SUSPEND_STOP)?,
+        resume_ns: time(timing, SUSPEND_RESUME)?,
+        run_ns: time(timing, SUSPEND_RUN)?,
+        tail_ns: time(timing, SUSPEND_TAIL)?,
+        most: timing.get(SUSPEND_MOST).unwrap_or(10),
     })
 }
 
 fn gc_order(geometry: &Geometry, timing: &Params) -> Result<GcOrder, ParamError> {
-    let limited = timing.get("gc_order") == Some("rate-limited");
-    match timing.get("gc_rate") {
-        None if limited => Err(timing.error("gc_rate", "bytes per second, since gc_order is rate-limited")),
-        Some(_) if !limited => Err(timing.error("gc_rate", "nothing unless gc_order is rate-limited")),
-        _ if limited => {
+    let order = timing.get(GC_ORDER);
+    match (timing.get(GC_RATE), order == Some("rate-limited")) {
+        (None, true) => Err(timing.error(GC_RATE, "bytes per second, since gc_order is rate-limited")),
+        (Some(_), false) => Err(timing.error(GC_RATE, "nothing unless gc_order is rate-limited")),
+        (Some(rate), true) => {
             // Every start at a die programs a unit at most.
-            let pages = timing.get("program_pages").map_or(1, |_| timing.int("program_pages"));
+            let pages = timing.get(PROGRAM_PAGES).unwrap_or(1);
             let bytes = u128::from(pages) * u128::from(geometry.page_bytes) * u128::from(geometry.units());
-            let gap_ns = bytes * 1_000_000_000 / u128::from(timing.size("gc_rate"));
+            let gap_ns = bytes * 1_000_000_000 / u128::from(rate);
             Ok(GcOrder::RateLimited { gap_ns: gap_ns.min(u128::from(LONGEST_NS)) as u64 })
         }
-        _ if timing.get("gc_order") == Some("host-first") => Ok(GcOrder::HostFirst),
-        _ => Ok(GcOrder::Fifo),
+        (None, false) if order == Some("host-first") => Ok(GcOrder::HostFirst),
+        (None, false) => Ok(GcOrder::Fifo),
     }
 }

@@ -119,6 +119,12 @@ pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> Option<[&[u8]
     Some(out)
 }
 
+/// The columns of a line, as [`split`] gives them; `names` are theirs, for the error.
+#[inline]
+pub(crate) fn columns<'a, const N: usize>(line: &'a [u8], names: &str) -> Result<[&'a [u8]; N], String> {
+    split(line, b',').ok_or_else(|| format!("{}: expected {N} columns, {names}", shown(line)))
+}
+
 /// Without blanks at both ends.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii()

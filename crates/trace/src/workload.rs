@@ -12,7 +12,6 @@ use crate::wrappers::limit::Limit;
 use crate::wrappers::repeat::Repeat;
 use crate::wrappers::time_scale::time_scaled;
 use crate::wrappers::volumes::{Ends, side_by_side};
-use nandscape_core::registry::unknown_name;
 use nandscape_core::{Params, TraceError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,19 +45,19 @@ impl FromStr for WorkloadSpec {
             return Ok(Self::Stdin);
         }
         let name = text.split(':').next().unwrap_or(text).trim();
-        if generators::find(name).is_some() {
-            let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
-            return Ok(Self::Generator { name, params });
-        }
+        let unknown = match generators::find(name) {
+            Ok(_) => {
+                let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
+                return Ok(Self::Generator { name, params });
+            }
+            Err(unknown) => unknown,
+        };
         let looks_like_call = text.contains(':')
             && text.contains('=')
             && !name.contains(['/', '\\', '.'])
             && !Path::new(text).exists();
         if looks_like_call {
-            return Err(spec(
-                text,
-                unknown_name("generator", name, generators::GENERATORS.iter().map(|g| &g.info)),
-            ));
+            return Err(spec(text, unknown));
         }
         Ok(Self::File(PathBuf::from(text)))
     }

@@ -5,8 +5,8 @@ use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Change, Held, Verdict};
 use nandscape_cache::status::{Facts, Health, Page, Printer};
 use nandscape_cache::{Counters, Gauges, Mode};
-use nandscape_core::CacheReport;
 use nandscape_core::command::HostCounts;
+use nandscape_core::{CacheReport, Word as _};
 use nandscape_policies::admission::Bypass;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -206,7 +206,7 @@ impl CacheStat {
             ..self.gauges
         };
         Self {
-            mode: Mode::parse(&report.mode).unwrap_or(self.mode),
+            mode: Mode::of_word(&report.mode).unwrap_or(self.mode),
             gauges,
             counters,
             read_hit_ratio: report.counters.read_hit_ratio(),

@@ -6,7 +6,7 @@ use crate::mode::Mode;
 use crate::status::{Facts, Health};
 use nandscape_core::Params;
 use nandscape_policies::Map;
-use nandscape_policies::admission;
+use nandscape_policies::admission::{self, BCACHE_CUTOFF, SEQUENTIAL_READ};
 
 /// Bytes of a block of metadata, of every kind that has any.
 const METADATA_BLOCK: u32 = 4096;
@@ -62,13 +62,11 @@ impl Design {
     /// Bytes of a stream of reads from which it goes past the cache; 0: never.
     pub fn skip_sequential_bytes(&self) -> u64 {
         let Member { name, typed } = &self.admission;
-        for (policy, key) in [("sequential", "sequential_read"), ("bcache", "bcache_cutoff")] {
+        for (policy, key) in [("sequential", SEQUENTIAL_READ), ("bcache", BCACHE_CUTOFF)] {
             let is_chosen = super::keys::names(name).any(|name| name == policy);
-            if let Some(entry) = admission::find(policy).filter(|_| is_chosen) {
-                let own =
-                    typed.iter().filter(|(key, _)| entry.info.params.iter().any(|param| param.name == *key));
-                let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-                return Params::check(&entry.info, "", &own).map_or(0, |params| params.size(key));
+            if let Some(entry) = admission::find(policy).ok().filter(|_| is_chosen) {
+                let own = entry.info.take(&mut typed.clone());
+                return Params::check(&entry.info, "", &own).map_or(0, |params| params.get(key));
             }
         }
         0

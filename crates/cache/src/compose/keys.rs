@@ -1,78 +1,36 @@
 //! The keys of a cache's table, and whose parameter each of the others is.
 
-use nandscape_core::{Info, Param, ParamError, ParamKind};
+use crate::presets::{Flushing, Partial, Victims};
+use nandscape_core::{Info, ParamError, keys};
 use std::collections::BTreeMap;
 
-const fn text(name: &'static str, summary: &'static str) -> Param {
-    Param { name, summary, kind: ParamKind::Text, default: "" }
+keys! { PARAMS:
+    pub PRESET: Option<String> = text(), "published design, or nandscape";
+    pub BLOCK: Option<u32> = size(512, 1 << 20), "cache block; absent: the preset's";
+    pub SIZE: Option<String> = text(),
+        "cached data at most, as bytes (64MiB) or blocks (10000b); absent: what fits on the fast store";
+    pub MODE: Option<String> = text(), "write-back, write-through, write-around, write-only or pass-through";
+    pub MAP: Option<String> = choice(&["full", "linear", "cluster-hashed"]), "which slots a block may lie in";
+    pub WAYS: Option<u32> = int(1, 1 << 30), "slots of a set, where there are sets";
+    pub CLUSTER: Option<u64> = size(512, 1 << 40),
+        "neighbouring bytes of a disk that share a set of the cluster-hashed map";
+    pub EVICTION: Option<String> = text(), "eviction policy";
+    pub ADMISSION: Option<String> = text(),
+        "admission policies, separated by commas, all of which must agree";
+    pub CLEANING: Option<String> = text(),
+        "cleaning policies, separated by commas, each of which may start cleaning";
+    pub METADATA: Option<String> = text(), "kind of metadata";
+    pub FLUSHING: Option<Flushing> = word(),
+        "what is flushed before metadata say that it is there: both sides, the cache device, or nothing but \
+         what hosts flush";
+    pub PARTIAL: Option<Partial> = word(), "what becomes of requests for parts of blocks";
+    pub VICTIMS: Option<Victims> = word(), "which blocks may leave to make room";
+    pub SEED: u64 = int(0, u64::MAX) or "1", "of what policies draw";
 }
 
 /// What every cache is asked; the parameters of the policies that are named stand in the same table.
-pub const KEYS: Info = Info {
-    name: "cache",
-    summary: "a preset, and what is to be otherwise",
-    source: "",
-    params: &[
-        text("preset", "published design, or nandscape"),
-        Param {
-            name: "block",
-            summary: "cache block; absent: the preset's",
-            kind: ParamKind::Size { min: 512, max: 1 << 20 },
-            default: "",
-        },
-        text(
-            "size",
-            "cached data at most, as bytes (64MiB) or blocks (10000b); absent: what fits on the fast store",
-        ),
-        text("mode", "write-back, write-through, write-around, write-only or pass-through"),
-        Param {
-            name: "map",
-            summary: "which slots a block may lie in",
-            kind: ParamKind::Choice { of: &["full", "linear", "cluster-hashed"] },
-            default: "",
-        },
-        Param {
-            name: "ways",
-            summary: "slots of a set, where there are sets",
-            kind: ParamKind::Int { min: 1, max: 1 << 30 },
-            default: "",
-        },
-        Param {
-            name: "cluster",
-            summary: "neighbouring bytes of a disk that share a set of the cluster-hashed map",
-            kind: ParamKind::Size { min: 512, max: 1 << 40 },
-            default: "",
-        },
-        text("eviction", "eviction policy"),
-        text("admission", "admission policies, separated by commas, all of which must agree"),
-        text("cleaning", "cleaning policies, separated by commas, each of which may start cleaning"),
-        text("metadata", "kind of metadata"),
-        Param {
-            name: "flushing",
-            summary: "what is flushed before metadata say that it is there: both sides, the cache device, or nothing but what hosts flush",
-            kind: ParamKind::Choice { of: &["both", "cache-device", "nothing"] },
-            default: "",
-        },
-        Param {
-            name: "partial",
-            summary: "what becomes of requests for parts of blocks",
-            kind: ParamKind::Choice { of: &["cached", "filled", "uncached"] },
-            default: "",
-        },
-        Param {
-            name: "victims",
-            summary: "which blocks may leave to make room",
-            kind: ParamKind::Choice { of: &["any", "prefer-clean", "clean-first", "clean-only"] },
-            default: "",
-        },
-        Param {
-            name: "seed",
-            summary: "of what policies draw",
-            kind: ParamKind::Int { min: 0, max: u64::MAX },
-            default: "1",
-        },
-    ],
-};
+pub const KEYS: Info =
+    Info { name: "cache", summary: "a preset, and what is to be otherwise", source: "", params: PARAMS };
 
 /// Keys and values as they were typed.
 pub type Typed = BTreeMap<String, String>;
@@ -80,14 +38,6 @@ pub type Typed = BTreeMap<String, String>;
 /// A value that is wrong.
 pub fn bad(prefix: &str, key: &str, value: impl Into<String>, expected: impl Into<String>) -> ParamError {
     ParamError::BadValue { key: format!("{prefix}{key}"), value: value.into(), expected: expected.into() }
-}
-
-/// Takes out of `typed` what is a key of `info`.
-pub fn take(typed: &mut Typed, info: &Info) -> Typed {
-    let is_own = |key: &str| info.params.iter().any(|param| param.name == key);
-    let (own, others) = std::mem::take(typed).into_iter().partition(|(key, _)| is_own(key));
-    *typed = others;
-    own
 }
 
 /// Names of a list separated by commas.

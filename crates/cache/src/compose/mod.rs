@@ -17,8 +17,8 @@ use crate::engine::{BoxedStore, Cache, CacheError, Disk, Setup, Started};
 use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
 use crate::presets::{self, Flushing, PRESETS, Preset, Quirks};
-use keys::{blocks, names, quoted, take, unquoted};
-use nandscape_core::{ParamError, Params, SimTime, registry};
+use keys::{blocks, names, quoted, unquoted};
+use nandscape_core::{ParamError, Params, SimTime};
 use nandscape_policies::Map;
 use nandscape_policies::admission::{Admission, Chain};
 use nandscape_policies::cleaning::{self, Cleaning};
@@ -91,14 +91,13 @@ impl Design {
     /// block that the preset does not have.
     pub fn parse(prefix: &str, typed: &Typed) -> Result<Self, ParamError> {
         let mut rest = typed.clone();
-        let own = Params::check(&KEYS, prefix, &take(&mut rest, &KEYS))?;
-        let preset = match own.get("preset") {
+        let own = Params::check(&KEYS, prefix, &KEYS.take(&mut rest))?;
+        let preset = match own.get(keys::PRESET) {
             None => &PRESETS[0],
-            Some(name) => presets::find(name)
-                .ok_or_else(|| registry::unknown_name("preset", name, PRESETS.iter().map(|p| &p.info)))?,
+            Some(name) => presets::find(name)?,
         };
-        let block_bytes = parse::block(prefix, &own, preset)?;
-        let metadata = parse::metadata(prefix, &own, preset)?;
+        let block_bytes = parse::block(&own, preset)?;
+        let metadata = parse::metadata(&own, preset)?;
         let mode = parse::mode(prefix, &own, preset, metadata)?;
         let eviction = parse::eviction(prefix, &own, preset, &mut rest)?;
         let admission = parse::admission(prefix, &own, preset, &mut rest)?;
@@ -106,14 +105,18 @@ impl Design {
         let design = Self {
             preset,
             block_bytes,
-            slots: own.get("size").map(|text| blocks(prefix, text, block_bytes)).transpose()?,
-            map: parse::map(prefix, &own, preset, block_bytes)?,
+            slots: own.get(keys::SIZE).map(|text| blocks(prefix, text, block_bytes)).transpose()?,
+            map: parse::map(&own, preset, block_bytes)?,
             mode,
             eviction,
             metadata,
-            flushing: parse::flushing(&own, preset.flushing),
-            quirks: parse::quirks(&own, preset.quirks),
-            seed: own.int("seed"),
+            flushing: own.get(keys::FLUSHING).unwrap_or(preset.flushing),
+            quirks: Quirks {
+                partial: own.get(keys::PARTIAL).unwrap_or(preset.quirks.partial),
+                victims: own.get(keys::VICTIMS).unwrap_or(preset.quirks.victims),
+                ..preset.quirks
+            },
+            seed: own.get(keys::SEED),
             admission,
             cleaning: cleanings.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(","),
             cleanings,
@@ -184,7 +187,7 @@ impl Design {
     /// Of the settings those of the eviction policy.
     pub fn of_eviction(&self) -> Vec<(String, String)> {
         let params = self.eviction.params();
-        let params = params.iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let params = params.iter().map(|(param, text)| (param.name.to_owned(), text.to_owned()));
         named("eviction", self.eviction.info().name).chain(params).collect()
     }
 
@@ -327,7 +330,7 @@ impl Design {
         let evictions = nandscape_policies::eviction::EVICTIONS.iter();
         let all = evictions.chain(nandscape_policies::admission::ADMISSIONS.iter().map(|entry| &entry.info));
         let mut all = all.chain(cleaning::CLEANINGS.iter().map(|entry| &entry.info));
-        let other = all.find(|info| info.params.iter().any(|param| param.name == key));
+        let other = all.find(|info| info.has(key));
         let other = other.map_or_else(String::new, |info| {
             format!(", which does not have '{}', whose key it is", info.name)
         });

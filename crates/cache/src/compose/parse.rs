@@ -1,13 +1,15 @@
 //! From keys to what each of them means.
 
 use super::Member;
-use super::keys::{Typed, bad, names, take};
+use super::keys::{
+    ADMISSION, BLOCK, CLEANING, CLUSTER, EVICTION, MAP, METADATA, MODE, Typed, WAYS, bad, names,
+};
 use crate::metadata;
 use crate::mode::Mode;
-use crate::presets::{Choice, Flushing, Partial, Preset, Quirks, Victims};
-use nandscape_core::{ParamError, Params, registry};
+use crate::presets::{Choice, Preset};
+use nandscape_core::{ParamError, Params, Word as _, registry};
 use nandscape_policies::Map;
-use nandscape_policies::admission::Chain;
+use nandscape_policies::admission::{ADMISSIONS, Chain};
 use nandscape_policies::cleaning;
 use nandscape_policies::eviction::{EVICTIONS, EvictionSpec};
 
@@ -25,41 +27,39 @@ fn listed(choices: &[Choice]) -> String {
 }
 
 /// Slots of a set where a preset without sets is told to have some.
-const WAYS: u32 = 512;
+const DEFAULT_WAYS: u32 = 512;
 const CLUSTER_BYTES: u64 = 256 << 10;
 
-pub(super) fn block(prefix: &str, own: &Params, preset: &Preset) -> Result<u32, ParamError> {
-    let Some(text) = own.get("block") else { return Ok(preset.block_bytes) };
+pub(super) fn block(own: &Params, preset: &Preset) -> Result<u32, ParamError> {
+    let Some(bytes) = own.get(BLOCK) else { return Ok(preset.block_bytes) };
     let (least, most) = preset.block_range;
-    u32::try_from(own.size("block"))
-        .ok()
-        .filter(|bytes| bytes.is_power_of_two() && (least..=most).contains(bytes))
-        .ok_or_else(|| {
-            let format = |bytes: u32| nandscape_core::units::format_bytes(bytes.into());
-            let range = if least == most {
-                format(least)
-            } else {
-                format!("a power of two from {} to {}", format(least), format(most))
-            };
-            bad(prefix, "block", text, format!("{range} with preset {}", preset.info.name))
-        })
+    if bytes.is_power_of_two() && (least..=most).contains(&bytes) {
+        return Ok(bytes);
+    }
+    let format = |bytes: u32| nandscape_core::units::format_bytes(bytes.into());
+    let range = if least == most {
+        format(least)
+    } else {
+        format!("a power of two from {} to {}", format(least), format(most))
+    };
+    Err(own.error(BLOCK, format!("{range} with preset {}", preset.info.name)))
 }
 
-pub(super) fn metadata(prefix: &str, own: &Params, preset: &Preset) -> Result<&'static str, ParamError> {
-    let name = own.get("metadata").unwrap_or(preset.metadata.name);
+pub(super) fn metadata(own: &Params, preset: &Preset) -> Result<&'static str, ParamError> {
+    let name = own.get(METADATA).unwrap_or(preset.metadata.name);
     let found = metadata::find(name).map(|kind| kind.info.name);
     found.map_err(|_| {
         let known: Vec<_> = metadata::KINDS.iter().map(|kind| kind.info.name).collect();
-        bad(prefix, "metadata", name, format!("one of {}", known.join(", ")))
+        own.error(METADATA, format!("one of {}", known.join(", ")))
     })
 }
 
 pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) -> Result<Mode, ParamError> {
-    let mode = match own.get("mode") {
+    let mode = match own.get(MODE) {
         None => preset.mode,
-        Some(text) => Mode::parse(text).filter(|mode| preset.modes.contains(mode)).ok_or_else(|| {
+        Some(text) => Mode::of_word(text).filter(|mode| preset.modes.contains(mode)).ok_or_else(|| {
             let known: Vec<_> = preset.modes.iter().map(|mode| mode.name()).collect();
-            bad(prefix, "mode", text, format!("one of {} with preset {}", known.join(", "), preset.info.name))
+            own.error(MODE, format!("one of {} with preset {}", known.join(", "), preset.info.name))
         })?,
     };
     if mode.makes_dirty() && metadata == "none" {
@@ -69,23 +69,23 @@ pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) 
     Ok(mode)
 }
 
-pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map, ParamError> {
+pub(super) fn map(own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map, ParamError> {
     let default = preset.map_with(block_bytes);
-    let name = own.get("map").unwrap_or(default.name());
-    for key in ["ways", "cluster"] {
-        let has = name == "cluster-hashed" || name == "linear" && key == "ways";
-        if let Some(text) = own.get(key).filter(|_| !has) {
-            return Err(bad(prefix, key, text, format!("none with map = {name}")));
-        }
+    let name = own.get(MAP).unwrap_or(default.name());
+    if own.get(WAYS).is_some() && name == "full" {
+        return Err(own.error(WAYS, format!("none with map = {name}")));
     }
-    let ways = match (own.get("ways"), default) {
-        (Some(_), _) => own.int32("ways"),
+    if own.get(CLUSTER).is_some() && name != "cluster-hashed" {
+        return Err(own.error(CLUSTER, format!("none with map = {name}")));
+    }
+    let ways = match (own.get(WAYS), default) {
+        (Some(ways), _) => ways,
         (None, Map::Linear { ways } | Map::ClusterHashed { ways, .. }) => ways,
-        (None, Map::Full) => WAYS,
+        (None, Map::Full) => DEFAULT_WAYS,
     };
     let blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
-    let cluster = match (own.get("cluster"), default) {
-        (Some(_), _) => blocks(own.size("cluster")),
+    let cluster = match (own.get(CLUSTER), default) {
+        (Some(bytes), _) => blocks(bytes),
         (None, Map::ClusterHashed { cluster, .. }) => cluster,
         (None, _) => blocks(CLUSTER_BYTES),
     };
@@ -96,44 +96,15 @@ pub(super) fn map(prefix: &str, own: &Params, preset: &Preset, block_bytes: u32)
     })
 }
 
-pub(super) fn flushing(own: &Params, default: Flushing) -> Flushing {
-    match own.get("flushing") {
-        None => default,
-        Some("both") => Flushing::Both,
-        Some("cache-device") => Flushing::CacheDevice,
-        Some(_) => Flushing::Nothing,
-    }
-}
-
-pub(super) fn quirks(own: &Params, mut quirks: Quirks) -> Quirks {
-    quirks.partial = match own.get("partial") {
-        None => quirks.partial,
-        Some("cached") => Partial::Cached,
-        Some("filled") => Partial::Filled,
-        Some(_) => Partial::Uncached,
-    };
-    quirks.victims = match own.get("victims") {
-        None => quirks.victims,
-        Some("any") => Victims::Any,
-        Some("prefer-clean") => Victims::PreferClean,
-        Some("clean-first") => Victims::CleanFirst,
-        Some(_) => Victims::CleanOnly,
-    };
-    quirks
-}
-
 pub(super) fn eviction(
     prefix: &str,
     own: &Params,
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<EvictionSpec, ParamError> {
-    let name = own.get("eviction").unwrap_or(preset.eviction.name);
-    let info = EVICTIONS
-        .iter()
-        .find(|info| info.name == name)
-        .ok_or_else(|| registry::unknown_name("eviction policy", name, EVICTIONS))?;
-    let Member { typed, .. } = member(name, &[preset.eviction], take(rest, info));
+    let name = own.get(EVICTION).unwrap_or(preset.eviction.name);
+    let info = registry::find("eviction policy", name, EVICTIONS, |info| info)?;
+    let Member { typed, .. } = member(name, &[preset.eviction], info.take(rest));
     EvictionSpec::new(name, prefix, &typed)
 }
 
@@ -143,13 +114,11 @@ pub(super) fn admission(
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<Member, ParamError> {
-    let list = own.get("admission").map_or_else(|| listed(preset.admission), str::to_owned);
+    let list = own.get(ADMISSION).map_or_else(|| listed(preset.admission), str::to_owned);
     let mut all = Typed::new();
     for name in names(&list) {
-        let known = nandscape_policies::admission::ADMISSIONS.iter().map(|entry| &entry.info);
-        let entry = nandscape_policies::admission::find(name)
-            .ok_or_else(|| registry::unknown_name("admission policy", name, known))?;
-        all.extend(member(name, preset.admission, take(rest, &entry.info)).typed);
+        let entry = registry::find("admission policy", name, ADMISSIONS, |entry| &entry.info)?;
+        all.extend(member(name, preset.admission, entry.info.take(rest)).typed);
     }
     // The keys are checked, and names given twice refused, where the chain is built.
     Chain::build(&list, prefix, &all, 64, 0)?;
@@ -162,19 +131,17 @@ pub(super) fn cleanings(
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<Vec<Member>, ParamError> {
-    let list = own.get("cleaning").map_or_else(|| listed(preset.cleaning), str::to_owned);
+    let list = own.get(CLEANING).map_or_else(|| listed(preset.cleaning), str::to_owned);
     // Every policy counts what all of them clean, so that the limits hold for all together.
-    let caps = take(rest, &cleaning::CAPS);
+    let caps = cleaning::CAPS.take(rest);
     let mut members: Vec<Member> = Vec::new();
     for name in names(&list) {
-        let known = cleaning::CLEANINGS.iter().map(|entry| &entry.info);
-        let entry =
-            cleaning::find(name).ok_or_else(|| registry::unknown_name("cleaning policy", name, known))?;
+        let entry = registry::find("cleaning policy", name, cleaning::CLEANINGS, |entry| &entry.info)?;
         if members.iter().any(|member| member.name == name) {
             let expected = format!("every name once, and '{name}' stands there twice");
             return Err(bad(prefix, "cleaning", list.as_str(), expected));
         }
-        let mut typed = take(rest, &entry.info);
+        let mut typed = entry.info.take(rest);
         typed.extend(caps.clone());
         members.push(member(name, preset.cleaning, typed));
     }

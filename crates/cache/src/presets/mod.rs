@@ -12,7 +12,7 @@ mod nandscape;
 mod rapidcache;
 
 use crate::mode::Mode;
-use nandscape_core::Info;
+use nandscape_core::{Info, ParamError, registry, words};
 use nandscape_policies::Map;
 use serde::Serialize;
 
@@ -87,16 +87,9 @@ pub enum Flushing {
     Nothing,
 }
 
-impl Flushing {
-    /// Its name in configurations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Both => "both",
-            Self::CacheDevice => "cache-device",
-            Self::Nothing => "nothing",
-        }
-    }
+words!(pub Flushing: Both = "both", CacheDevice = "cache-device", Nothing = "nothing");
 
+impl Flushing {
     /// Whether disks are flushed.
     pub const fn covers_disks(self) -> bool {
         matches!(self, Self::Both)
@@ -120,6 +113,8 @@ pub enum Partial {
     Uncached,
 }
 
+words!(Partial: Cached = "cached", Filled = "filled", Uncached = "uncached");
+
 /// Which blocks may leave to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -132,6 +127,10 @@ pub enum Victims {
     CleanFirst,
     /// Clean ones only; without one, the request goes past the cache.
     CleanOnly,
+}
+
+words! { Victims:
+    Any = "any", PreferClean = "prefer-clean", CleanFirst = "clean-first", CleanOnly = "clean-only",
 }
 
 /// What else the engine does to follow a design.
@@ -279,9 +278,9 @@ pub static PRESETS: &[Preset] = &[
     dm_cache::PRESET,
 ];
 
-/// The preset of that name.
-pub fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.info.name == name)
+/// The preset of that name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Preset, ParamError> {
+    registry::find("preset", name, PRESETS, |preset| &preset.info)
 }
 
 #[cfg(test)]

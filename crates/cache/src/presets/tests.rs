@@ -48,7 +48,7 @@ fn every_preset_has_printers_and_every_printer_a_preset() {
     for name in presets {
         assert_eq!(find(name).expect(name).info.name, name);
     }
-    assert!(find("dmcache").is_none());
+    assert!(find("dmcache").is_err());
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub use page::{Field, Page, Truth, Value};
 
 use crate::counters::{Counters, Gauges};
 use crate::mode::Mode;
-use nandscape_core::Info;
+use nandscape_core::{Info, ParamError, registry, words};
 use serde::Serialize;
 
 /// How well the cache device does.
@@ -34,16 +34,7 @@ pub enum Health {
     Failed,
 }
 
-impl Health {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Degraded => "degraded",
-            Self::Failed => "failed",
-        }
-    }
-}
+words!(pub Health: Normal = "normal", Degraded = "degraded", Failed = "failed");
 
 /// What printers may print.
 #[derive(Clone, Copy, Debug)]
@@ -123,9 +114,9 @@ pub static PRINTERS: &[Printer] = &[
     dm_cache::PRINTER,
 ];
 
-/// The printers of the design of that name.
-pub fn find(name: &str) -> Option<&'static Printer> {
-    PRINTERS.iter().find(|printer| printer.info.name == name)
+/// The printers of the design of that name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Printer, ParamError> {
+    registry::find("preset", name, PRINTERS, |printer| &printer.info)
 }
 
 /// Whole percent, cut as integer division does; 0 of nothing.

@@ -3,7 +3,7 @@
 use super::{write, write_report};
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
-use nandscape_core::registry::unknown_name;
+use nandscape_core::registry;
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use nandscape_report::{ReportContext, render_reproduction_csv, render_reproduction_text};
 use std::sync::atomic::Ordering;
@@ -62,7 +62,5 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
 }
 
 fn find(id: &str) -> Result<&'static Reproduction, Failure> {
-    REPRODUCTIONS.iter().find(|r| r.info.name == id).ok_or_else(|| {
-        Failure::usage(unknown_name("reproduction", id, REPRODUCTIONS.iter().map(|r| &r.info)))
-    })
+    registry::find("reproduction", id, &REPRODUCTIONS[..], |r| &r.info).map_err(Failure::usage)
 }

@@ -3,7 +3,6 @@
 use super::{open_options, write_report};
 use crate::args::{ReadingArgs, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 use crate::console::{Console, Failure};
-use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
 use nandscape_report::{ReportContext, ReportError, render_workload_text, write_atomically_with};
 use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
@@ -23,10 +22,7 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
                 ..OpenOptions::default()
             };
             let name = generator.split(':').next().unwrap_or_default().trim();
-            if generators::find(name).is_none() {
-                let known = generators::GENERATORS.iter().map(|g| &g.info);
-                return Err(Failure::usage(unknown_name("generator", name, known)));
-            }
+            generators::find(name).map_err(Failure::usage)?;
             let reader = nandscape_trace::open(&generator, &options, target_of(&space)?)?;
             convert(reader, &target, console)
         }

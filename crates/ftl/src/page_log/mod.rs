@@ -20,14 +20,16 @@ mod recover;
 mod space;
 mod spares;
 
-use crate::parts::base::{Base, Target};
+use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::layer::Strategy;
-use crate::parts::order::Order;
+use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, Lpn, Ppn, SimTime, Token,
+    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, Lpn, Ppn, SimTime, Token, keys,
 };
 use space::Space;
+
+keys! { pub(crate) PARAMS: GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ; }
 
 /// What is collected when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,12 +72,11 @@ impl<D: FlashDevice> PageMap<D> {
         match beyond {
             None => Ok(()),
             Some(lpn) => {
-                let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
                 let expected = format!(
                     "the capacity that the device was written with: it holds logical page {}, of {logical} that there would be",
                     lpn.0
                 );
-                Err(params.error(key, expected).into())
+                Err(params.error(super::config::size_key(params), expected).into())
             }
         }
     }

@@ -1,129 +1,61 @@
 //! The `ftl.*` keys of `page-map`: what can be typed, and what it means for a given device.
 
-use crate::placement::{self, Placement, Stripe};
-use crate::victim::{self, VictimEntry};
-use crate::wear::{self, WearEntry};
-use nandscape_core::{Geometry, Info, Param, ParamError, ParamKind, Params};
+use crate::placement::{ALLOCATION_ORDER, Placement, Stripe};
+use crate::victim::{self, D, SEED, VictimEntry};
+use crate::wear::{self, WEAR_THRESHOLD, WearEntry};
+use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys};
+
+keys! { PARAMS:
+    OP: f64 = float(0.0, 1000.0) or "0.28",
+        "over-provisioning, (physical - logical) / logical, over the good blocks";
+    CAPACITY: Option<u64> = size(512, 1 << 56),
+        "logical capacity, instead of op; rounded down to whole pages";
+    VICTIM: String = choice(&victim::NAMES) or "greedy", "which block is collected";
+    D; SEED;
+    GC_FRONTIER: String = choice(&["separate", "shared"]) or "separate",
+        "separate: moved pages have blocks of their own; shared: one log with host writes";
+    ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
+        "dynamic: any die with room, round robin; static: the plane that the page number gives";
+    ALLOCATION_ORDER;
+    FRONTIERS: Option<u32> = int(1, 1 << 20),
+        "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the \
+         spare blocks, divided among the streams in use";
+    pub STREAMS: u16 = int(0, 1024) or "0",
+        "streams (placement handles) beside the default log 0; each has a log of its own";
+    STREAM_GRANULARITY: Option<u64> = size(512, 1 << 56),
+        "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block \
+         for each frontier of a log that is alone in use";
+    pub GC_ISOLATION: String = text() or "persistently",
+        "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each \
+         log from 0";
+    SPLIT: String = text() or "global",
+        "blocks of the streams: global (one choice of victims), shares such as 0.2,0.5 for streams 1, 2 .., \
+         or auto";
+    GC_LOW: String = text() or "2",
+        "erased space, in blocks beyond the open ones (or % of the domain's blocks), below which writes wait \
+         for GC";
+    GC_HIGH: Option<String> = text(),
+        "erased space at which that GC stops, in the same unit; default: gc_low, one victim at a time";
+    GC_STEP: u32 = int(0, 1 << 20) or "0",
+        "pages of a victim moved for each page written, so that collection and host take turns; 0: the whole \
+         victim at once";
+    BACKGROUND_GC: bool = flag() or "false", "collect while the host is idle";
+    BACKGROUND_WATERMARK: Option<String> = text(),
+        "erased space at which background GC stops, in the unit of gc_low; default: twice gc_high";
+    WEAR: String = choice(&["none", "dynamic", "static"]) or "none", "wear levelling";
+    WEAR_THRESHOLD;
+    UNMAPPED_READ: String = choice(&["none", "flash"]) or "none",
+        "reads of unmapped pages: none costs nothing, flash reads the page's static place once";
+    pub(super) RMW: bool = flag() or "true",
+        "a partial write reads the page first where another valid sector remains; false: never (timing only)";
+}
 
 /// Name, source and keys.
 pub static INFO: Info = Info {
     name: "page-map",
     summary: "the conventional SSD: one map entry per page, over-provisioning, garbage collection",
     source: "nandscape; MQSim, FAST 2018, for static allocation",
-    params: &[
-        Param {
-            name: "op",
-            summary: "over-provisioning, (physical - logical) / logical, over the good blocks",
-            kind: ParamKind::Float { min: 0.0, max: 1000.0 },
-            default: "0.28",
-        },
-        Param {
-            name: "capacity",
-            summary: "logical capacity, instead of op; rounded down to whole pages",
-            kind: ParamKind::Size { min: 512, max: 1 << 56 },
-            default: "",
-        },
-        Param {
-            name: "victim",
-            summary: "which block is collected",
-            kind: ParamKind::Choice { of: &victim::NAMES },
-            default: "greedy",
-        },
-        victim::D,
-        victim::SEED,
-        Param {
-            name: "gc_frontier",
-            summary: "separate: moved pages have blocks of their own; shared: one log with host writes",
-            kind: ParamKind::Choice { of: &["separate", "shared"] },
-            default: "separate",
-        },
-        Param {
-            name: "allocation",
-            summary: "dynamic: any die with room, round robin; static: the plane that the page number gives",
-            kind: ParamKind::Choice { of: &["dynamic", "static"] },
-            default: "dynamic",
-        },
-        placement::ORDER,
-        Param {
-            name: "frontiers",
-            summary: "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the spare blocks, divided among the streams in use",
-            kind: ParamKind::Int { min: 1, max: 1 << 20 },
-            default: "",
-        },
-        Param {
-            name: "streams",
-            summary: "streams (placement handles) beside the default log 0; each has a log of its own",
-            kind: ParamKind::Int { min: 0, max: 1024 },
-            default: "0",
-        },
-        Param {
-            name: "stream_granularity",
-            summary: "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block for each frontier of a log that is alone in use",
-            kind: ParamKind::Size { min: 512, max: 1 << 56 },
-            default: "",
-        },
-        Param {
-            name: "gc_isolation",
-            summary: "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each log from 0",
-            kind: ParamKind::Text,
-            default: "persistently",
-        },
-        Param {
-            name: "split",
-            summary: "blocks of the streams: global (one choice of victims), shares such as 0.2,0.5 for streams 1, 2 .., or auto",
-            kind: ParamKind::Text,
-            default: "global",
-        },
-        Param {
-            name: "gc_low",
-            summary: "erased space, in blocks beyond the open ones (or % of the domain's blocks), below which writes wait for GC",
-            kind: ParamKind::Text,
-            default: "2",
-        },
-        Param {
-            name: "gc_high",
-            summary: "erased space at which that GC stops, in the same unit; default: gc_low, one victim at a time",
-            kind: ParamKind::Text,
-            default: "",
-        },
-        Param {
-            name: "gc_step",
-            summary: "pages of a victim moved for each page written, so that collection and host take turns; 0: the whole victim at once",
-            kind: ParamKind::Int { min: 0, max: 1 << 20 },
-            default: "0",
-        },
-        Param {
-            name: "background_gc",
-            summary: "collect while the host is idle",
-            kind: ParamKind::Bool,
-            default: "false",
-        },
-        Param {
-            name: "background_watermark",
-            summary: "erased space at which background GC stops, in the unit of gc_low; default: twice gc_high",
-            kind: ParamKind::Text,
-            default: "",
-        },
-        Param {
-            name: "wear",
-            summary: "wear levelling",
-            kind: ParamKind::Choice { of: &["none", "dynamic", "static"] },
-            default: "none",
-        },
-        wear::THRESHOLD,
-        Param {
-            name: "unmapped_read",
-            summary: "reads of unmapped pages: none costs nothing, flash reads the page's static place once",
-            kind: ParamKind::Choice { of: &["none", "flash"] },
-            default: "none",
-        },
-        Param {
-            name: "rmw",
-            summary: "a partial write reads the page first where another valid sector remains; false: never (timing only)",
-            kind: ParamKind::Bool,
-            default: "true",
-        },
-    ],
+    params: PARAMS,
 };
 
 /// How blocks are divided among streams.
@@ -180,31 +112,28 @@ pub(super) struct Config {
 impl Config {
     pub fn new(params: &Params, geometry: &Geometry, good_blocks: u64) -> Result<Self, ParamError> {
         let physical = good_blocks * u64::from(geometry.pages_per_block);
-        let (key, logical) = if params.get("capacity").is_some() {
-            ("capacity", params.size("capacity") / u64::from(geometry.page_bytes))
-        } else {
-            ("op", (physical as f64 / (1.0 + params.float("op"))) as u64)
+        let logical = match params.get(CAPACITY) {
+            Some(bytes) => bytes / u64::from(geometry.page_bytes),
+            None => (physical as f64 / (1.0 + params.get(OP))) as u64,
         };
         if logical == 0 || logical >= physical {
-            return Err(params.error(
-                key,
-                format!(
-                    "a logical capacity of at least one page ({} bytes) and less than the {physical} pages of the good blocks",
-                    geometry.page_bytes
-                ),
-            ));
+            let expected = format!(
+                "a logical capacity of at least one page ({} bytes) and less than the {physical} pages of the good blocks",
+                geometry.page_bytes
+            );
+            return Err(params.error(size_key(params), expected));
         }
-        let stripe = Stripe::new(geometry, params.text("allocation_order"))
-            .ok_or_else(|| params.error("allocation_order", "a permutation of the letters c, w, d and p"))?;
-        let is_static = params.text("allocation") == "static";
-        let shared_frontier = params.text("gc_frontier") == "shared";
+        let stripe = Stripe::new(geometry, params.get(ALLOCATION_ORDER))
+            .ok_or_else(|| params.error(ALLOCATION_ORDER, "a permutation of the letters c, w, d and p"))?;
+        let is_static = params.get(ALLOCATION) == "static";
+        let shared_frontier = params.get(GC_FRONTIER) == "shared";
         let persistent = isolation(params, shared_frontier)?;
         let split = split(params, &persistent)?;
         let host_logs = persistent.len().max(1) as u64;
         let frontiers = if is_static {
             Frontiers(vec![1])
-        } else if params.get("frontiers").is_some() {
-            Frontiers(vec![params.int32("frontiers")])
+        } else if let Some(frontiers) = params.get(FRONTIERS) {
+            Frontiers(vec![frontiers])
         } else {
             let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
             let most = |logs: u64| (spare / 16 / logs).clamp(1, u64::from(geometry.units())) as u32;
@@ -214,17 +143,17 @@ impl Config {
         Ok(Self {
             // At most the device's pages, which are 32-bit.
             logical_pages: logical as u32,
-            victim: victim::find(params.text("victim")).expect("the registry holds every choice"),
-            wear: wear::find(params.text("wear")).expect("the registry holds every choice"),
+            victim: victim::find(params.get(VICTIM)).expect("the registry holds every choice"),
+            wear: wear::find(params.get(WEAR)).expect("the registry holds every choice"),
             shared_frontier,
             persistent,
             split,
-            unmapped_stripe: (params.text("unmapped_read") == "flash").then(|| stripe.clone()),
+            unmapped_stripe: (params.get(UNMAPPED_READ) == "flash").then(|| stripe.clone()),
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
             frontiers,
-            background_gc: params.flag("background_gc"),
-            gc_step: params.int32("gc_step"),
-            rmw: params.flag("rmw"),
+            background_gc: params.get(BACKGROUND_GC),
+            gc_step: params.get(GC_STEP),
+            rmw: params.get(RMW),
         })
     }
 
@@ -245,7 +174,7 @@ impl Config {
         if !self.persistent.is_empty() && without_streams <= good_blocks {
             let logs = open_of_logs.iter().filter(|open| **open > 0).count();
             return params.error(
-                "streams",
+                STREAMS,
                 format!(
                     "fewer: with {} open blocks for each of {logs} logs the {good_blocks} good blocks of {place} do not suffice; \
                      needed are {needed}: {division}",
@@ -253,9 +182,8 @@ impl Config {
                 ),
             );
         }
-        let key = if params.get("capacity").is_some() { "capacity" } else { "op" };
         params.error(
-            key,
+            size_key(params),
             format!(
                 "a capacity that needs at most the {good_blocks} good blocks of {place}; it needs {needed}: {division}"
             ),
@@ -272,7 +200,7 @@ impl Config {
         if self.persistent.is_empty() {
             return Ok(0);
         }
-        if params.get("stream_granularity").is_none() {
+        if params.get(STREAM_GRANULARITY).is_none() {
             return Ok(self.frontiers.of(1));
         }
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
@@ -287,33 +215,38 @@ impl Config {
                     unit / block_bytes,
                     geometry.blocks()
                 );
-                params.error("stream_granularity", expected)
+                params.error(STREAM_GRANULARITY, expected)
             })
     }
 }
 
+/// The key that says how much of the device is logical capacity.
+pub(super) fn size_key(params: &Params) -> Param {
+    if params.get(CAPACITY).is_some() { CAPACITY.param } else { OP.param }
+}
+
 /// For each host log whether its survivors are kept apart for good; empty without streams.
 fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamError> {
-    let words = params.text("gc_isolation").split(',').map(|word| match word.trim() {
+    let words = params.get(GC_ISOLATION).split(',').map(|word| match word.trim() {
         "persistently" => Ok(true),
         "initially" => Ok(false),
-        _ => Err(params.error("gc_isolation", "initially or persistently, once or for each log from 0")),
+        _ => Err(params.error(GC_ISOLATION, "initially or persistently, once or for each log from 0")),
     });
     let words = words.collect::<Result<Vec<bool>, ParamError>>()?;
-    let streams = params.int32("streams") as usize;
+    let streams = usize::from(params.get(STREAMS));
     if streams == 0 {
         return Ok(Vec::new());
     }
     if shared_frontier && words.contains(&false) {
         let expected =
             "persistently where gc_frontier is shared, since moved pages then follow their own log";
-        return Err(params.error("gc_isolation", expected));
+        return Err(params.error(GC_ISOLATION, expected));
     }
     match words.as_slice() {
         [all] => Ok(vec![*all; streams + 1]),
         each if each.len() == streams + 1 => Ok(words),
         _ => Err(params.error(
-            "gc_isolation",
+            GC_ISOLATION,
             format!("one word for all logs, or {} of them for logs 0 to {streams}", streams + 1),
         )),
     }
@@ -321,13 +254,13 @@ fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamE
 
 /// How blocks are divided among streams.
 fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> {
-    let text = params.text("split").trim();
+    let text = params.get(SPLIT).trim();
     if text == "global" {
         return Ok(SplitKind::Global);
     }
     if persistent.is_empty() || persistent.contains(&false) {
         let expected = "global where there are no streams, or where survivors of several streams share blocks (gc_isolation)";
-        return Err(params.error("split", expected));
+        return Err(params.error(SPLIT, expected));
     }
     if text == "auto" {
         return Ok(SplitKind::Auto { logs: persistent.len() });
@@ -342,7 +275,7 @@ fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> 
         let expected = format!(
             "global, auto or {streams} number(s) of a sum of at most 1, the share of each stream from 1; the rest is log 0's"
         );
-        return Err(params.error("split", expected));
+        return Err(params.error(SPLIT, expected));
     };
     shares.insert(0, (1.0 - shares.iter().sum::<f64>()).max(0.0));
     Ok(SplitKind::Fixed(shares))
@@ -350,9 +283,8 @@ fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> 
 
 /// Blocks of a piece in the whole device, if the key is given and they are whole.
 fn granularity_blocks(params: &Params, geometry: &Geometry) -> Option<u64> {
-    params.get("stream_granularity")?;
+    let bytes = params.get(STREAM_GRANULARITY)?;
     let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
-    let bytes = params.size("stream_granularity");
     bytes.is_multiple_of(block_bytes).then_some(bytes / block_bytes)
 }
 
@@ -376,39 +308,42 @@ impl Watermarks {
     }
 
     pub fn new(params: &Params, domain_blocks: u32, pages_per_block: u32) -> Result<Self, ParamError> {
-        let pages = |key| watermark(params, key, domain_blocks, pages_per_block);
+        let pages = |key: Param, text: &str| {
+            let expected =
+                || format!("a number of blocks up to {domain_blocks}, or a percentage of them such as 2%");
+            let pages = watermark(text, domain_blocks, pages_per_block);
+            pages.ok_or_else(|| params.error(key, expected()))
+        };
+        let given = |key: Key<Option<String>>| params.get(key).map(|text| pages(key.param, text)).transpose();
         // GC needs a block of its own: the one that it fills before the victim is erased.
-        let low = pages("gc_low")?.expect("has a default").max(u64::from(pages_per_block));
-        let high = pages("gc_high")?.unwrap_or(low);
+        let low = pages(GC_LOW.param, params.get(GC_LOW))?.max(u64::from(pages_per_block));
+        let high = given(GC_HIGH)?.unwrap_or(low);
         if high < low {
-            return Err(params.error("gc_high", "at least gc_low"));
+            return Err(params.error(GC_HIGH, "at least gc_low"));
         }
-        let background = pages("background_watermark")?.unwrap_or(2 * high);
+        let background = given(BACKGROUND_WATERMARK)?.unwrap_or(2 * high);
         if background < high {
-            return Err(params.error("background_watermark", "at least gc_high"));
+            return Err(params.error(BACKGROUND_WATERMARK, "at least gc_high"));
         }
         Ok(Self { low, high, background })
     }
 }
 
 /// `12`, `1.5` or `2%` of the domain's blocks, in pages, rounded down.
-fn watermark(params: &Params, key: &str, blocks: u32, pages: u32) -> Result<Option<u64>, ParamError> {
-    let Some(text) = params.get(key) else { return Ok(None) };
+fn watermark(text: &str, blocks: u32, pages: u32) -> Option<u64> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent, f64::from(blocks) / 100.0),
         None => (text, 1.0),
     };
-    let value = number.trim().parse::<f64>().ok().map(|number| number * scale);
-    match value.filter(|value| (0.0..=f64::from(blocks)).contains(value)) {
-        Some(value) => Ok(Some((value * f64::from(pages)) as u64)),
-        None => Err(params
-            .error(key, format!("a number of blocks up to {blocks}, or a percentage of them such as 2%"))),
-    }
+    let value = number.trim().parse::<f64>().ok()? * scale;
+    (0.0..=f64::from(blocks)).contains(&value).then_some((value * f64::from(pages)) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement;
+    use nandscape_core::ParamKind;
     use std::collections::BTreeMap;
 
     fn params(pairs: &[(&str, &str)]) -> Params {

@@ -32,7 +32,7 @@ mod pool;
 mod split;
 mod streams;
 
-pub use config::INFO;
+pub use config::{GC_ISOLATION, INFO, STREAMS};
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::base::LOST;
@@ -118,7 +118,7 @@ impl<D: FlashDevice> PageMap<D> {
         let config = Config::new(params, &geometry, good_blocks)?;
         let stores_data = device.capabilities().stores_data;
         if stores_data && !config.rmw {
-            return Err(params.error("rmw", "true on a device that stores data").into());
+            return Err(params.error(config::RMW, "true on a device that stores data").into());
         }
         let domains = build::domains(&device, params, &config)?;
         let levels_wear = domains.iter().any(|domain| domain.wear.migrates());

@@ -9,24 +9,15 @@ use crate::parts::order::Order;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlStats, Geometry, Info, Issue, Lpn,
-    Oob, Param, ParamKind, Params, Ppn, SimTime, Token, addr::PageSpan,
+    Oob, Params, Ppn, SimTime, Token, addr::PageSpan, keys,
 };
 
-/// `rmw`: the thesis does not say what a partly written page costs.
-pub(crate) const RMW: Param = Param {
-    name: "rmw",
-    summary: "read a mapped page before programming a part of it anew (false only without payload)",
-    kind: ParamKind::Bool,
-    default: "true",
-};
-
-/// `unmapped_read`: the thesis does not say what reading a page without data costs.
-pub(crate) const UNMAPPED_READ: Param = Param {
-    name: "unmapped_read",
-    summary: "what a read of an unmapped page costs: none is no flash operation",
-    kind: ParamKind::Choice { of: &["none"] },
-    default: "none",
-};
+keys! {
+    pub(crate) RMW: bool = flag() or "true",
+        "read a mapped page before programming a part of it anew (false only without payload)";
+    pub(crate) UNMAPPED_READ: String = choice(&["none"]) or "none",
+        "what a read of an unmapped page costs: none is no flash operation";
+}
 
 /// Bit of [`Oob::stream`]: the page stands for data that could not be read any more when it was to be moved.
 /// Reading it is an error until it is written anew.
@@ -125,10 +116,10 @@ impl<D: FlashDevice> Base<D> {
         let can_adopt = order == Order::CopyFirst && device.journal().is_some();
         let geometry = *device.geometry();
         let stores_data = device.capabilities().stores_data;
-        let rmw = params.flag("rmw");
+        let rmw = params.get(RMW);
         if stores_data && !rmw {
             let expected = "true on a device that stores data, where the rest of the page would be lost";
-            return Err(params.error("rmw", expected).into());
+            return Err(params.error(RMW, expected).into());
         }
         let good = (0..geometry.blocks()).map(BlockId).filter(|block| !device.is_bad(*block));
         let mut good_blocks = 0;

@@ -15,8 +15,8 @@ use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Param, ParamKind, Params, Ppn,
-    SimTime, SuperblockLayout, Token,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime,
+    SuperblockLayout, Token, keys,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,21 +26,15 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Bytes of one superblock-map entry in the thesis's cost model.
 pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;
 
-/// `pn` of [thesis table 3.6].
-pub(crate) const PN: Param = Param {
-    name: "pn",
-    summary: "parallel units a superblock spans; divides channels x LUNs",
-    kind: ParamKind::Int { min: 1, max: 1 << 24 },
-    default: "1",
-};
-
-/// `bn` of [thesis table 3.6].
-pub(crate) const BN: Param = Param {
-    name: "bn",
-    summary: "blocks a superblock has in each of its units; divides the blocks of a unit",
-    kind: ParamKind::Int { min: 1, max: 1 << 24 },
-    default: "1",
-};
+keys! {
+    pub(crate) PN: u32 = int(1, 1 << 24) or "1", "parallel units a superblock spans; divides channels x LUNs";
+    pub(crate) BN: u32 = int(1, 1 << 24) or "1",
+        "blocks a superblock has in each of its units; divides the blocks of a unit";
+    pub(crate) RESERVE: Option<u32> = int(1, 1 << 24),
+        "superblocks held back from the capacity under copy-first; unset: 2, a target and one for a loss of \
+         power in the middle of it, and what the logs take, and a fiftieth, at least 1, for superblocks that \
+         fail";
+}
 
 /// Bits in rows that start on a word.
 #[derive(Clone, Debug)]
@@ -124,7 +118,7 @@ impl Superblocks {
             let reason = "pages of a superblock are programmed in any order, which device.out_of_order_program = true allows";
             return Err(FtlBuildError::Device { ftl: info.name, reason: reason.to_owned() });
         }
-        let layout = SuperblockLayout::new(base.geometry, params.int32("pn"), params.int32("bn"))?;
+        let layout = SuperblockLayout::new(base.geometry, params.get(PN), params.get(BN))?;
         let (groups, per_group) = (layout.superunits(), layout.superblocks_per_superunit());
         let mut pool = Self {
             layout,

@@ -2,15 +2,13 @@
 //!
 //! The lookup is made for every page, so the choice is an enum and not a trait object.
 
-use nandscape_core::{Geometry, Info, Lpn, Param, ParamKind};
+use nandscape_core::{Geometry, Info, Lpn, keys};
 
-/// Order of static striping.
-pub const ORDER: Param = Param {
-    name: "allocation_order",
-    summary: "static allocation: a permutation of c (channel), w (die of the channel), d (always 1 here), p (plane), fastest first",
-    kind: ParamKind::Text,
-    default: "cwdp",
-};
+keys! { STATIC:
+    pub ALLOCATION_ORDER: String = text() or "cwdp",
+        "static allocation: a permutation of c (channel), w (die of the channel), d (always 1 here), p \
+         (plane), fastest first";
+}
 
 /// Every placement.
 pub static PLACEMENTS: &[Info] = &[
@@ -24,7 +22,7 @@ pub static PLACEMENTS: &[Info] = &[
         name: "static",
         summary: "striped over planes by logical page number; each plane is written and collected by itself",
         source: "MQSim, FAST 2018, section 4.2.1 (page allocation schemes)",
-        params: &[ORDER],
+        params: STATIC,
     },
 ];
 

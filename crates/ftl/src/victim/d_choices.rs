@@ -2,23 +2,12 @@
 
 use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
 
-/// Seed of the draws; shared with `random`.
-pub const SEED: Param = Param {
-    name: "seed",
-    summary: "seed of the victim draws",
-    kind: ParamKind::Int { min: 0, max: u64::MAX },
-    default: "1",
-};
-
-/// Number of blocks drawn.
-pub const D: Param = Param {
-    name: "d",
-    summary: "blocks drawn, of which the one with the fewest valid pages goes",
-    kind: ParamKind::Int { min: 1, max: 1 << 16 },
-    default: "10",
-};
+keys! { PARAMS:
+    pub D: u32 = int(1, 1 << 16) or "10", "blocks drawn, of which the one with the fewest valid pages goes";
+    pub SEED: u64 = int(0, u64::MAX) or "1", "seed of the victim draws";
+}
 
 /// Registry entry.
 pub const ENTRY: VictimEntry = VictimEntry {
@@ -26,9 +15,9 @@ pub const ENTRY: VictimEntry = VictimEntry {
         name: "d-choices",
         summary: "the block with the fewest valid pages among d drawn at random",
         source: "Van Houdt, SIGMETRICS 2013",
-        params: &[D, SEED],
+        params: PARAMS,
     },
-    build: |setup| Box::new(DChoices::new(setup, setup.params.int32("d"))),
+    build: |setup| Box::new(DChoices::new(setup, setup.params.get(D))),
 };
 
 /// Draws with replacement, as in the mean-field model; of equals the first drawn goes.
@@ -47,7 +36,7 @@ impl DChoices {
     /// A policy that draws `draws` candidates each time.
     pub fn new(setup: &VictimSetup<'_>, draws: u32) -> Self {
         // Domains draw from sequences of their own: an odd multiplier keeps the seeds apart.
-        let seed = setup.params.int("seed") ^ u64::from(setup.domain).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let seed = setup.params.get(SEED) ^ u64::from(setup.domain).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self {
             draws,
             rng: seeded(seed),

@@ -2,7 +2,9 @@
 
 use super::VictimEntry;
 use super::d_choices::{DChoices, SEED};
-use nandscape_core::Info;
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS: SEED; }
 
 /// Registry entry.
 pub const ENTRY: VictimEntry = VictimEntry {
@@ -10,7 +12,7 @@ pub const ENTRY: VictimEntry = VictimEntry {
         name: "random",
         summary: "any full block, with equal chance",
         source: "Van Houdt, SIGMETRICS 2013, d = 1",
-        params: &[SEED],
+        params: PARAMS,
     },
     build: |setup| Box::new(DChoices::new(setup, 1)),
 };

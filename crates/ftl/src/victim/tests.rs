@@ -4,7 +4,7 @@ use super::*;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Param, Params};
 
-const PARAMS: &[Param] = &[d_choices::D, d_choices::SEED];
+const PARAMS: &[Param] = &[d_choices::D.param, d_choices::SEED.param];
 const INFO: Info = Info { name: "test", summary: "", source: "", params: PARAMS };
 
 fn build(name: &str, blocks: u32) -> Box<dyn VictimPolicy> {

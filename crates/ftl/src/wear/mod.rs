@@ -56,4 +56,4 @@ pub fn find(name: &str) -> Option<&'static WearEntry> {
     WEAR.iter().find(|entry| entry.info.name == name)
 }
 
-pub use static_levelling::THRESHOLD;
+pub use static_levelling::WEAR_THRESHOLD;

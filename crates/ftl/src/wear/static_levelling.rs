@@ -2,16 +2,14 @@
 
 use super::{WearEntry, WearPolicy};
 use crate::victim::{BlockInfo, BlockState};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
 use std::collections::VecDeque;
 
-/// Erase-count spread that starts a move.
-pub const THRESHOLD: Param = Param {
-    name: "wear_threshold",
-    summary: "static wear levelling moves data when the most and the least erased block differ by more erases than this",
-    kind: ParamKind::Int { min: 1, max: 1 << 30 },
-    default: "100",
-};
+keys! { PARAMS:
+    pub WEAR_THRESHOLD: u32 = int(1, 1 << 30) or "100",
+        "static wear levelling moves data when the most and the least erased block differ by more erases \
+         than this";
+}
 
 /// Registry entry.
 pub const ENTRY: WearEntry = WearEntry {
@@ -19,9 +17,9 @@ pub const ENTRY: WearEntry = WearEntry {
         name: "static",
         summary: "dynamic, and data of the least erased block moves to the most erased free one when counts drift apart",
         source: "Gal and Toledo, ACM Computing Surveys 37(2), 2005, section 3",
-        params: &[THRESHOLD],
+        params: PARAMS,
     },
-    build: |params, counts| Box::new(StaticLevelling::new(params.int32("wear_threshold"), counts)),
+    build: |params, counts| Box::new(StaticLevelling::new(params.get(WEAR_THRESHOLD), counts)),
 };
 
 /// Keeps how many blocks have each erase count, from the least up, so that the spread is known without a

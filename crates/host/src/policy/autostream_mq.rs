@@ -14,32 +14,22 @@
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, log_floor};
 use crate::table::Table;
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    CHUNK: u64 = size(4096, 1 << 40) or "1MiB", "bytes of a chunk";
+    BASE: u64 = int(2, 1_000_000) or "2", "base of the logarithm that makes a queue out of a count";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "autostream-mq",
         summary: "AutoStream: multi-queue over chunks, by count and recency of writes",
         source: "Yang et al., SYSTOR 2017 [AutoStream]",
-        params: &[
-            Param {
-                name: "chunk",
-                summary: "bytes of a chunk",
-                kind: ParamKind::Size { min: 4096, max: 1 << 40 },
-                default: "1MiB",
-            },
-            Param {
-                name: "base",
-                summary: "base of the logarithm that makes a queue out of a count",
-                kind: ParamKind::Int { min: 2, max: 1_000_000 },
-                default: "2",
-            },
-        ],
+        params: PARAMS,
     },
     needs_future: false,
-    build: |params, setup| {
-        Ok(Box::new(MultiQueue::new(params.size("chunk"), params.int("base"), setup.streams)))
-    },
+    build: |params, setup| Ok(Box::new(MultiQueue::new(params.get(CHUNK), params.get(BASE), setup.streams))),
 };
 
 /// No chunk: end of a queue.

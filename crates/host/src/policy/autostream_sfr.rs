@@ -12,41 +12,28 @@
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, log_floor};
 use crate::table::Table;
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    CHUNK: u64 = size(4096, 1 << 40) or "1MiB", "bytes of a chunk";
+    BASE: u64 = int(2, 1_000_000) or "2", "base of the logarithm that makes a stream out of a count";
+    DECAY: u64 = time() or "30s", "time in which a count halves";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "autostream-sfr",
         summary: "AutoStream: sequentiality, frequency and recency of writes to chunks",
         source: "Yang et al., SYSTOR 2017 [AutoStream]",
-        params: &[
-            Param {
-                name: "chunk",
-                summary: "bytes of a chunk",
-                kind: ParamKind::Size { min: 4096, max: 1 << 40 },
-                default: "1MiB",
-            },
-            Param {
-                name: "base",
-                summary: "base of the logarithm that makes a stream out of a count",
-                kind: ParamKind::Int { min: 2, max: 1_000_000 },
-                default: "2",
-            },
-            Param {
-                name: "decay",
-                summary: "time in which a count halves",
-                kind: ParamKind::Time,
-                default: "30s",
-            },
-        ],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
-        let decay_ns = params.time_ns("decay");
+        let decay_ns = params.get(DECAY);
         if decay_ns == 0 {
-            return Err(params.error("decay", "a time above 0"));
+            return Err(params.error(DECAY, "a time above 0"));
         }
-        Ok(Box::new(Sfr::new(params.size("chunk"), params.int("base"), decay_ns, setup.streams)))
+        Ok(Box::new(Sfr::new(params.get(CHUNK), params.get(BASE), decay_ns, setup.streams)))
     },
 };
 

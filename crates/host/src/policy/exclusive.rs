@@ -5,31 +5,26 @@
 
 use super::names::class_of;
 use super::{PolicyEntry, StreamPolicy, WriteFacts, write_hint};
-use nandscape_core::{Info, MetadataClass, Param, ParamKind};
+use nandscape_core::{Info, MetadataClass, keys, words};
 use std::collections::BTreeMap;
+
+keys! { PARAMS:
+    BY: By = word() or "class",
+        "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the \
+         writer; the single file";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "exclusive",
         summary: "a stream for each class of data, in order of appearance, until the ids run out",
         source: "[streams-article 4.2.1]",
-        params: &[Param {
-            name: "by",
-            summary: "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the writer; the single file",
-            kind: ParamKind::Choice { of: &["class", "hint", "writer", "file"] },
-            default: "class",
-        }],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
-        let by = match params.text("by") {
-            "hint" => By::Hint,
-            "writer" => By::Writer,
-            "file" => By::File,
-            _ => By::Class,
-        };
         Ok(Box::new(Exclusive {
-            by,
+            by: params.get(BY),
             ids: BTreeMap::new(),
             streams: setup.streams,
             beyond: 0,
@@ -45,6 +40,8 @@ enum By {
     Writer,
     File,
 }
+
+words!(By: Class = "class", Hint = "hint", Writer = "writer", File = "file");
 
 /// A class that may have a stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,24 +1,25 @@
 //! The stream that the workload names: the number that comes with each write, or one for each writer.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    pub BY: String = choice(&["hint", "writer"]) or "hint",
+        "hint: the number that comes with the write; writer: one stream for each process, in order of \
+         appearance";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "explicit",
         summary: "the stream id that comes with the write, or one for each writer",
         source: "[streams-article 1.3.2]; fio fadvise_stream",
-        params: &[Param {
-            name: "by",
-            summary: "hint: the number that comes with the write; writer: one stream for each process, in order of appearance",
-            kind: ParamKind::Choice { of: &["hint", "writer"] },
-            default: "hint",
-        }],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
         Ok(Box::new(Explicit {
-            by_writer: params.text("by") == "writer",
+            by_writer: params.get(BY) == "writer",
             writers: Vec::new(),
             streams: setup.streams,
             beyond: 0,

@@ -18,10 +18,10 @@ mod shared;
 mod split_pools;
 mod write_hint;
 
+pub use explicit::BY;
 pub use names::{Rules, class_of};
 
-use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, IoRecord, MetadataClass, Origin, ParamError, Params, SimTime};
+use nandscape_core::{Info, IoRecord, MetadataClass, Origin, ParamError, Params, SimTime, registry};
 
 /// What a policy is told about a write.
 #[derive(Clone, Copy, Debug)]
@@ -109,10 +109,7 @@ pub static POLICIES: &[PolicyEntry] = &[
 
 /// A policy by name.
 pub fn find(name: &str) -> Result<&'static PolicyEntry, ParamError> {
-    POLICIES
-        .iter()
-        .find(|entry| entry.info.name == name)
-        .ok_or_else(|| unknown_name("host.policy", name, POLICIES.iter().map(|entry| &entry.info)))
+    registry::find("host.policy", name, POLICIES, |entry| &entry.info)
 }
 
 /// The lifetime that the prototype of [streams-article 2.4] gives a class of metadata, as a Linux hint

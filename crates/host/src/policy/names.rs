@@ -1,7 +1,7 @@
 //! Streams by the name of the file, in the manner of `FStream`: metadata classes, file names and extensions.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, write_hint};
-use nandscape_core::{Info, MetadataClass, Param, ParamKind};
+use nandscape_core::{Info, MetadataClass, keys};
 
 /// The rules without a `rules` key: journals and write-ahead logs first, since they die first, then what is
 /// rewritten in place, then sorted tables, then metadata.
@@ -9,22 +9,23 @@ pub const DEFAULT_RULES: &str = "@journal; *.log, *-wal, *-journal, */pg_wal/*; 
     MANIFEST-*, CURRENT, OPTIONS-*, LOG, LOG.old*; *.db, */base/*, */global/*; *.sst; */pg_xact/*, */pg_multixact/*, */pg_logical/*; \
     */.git/*";
 
+keys! { PARAMS:
+    RULES: Option<String> = text(),
+        "streams from 1 on, separated by ';', each a list of patterns (* stands for anything) of paths or \
+         names, or of @journal @inode @directory @misc; absent: a table for databases";
+}
+
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "names",
         summary: "by class of metadata, file name and extension, from a table of rules",
         source: "Rho et al., FAST 2018 [FStream]; [streams-article 4.2.3]",
-        params: &[Param {
-            name: "rules",
-            summary: "streams from 1 on, separated by ';', each a list of patterns (* stands for anything) of paths or names, or of @journal @inode @directory @misc; absent: a table for databases",
-            kind: ParamKind::Text,
-            default: "",
-        }],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
-        let text = params.get("rules").unwrap_or(DEFAULT_RULES);
-        let rules = Rules::parse(text).map_err(|expected| params.error("rules", expected))?;
+        let text = params.get(RULES).unwrap_or(DEFAULT_RULES);
+        let rules = Rules::parse(text).map_err(|expected| params.error(RULES, expected))?;
         Ok(Box::new(ByName { rules, streams: setup.streams, beyond: 0, last: (String::new(), None) }))
     },
 };

@@ -18,37 +18,26 @@
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts};
 use crate::table::Table;
-use nandscape_core::{Info, IoRecord, Param, ParamKind, TraceOp};
+use nandscape_core::{Info, IoRecord, TraceOp, keys, words};
+
+keys! { PARAMS:
+    SCHEME: Scheme = word() or "lifetimes", "how streams are made of death times";
+    UNIT: Option<u64> = size(4096, 1 << 50),
+        "length of a window, or shortest life of log-lifetimes, in bytes written; absent: a sixty-fourth of \
+         the capacity";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "oracle",
         summary: "knows when the data of each write dies: an upper bound; reads the workload twice",
         source: "nandscape; cf. FK of SepBIT, FAST 2022",
-        params: &[
-            Param {
-                name: "scheme",
-                summary: "how streams are made of death times",
-                kind: ParamKind::Choice { of: &["lifetimes", "log-lifetimes", "windows"] },
-                default: "lifetimes",
-            },
-            Param {
-                name: "unit",
-                summary: "length of a window, or shortest life of log-lifetimes, in bytes written; absent: a sixty-fourth of the capacity",
-                kind: ParamKind::Size { min: 4096, max: 1 << 50 },
-                default: "",
-            },
-        ],
+        params: PARAMS,
     },
     needs_future: true,
     build: |params, setup| {
-        let unit = params.get("unit").map_or(setup.capacity_bytes / 64, |_| params.size("unit"));
-        let scheme = match params.text("scheme") {
-            "windows" => Scheme::Windows,
-            "log-lifetimes" => Scheme::LogLifetimes,
-            _ => Scheme::Lifetimes,
-        };
-        Ok(Box::new(Oracle::new(scheme, (unit / GRANULE).max(1), setup.streams)))
+        let unit = params.get(UNIT).unwrap_or(setup.capacity_bytes / 64);
+        Ok(Box::new(Oracle::new(params.get(SCHEME), (unit / GRANULE).max(1), setup.streams)))
     },
 };
 
@@ -63,6 +52,8 @@ enum Scheme {
     Lifetimes,
     LogLifetimes,
 }
+
+words!(Scheme: Lifetimes = "lifetimes", LogLifetimes = "log-lifetimes", Windows = "windows");
 
 /// A write that was foreseen.
 #[derive(Clone, Copy, Debug)]

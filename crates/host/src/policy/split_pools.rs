@@ -7,27 +7,26 @@
 //! together with the longest-lived.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, shared};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    KERNEL: Option<u16> = int(1, 65_535), "M: streams of the kernel; absent: half of them";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "split-pools",
         summary: "the kernel has the first M streams for metadata, programs the rest; the two never mix",
         source: "[streams-article 4.2.4]",
-        params: &[Param {
-            name: "kernel",
-            summary: "M: streams of the kernel; absent: half of them",
-            kind: ParamKind::Int { min: 1, max: 65_535 },
-            default: "",
-        }],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
-        let kernel = params.get("kernel").map_or(setup.streams / 2, |_| params.int("kernel") as u16);
+        let kernel = params.get(KERNEL).unwrap_or(setup.streams / 2);
         if setup.streams > 1 && kernel >= setup.streams {
             let expected =
                 format!("fewer than the {} streams of the device, so that programs have some", setup.streams);
-            return Err(params.error("kernel", expected));
+            return Err(params.error(KERNEL, expected));
         }
         // One stream cannot be split: metadata has it, data has none, which keeps both apart all the same.
         let kernel = if setup.streams == 1 { 1 } else { kernel };

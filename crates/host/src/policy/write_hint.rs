@@ -6,36 +6,30 @@
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, prototype_hint};
 use crate::hints::WriteHint;
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    LEAST: u64 = int(1, 4) or "4", "with fewer shared streams than this the driver uses none";
+    METADATA: String = choice(&["none", "prototype"]) or "none",
+        "hints of file system metadata: none, or those of the prototype (journal short, inodes medium, \
+         bitmaps and descriptors long, directories extreme)";
+}
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     info: Info {
         name: "write-hint",
         summary: "Linux: hints short, medium, long, extreme become streams 1 to 4",
         source: "[streams-article 2.2], [streams-article 2.7]; Linux 4.13 to 5.17, NVMe driver",
-        params: &[
-            Param {
-                name: "least",
-                summary: "with fewer shared streams than this the driver uses none",
-                kind: ParamKind::Int { min: 1, max: 4 },
-                default: "4",
-            },
-            Param {
-                name: "metadata",
-                summary: "hints of file system metadata: none, or those of the prototype (journal short, inodes medium, bitmaps and descriptors long, directories extreme)",
-                kind: ParamKind::Choice { of: &["none", "prototype"] },
-                default: "none",
-            },
-        ],
+        params: PARAMS,
     },
     needs_future: false,
     build: |params, setup| {
-        let enabled = u64::from(setup.streams) >= params.int("least");
+        let enabled = u64::from(setup.streams) >= params.get(LEAST);
         Ok(Box::new(ByHint {
             used: if enabled { setup.streams.min(DRIVER_STREAMS) } else { 0 },
             shared: setup.streams,
-            least: params.int("least"),
-            with_metadata: params.text("metadata") == "prototype",
+            least: params.get(LEAST),
+            with_metadata: params.get(METADATA) == "prototype",
             beyond: 0,
         }))
     },

@@ -3,8 +3,16 @@
 use super::streams::Streams;
 use super::{Admission, Ask, Bypass, Entry, Served};
 use nandscape_core::rng::{Rng, seeded};
-use nandscape_core::{Info, Op, Param, ParamKind, SimTime};
+use nandscape_core::{Info, Op, SimTime, keys};
 use std::collections::BTreeMap;
+
+keys! { PARAMS:
+    pub BCACHE_CUTOFF: u64 = size(0, 1 << 50) or "4MiB", "length from which a stream bypasses; 0: never";
+    BCACHE_CONGESTED_READ: u64 = time() or "2ms",
+        "a read of the SSD that takes longer makes it count as congested; 0s: never";
+    BCACHE_CONGESTED_WRITE: u64 = time() or "20ms",
+        "a write of the SSD that takes longer makes it count as congested; 0s: never";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -12,32 +20,13 @@ pub const ENTRY: Entry = Entry {
         name: "bcache",
         summary: "long streams, clients that usually stream, and long requests while the SSD is slow are not cached",
         source: "bcache in Linux 6.1: sequential_cutoff, congested_read_threshold_us, congested_write_threshold_us",
-        params: &[
-            Param {
-                name: "bcache_cutoff",
-                summary: "length from which a stream bypasses; 0: never",
-                kind: ParamKind::Size { min: 0, max: 1 << 50 },
-                default: "4MiB",
-            },
-            Param {
-                name: "bcache_congested_read",
-                summary: "a read of the SSD that takes longer makes it count as congested; 0s: never",
-                kind: ParamKind::Time,
-                default: "2ms",
-            },
-            Param {
-                name: "bcache_congested_write",
-                summary: "a write of the SSD that takes longer makes it count as congested; 0s: never",
-                kind: ParamKind::Time,
-                default: "20ms",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
         Ok(Box::new(Bcache {
-            cutoff: params.size("bcache_cutoff"),
-            slow_ns: [params.time_ns("bcache_congested_read"), params.time_ns("bcache_congested_write")],
+            cutoff: params.get(BCACHE_CUTOFF),
+            slow_ns: [params.get(BCACHE_CONGESTED_READ), params.get(BCACHE_CONGESTED_WRITE)],
             volumes: BTreeMap::new(),
             clients: BTreeMap::new(),
             debt: 0,

@@ -1,8 +1,8 @@
 //! Several admission policies, all of which must agree.
 
-use super::{ADMISSIONS, Admission, Ask, Bypass, Entry, Room, Served, Setup, find};
+use super::{Admission, Ask, Bypass, Entry, Room, Served, Setup, find};
 use crate::key::BlockKey;
-use nandscape_core::{Extent, Op, ParamError, Params, registry};
+use nandscape_core::{Extent, Op, ParamError, Params};
 use std::collections::BTreeMap;
 
 /// Policies in the order in which they were named. Each sees every request, whatever those before it said, so
@@ -34,21 +34,17 @@ impl Chain {
         seed: u64,
     ) -> Result<Self, ParamError> {
         let entries = entries(names, prefix)?;
-        let owned = |entry: &Entry, key: &str| entry.info.params.iter().any(|p| p.name == key);
-        if let Some(key) = typed.keys().find(|key| !entries.iter().any(|entry| owned(entry, key))) {
+        if let Some(key) = typed.keys().find(|key| !entries.iter().any(|entry| entry.info.has(key))) {
+            let known = entries.iter().flat_map(|entry| entry.info.params).map(|param| param.name);
             return Err(ParamError::UnknownKey {
                 key: format!("{prefix}{key}"),
                 owner: format!("admission {names}"),
-                known: (entries.iter().flat_map(|entry| entry.info.params).map(|p| p.name))
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                known: known.collect::<Vec<_>>().join(", "),
             });
         }
         let mut members = Vec::new();
         for entry in entries {
-            let own = typed.iter().filter(|(key, _)| owned(entry, key));
-            let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-            let params = Params::check(&entry.info, prefix, &own)?;
+            let params = Params::check(&entry.info, prefix, &entry.info.take(&mut typed.clone()))?;
             // The one that lets everything pass need not be asked.
             if entry.info.name != "all" {
                 members.push((entry.build)(&Setup { slots, seed, params: &params })?);
@@ -80,9 +76,7 @@ impl Chain {
 fn entries(names: &str, prefix: &str) -> Result<Vec<&'static Entry>, ParamError> {
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let entry = find(name).ok_or_else(|| {
-            registry::unknown_name("admission", name, ADMISSIONS.iter().map(|entry| &entry.info))
-        })?;
+        let entry = find(name)?;
         if entries.iter().any(|seen| seen.info.name == name) {
             return Err(ParamError::BadValue {
                 key: format!("{prefix}admission"),

@@ -2,7 +2,16 @@
 
 use super::{Admission, Ask, Bypass, Entry, Room};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Op, Param, ParamKind};
+use nandscape_core::{Info, Op, keys};
+
+keys! { PARAMS:
+    CUTOFF_DIRTY: f64 = share() or "70%",
+        "share of dirty slots from which on no further block is taken in to become dirty; 100%: when all are";
+    CUTOFF_LARGE: u64 = size(0, 1 << 50) or "0",
+        "bytes of a request from which on cutoff_large_dirty holds for it, if that is less; 0: never";
+    CUTOFF_LARGE_DIRTY: f64 = share() or "50%",
+        "the same share for large requests, of which a disk takes nearly as much without a cache";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -10,35 +19,16 @@ pub const ENTRY: Entry = Entry {
         name: "dirty-cutoff",
         summary: "writes of blocks that are not cached go to the disk while too many slots are dirty",
         source: "bcache in Linux 6.1: CUTOFF_WRITEBACK_SYNC (70) and CUTOFF_WRITEBACK (40, of writes that nobody waits for)",
-        params: &[
-            Param {
-                name: "cutoff_dirty",
-                summary: "share of dirty slots from which on no further block is taken in to become dirty; 100%: when all are",
-                kind: ParamKind::Share,
-                default: "70%",
-            },
-            Param {
-                name: "cutoff_large",
-                summary: "bytes of a request from which on cutoff_large_dirty holds for it, if that is less; 0: never",
-                kind: ParamKind::Size { min: 0, max: 1 << 50 },
-                default: "0",
-            },
-            Param {
-                name: "cutoff_large_dirty",
-                summary: "the same share for large requests, of which a disk takes nearly as much without a cache",
-                kind: ParamKind::Share,
-                default: "50%",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         Ok(Box::new(DirtyCutoff {
-            share: setup.params.share("cutoff_dirty"),
-            large: match setup.params.size("cutoff_large") {
+            share: setup.params.get(CUTOFF_DIRTY),
+            large: match setup.params.get(CUTOFF_LARGE) {
                 0 => u64::MAX,
                 bytes => bytes,
             },
-            large_share: setup.params.share("cutoff_large_dirty").min(setup.params.share("cutoff_dirty")),
+            large_share: setup.params.get(CUTOFF_LARGE_DIRTY).min(setup.params.get(CUTOFF_DIRTY)),
             is_large: false,
             is_above: None,
             refused: 0,

@@ -9,10 +9,12 @@ mod sequential;
 mod streams;
 mod tags;
 
+pub use bcache::BCACHE_CUTOFF;
 pub use chain::Chain;
+pub use sequential::SEQUENTIAL_READ;
 
 use crate::key::BlockKey;
-use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime};
+use nandscape_core::{Extent, Hint, Info, Op, ParamError, Params, SimTime, registry, words};
 use serde::Serialize;
 
 /// A request, as admission sees it.
@@ -60,45 +62,19 @@ pub enum Bypass {
     Dirty,
 }
 
+words! { pub Bypass:
+    Sequential = "sequential", TooFewHits = "too-few-hits", Tag = "tag", Mode = "mode", Shape = "shape",
+    NoRoom = "no-room", Quota = "quota", Failed = "failed", Congested = "congested", Busy = "busy",
+    Dirty = "dirty",
+}
+
 impl Bypass {
     /// How many reasons there are.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Every reason, in the order of [`Bypass::index`].
-    pub const ALL: [Self; 11] = [
-        Self::Sequential,
-        Self::TooFewHits,
-        Self::Tag,
-        Self::Mode,
-        Self::Shape,
-        Self::NoRoom,
-        Self::Quota,
-        Self::Failed,
-        Self::Congested,
-        Self::Busy,
-        Self::Dirty,
-    ];
-
     /// Its place in arrays that count by reason.
     pub const fn index(self) -> usize {
         self as usize
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::TooFewHits => "too-few-hits",
-            Self::Tag => "tag",
-            Self::Mode => "mode",
-            Self::Shape => "shape",
-            Self::NoRoom => "no-room",
-            Self::Quota => "quota",
-            Self::Failed => "failed",
-            Self::Congested => "congested",
-            Self::Busy => "busy",
-            Self::Dirty => "dirty",
-        }
     }
 }
 
@@ -205,9 +181,9 @@ pub struct Entry {
 pub static ADMISSIONS: &[Entry] =
     &[all::ENTRY, sequential::ENTRY, nhit::ENTRY, tags::ENTRY, bcache::ENTRY, dirty_cutoff::ENTRY];
 
-/// The policy of that name.
-pub fn find(name: &str) -> Option<&'static Entry> {
-    ADMISSIONS.iter().find(|entry| entry.info.name == name)
+/// The policy of that name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+    registry::find("admission", name, ADMISSIONS, |entry| &entry.info)
 }
 
 #[cfg(test)]

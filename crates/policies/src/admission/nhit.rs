@@ -3,7 +3,14 @@
 use super::{Admission, Ask, Bypass, Entry, Room};
 use crate::hash::mix;
 use crate::key::BlockKey;
-use nandscape_core::{Info, Op, Param, ParamKind};
+use nandscape_core::{Info, Op, keys};
+
+keys! { PARAMS:
+    HITS: u32 = int(1, 15) or "3", "the request for a block at which it is cached";
+    HITS_FROM: f64 = share() or "80%", "share of slots in use below which everything is cached";
+    HITS_BLOCKS: u64 = int(0, 1 << 32) or "0",
+        "blocks that are counted at a time, 4 bytes each; 0: as many as the cache has slots";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -11,39 +18,15 @@ pub const ENTRY: Entry = Entry {
         name: "n-hit",
         summary: "a block is cached when it is asked for so many times, once the cache is nearly full",
         source: "Open-CAS's promotion policy of that name",
-        params: &[
-            Param {
-                name: "hits",
-                summary: "the request for a block at which it is cached",
-                kind: ParamKind::Int { min: 1, max: 15 },
-                default: "3",
-            },
-            Param {
-                name: "hits_from",
-                summary: "share of slots in use below which everything is cached",
-                kind: ParamKind::Share,
-                default: "80%",
-            },
-            Param {
-                name: "hits_blocks",
-                summary: "blocks that are counted at a time, 4 bytes each; 0: as many as the cache has slots",
-                kind: ParamKind::Int { min: 0, max: 1 << 32 },
-                default: "0",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
-        let blocks = match setup.params.int("hits_blocks") {
+        let blocks = match setup.params.get(HITS_BLOCKS) {
             0 => u64::from(setup.slots),
             blocks => blocks,
         };
-        let from = setup.params.share("hits_from") as f32;
-        Ok(Box::new(NHit {
-            hits: setup.params.int("hits") as u32,
-            from,
-            seen: Seen::new(blocks),
-            refused: 0,
-        }))
+        let from = setup.params.get(HITS_FROM) as f32;
+        Ok(Box::new(NHit { hits: setup.params.get(HITS), from, seen: Seen::new(blocks), refused: 0 }))
     },
 };
 

@@ -2,7 +2,19 @@
 
 use super::streams::Streams;
 use super::{Admission, Ask, Bypass, Entry};
-use nandscape_core::{Extent, Info, Op, Param, ParamKind};
+use nandscape_core::{Extent, Info, Op, keys, words};
+
+keys! { PARAMS:
+    pub SEQUENTIAL_READ: u64 = size(0, 1 << 50) or "1MiB",
+        "bytes of a stream of reads that are cached at most; 0: no limit";
+    SEQUENTIAL_WRITE: u64 = size(0, 1 << 50) or "1MiB",
+        "bytes of a stream of writes that are cached at most; 0: no limit";
+    SEQUENTIAL_STREAMS: u32 = int(1, 1 << 20) or "128", "streams that are followed at a time";
+    SEQUENTIAL_EXPIRE: u64 = time() or "0s", "pause after which a stream is over; 0s: never";
+    SEQUENTIAL_HEAD: Head = word() or "late",
+        "what becomes of a long stream's beginning: kept, not inserted if it turns out in time (late), or \
+         also dropped from the cache again (drop)";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -10,49 +22,14 @@ pub const ENTRY: Entry = Entry {
         name: "sequential",
         summary: "what a sequential stream reads or writes beyond a length is not cached",
         source: "FlashCache's skip_seq_thresh_kb and Open-CAS's sequential cutoff, with separate lengths and no overshoot",
-        params: &[
-            Param {
-                name: "sequential_read",
-                summary: "bytes of a stream of reads that are cached at most; 0: no limit",
-                kind: ParamKind::Size { min: 0, max: 1 << 50 },
-                default: "1MiB",
-            },
-            Param {
-                name: "sequential_write",
-                summary: "bytes of a stream of writes that are cached at most; 0: no limit",
-                kind: ParamKind::Size { min: 0, max: 1 << 50 },
-                default: "1MiB",
-            },
-            Param {
-                name: "sequential_streams",
-                summary: "streams that are followed at a time",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "128",
-            },
-            Param {
-                name: "sequential_expire",
-                summary: "pause after which a stream is over; 0s: never",
-                kind: ParamKind::Time,
-                default: "0s",
-            },
-            Param {
-                name: "sequential_head",
-                summary: "what becomes of a long stream's beginning: kept, not inserted if it turns out in time (late), or also dropped from the cache again (drop)",
-                kind: ParamKind::Choice { of: &["keep", "late", "drop"] },
-                default: "late",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
         Ok(Box::new(Sequential {
-            thresholds: [params.size("sequential_read"), params.size("sequential_write")],
-            head: match params.text("sequential_head") {
-                "keep" => Head::Keep,
-                "late" => Head::Late,
-                _ => Head::Drop,
-            },
-            streams: Streams::new(params.int32("sequential_streams"), params.time_ns("sequential_expire")),
+            thresholds: [params.get(SEQUENTIAL_READ), params.get(SEQUENTIAL_WRITE)],
+            head: params.get(SEQUENTIAL_HEAD),
+            streams: Streams::new(params.get(SEQUENTIAL_STREAMS), params.get(SEQUENTIAL_EXPIRE)),
             retracted: Vec::new(),
             long: 0,
             late: 0,
@@ -67,6 +44,8 @@ enum Head {
     Late,
     Drop,
 }
+
+words!(Head: Keep = "keep", Late = "late", Drop = "drop");
 
 /// The request that takes a stream beyond the threshold bypasses as a whole, and so does every later one: of
 /// no stream more than the threshold enters the cache. A single request longer than the threshold bypasses at

@@ -1,7 +1,13 @@
 //! Who may use the cache, by the tag that the client gives its requests.
 
 use super::{Admission, Ask, Bypass, Entry};
-use nandscape_core::{Info, Op, Param, ParamError, ParamKind, Params};
+use nandscape_core::{Info, Key, Op, ParamError, Params, keys};
+
+keys! { PARAMS:
+    TAGS_ALLOW: Option<String> = text(),
+        "tags that are cached, such as 1,4-7 (0: requests without a tag); all if absent";
+    TAGS_DENY: Option<String> = text(), "tags that are not cached, such as 2,8-9; stronger than tags_allow";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,24 +15,11 @@ pub const ENTRY: Entry = Entry {
         name: "tags",
         summary: "requests with some stream numbers (tags) are cached, others are not",
         source: "takes the place of FlashCache's lists of process ids",
-        params: &[
-            Param {
-                name: "tags_allow",
-                summary: "tags that are cached, such as 1,4-7 (0: requests without a tag); all if absent",
-                kind: ParamKind::Text,
-                default: "",
-            },
-            Param {
-                name: "tags_deny",
-                summary: "tags that are not cached, such as 2,8-9; stronger than tags_allow",
-                kind: ParamKind::Text,
-                default: "",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
-        let allow = ranges(setup.params, "tags_allow")?;
-        let deny = ranges(setup.params, "tags_deny")?.unwrap_or_default();
+        let allow = ranges(setup.params, TAGS_ALLOW)?;
+        let deny = ranges(setup.params, TAGS_DENY)?.unwrap_or_default();
         Ok(Box::new(Tags { allow, deny, refused: [0; 2] }))
     },
 };
@@ -46,8 +39,8 @@ fn holds(ranges: &Ranges, tag: u16) -> bool {
     ranges.iter().any(|(first, last)| (*first..=*last).contains(&tag))
 }
 
-fn ranges(params: &Params, name: &str) -> Result<Option<Ranges>, ParamError> {
-    let Some(text) = params.get(name) else { return Ok(None) };
+fn ranges(params: &Params, key: Key<Option<String>>) -> Result<Option<Ranges>, ParamError> {
+    let Some(text) = params.get(key) else { return Ok(None) };
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -57,7 +50,7 @@ fn ranges(params: &Params, name: &str) -> Result<Option<Ranges>, ParamError> {
         .map(part)
         .collect::<Option<_>>()
         .map(Some)
-        .ok_or_else(|| params.error(name, "tags and ranges of tags from 0 to 65535, such as 1,4-7"))
+        .ok_or_else(|| params.error(key, "tags and ranges of tags from 0 to 65535, such as 1,4-7"))
 }
 
 impl Admission for Tags {

@@ -1,7 +1,14 @@
 //! A cleaner that wakes at intervals.
 
 use super::{Cleaning, Entry, Needs, Order, Plan, View};
-use nandscape_core::{Info, Param, ParamKind, SimTime};
+use nandscape_core::{Info, SimTime, keys};
+
+keys! { PARAMS:
+    ALRU_WAKE: u64 = time() or "20s", "sleep after a pass that left nothing stale";
+    ALRU_STALE: u64 = time() or "120s", "time since its last write from which a block is cleaned";
+    ALRU_BUFFERS: u32 = int(1, 10_000) or "100", "blocks of a pass";
+    ALRU_ACTIVITY: u64 = time() or "10s", "time without a request before it works";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,40 +16,15 @@ pub const ENTRY: Entry = Entry {
         name: "alru",
         summary: "wakes at intervals, and if hosts are quiet cleans what was not written lately",
         source: "Open-CAS ALRU: wake_up, staleness_time, flush_max_buffers, activity_threshold",
-        params: &[
-            Param {
-                name: "alru_wake",
-                summary: "sleep after a pass that left nothing stale",
-                kind: ParamKind::Time,
-                default: "20s",
-            },
-            Param {
-                name: "alru_stale",
-                summary: "time since its last write from which a block is cleaned",
-                kind: ParamKind::Time,
-                default: "120s",
-            },
-            Param {
-                name: "alru_buffers",
-                summary: "blocks of a pass",
-                kind: ParamKind::Int { min: 1, max: 10_000 },
-                default: "100",
-            },
-            Param {
-                name: "alru_activity",
-                summary: "time without a request before it works",
-                kind: ParamKind::Time,
-                default: "10s",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
         Ok(Box::new(Alru {
-            wake: params.time_ns("alru_wake"),
-            stale: params.time_ns("alru_stale"),
-            buffers: params.int32("alru_buffers"),
-            activity: params.time_ns("alru_activity"),
+            wake: params.get(ALRU_WAKE),
+            stale: params.get(ALRU_STALE),
+            buffers: params.get(ALRU_BUFFERS),
+            activity: params.get(ALRU_ACTIVITY),
             next: SimTime::ZERO,
         }))
     },

@@ -1,41 +1,28 @@
 //! Limits on what any cleaning policy may do to the disk.
 
 use super::{Cleaning, Needs, Plan, Setup, View};
-use nandscape_core::{Info, Param, ParamKind, SimTime};
+use nandscape_core::{Info, SimTime, keys};
+
+keys! { PARAMS:
+    CLEAN_BANDWIDTH: Option<u64> = size(1, 1 << 50), "bytes a second at most; absent: no limit";
+    CLEAN_IOPS: Option<u64> = int(1, 1_000_000_000), "disk writes a second at most; absent: no limit";
+    CLEAN_BURST: u64 = time() or "10ms", "what was not used of a limit is kept for so long";
+}
 
 /// Limits that stand beside the parameters of every policy.
 pub const CAPS: Info = Info {
     name: "caps",
     summary: "bytes and writes a second that cleaning may send to the disk",
     source: "asked for by users of Open-CAS (open-cas-linux, issue 943)",
-    params: &[
-        Param {
-            name: "clean_bandwidth",
-            summary: "bytes a second at most; absent: no limit",
-            kind: ParamKind::Size { min: 1, max: 1 << 50 },
-            default: "",
-        },
-        Param {
-            name: "clean_iops",
-            summary: "disk writes a second at most; absent: no limit",
-            kind: ParamKind::Int { min: 1, max: 1_000_000_000 },
-            default: "",
-        },
-        Param {
-            name: "clean_burst",
-            summary: "what was not used of a limit is kept for so long",
-            kind: ParamKind::Time,
-            default: "10ms",
-        },
-    ],
+    params: PARAMS,
 };
 
 /// Puts a policy under the limits that were given, if any.
 pub fn wrap(inner: Box<dyn Cleaning + Send>, setup: &Setup<'_>) -> Box<dyn Cleaning + Send> {
     let params = setup.params;
-    let burst = params.time_ns("clean_burst");
-    let bytes = params.get("clean_bandwidth").map(|_| params.size("clean_bandwidth"));
-    let writes = params.get("clean_iops").map(|_| params.int("clean_iops"));
+    let burst = params.get(CLEAN_BURST);
+    let bytes = params.get(CLEAN_BANDWIDTH);
+    let writes = params.get(CLEAN_IOPS);
     if bytes.is_none() && writes.is_none() {
         return inner;
     }

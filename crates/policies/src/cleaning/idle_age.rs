@@ -1,7 +1,12 @@
 //! Blocks that nobody has written for long.
 
 use super::{Cleaning, Entry, Needs, Order, Plan, View};
-use nandscape_core::{Info, Param, ParamKind, SimTime};
+use nandscape_core::{Info, SimTime, keys};
+
+keys! { PARAMS:
+    FALLOW_DELAY: u64 = time() or "900s", "age from which a block is cleaned";
+    FALLOW_SPEED: u64 = int(1, 1 << 20) or "2", "blocks of each set that are cleaned in a second";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,26 +14,13 @@ pub const ENTRY: Entry = Entry {
         name: "idle-age",
         summary: "blocks not written for a time, so many a second of each set",
         source: "FlashCache fallow_delay and fallow_clean_speed; age from the last write instead of two marking passes",
-        params: &[
-            Param {
-                name: "fallow_delay",
-                summary: "age from which a block is cleaned",
-                kind: ParamKind::Time,
-                default: "900s",
-            },
-            Param {
-                name: "fallow_speed",
-                summary: "blocks of each set that are cleaned in a second",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "2",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let sets = u64::from(setup.slots / setup.ways);
         Ok(Box::new(IdleAge {
-            delay: setup.params.time_ns("fallow_delay"),
-            interval: (1_000_000_000 / (setup.params.int("fallow_speed") * sets)).max(1),
+            delay: setup.params.get(FALLOW_DELAY),
+            interval: (1_000_000_000 / (setup.params.get(FALLOW_SPEED) * sets)).max(1),
             next: SimTime::ZERO,
             charged: 0,
         }))

@@ -153,9 +153,9 @@ pub static CLEANINGS: &[Entry] = &[
     alru::ENTRY,
 ];
 
-/// The policy of that name.
-pub fn find(name: &str) -> Option<&'static Entry> {
-    CLEANINGS.iter().find(|entry| entry.info.name == name)
+/// The policy of that name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Entry, ParamError> {
+    registry::find("cleaning", name, CLEANINGS, |entry| &entry.info)
 }
 
 /// The policy `name` with its share of the `typed` parameters, under the limits of [`CAPS`] if any is typed.
@@ -170,12 +170,11 @@ pub fn build(
     typed: &BTreeMap<String, String>,
     (slots, ways, block_bytes): (u32, u32, u32),
 ) -> Result<Box<dyn Cleaning + Send>, ParamError> {
-    let entry = find(name)
-        .ok_or_else(|| registry::unknown_name("cleaning", name, CLEANINGS.iter().map(|entry| &entry.info)))?;
-    let is_cap = |key: &str| CAPS.params.iter().any(|p| p.name == key);
-    let (of_caps, own) = typed.clone().into_iter().partition(|(key, _)| is_cap(key));
+    let entry = find(name)?;
+    let mut own = typed.clone();
+    let caps = Params::check(&CAPS, prefix, &CAPS.take(&mut own));
     let params = Params::check(&entry.info, prefix, &own)?;
-    let caps = Params::check(&CAPS, prefix, &of_caps)?;
+    let caps = caps?;
     let inner = (entry.build)(&Setup { slots, ways, block_bytes, params: &params })?;
     Ok(caps::wrap(inner, &Setup { slots, ways, block_bytes, params: &caps }))
 }

@@ -1,7 +1,33 @@
 //! A controller that holds the dirty share at a target.
 
 use super::{Cleaning, Entry, Order, Plan, View, part};
-use nandscape_core::{Info, Param, ParamKind, SimTime};
+use nandscape_core::{Info, SimTime, keys};
+
+keys! { PARAMS:
+    RATE_TARGET: f64 = share() or "10%", "share of dirty slots that is aimed at";
+    RATE_P_INVERSE: f64 = float(0.001, 1e9) or "40",
+        "seconds in which the proportional term alone would remove the excess";
+    RATE_I_INVERSE: f64 = float(0.001, 1e12) or "10000",
+        "inverse of the integral term's gain, in seconds squared";
+    RATE_UPDATE: u64 = time() or "5s", "time between two settings of the rate";
+    RATE_MIN: u64 = size(1, 1 << 50) or "4KiB", "lowest rate, in bytes a second";
+    RATE_MAX: Option<u64> = size(1, 1 << 50),
+        "highest rate, in bytes a second, at which the integral stops growing too; absent: none";
+    RATE_IDLE: u64 = time() or "30s",
+        "time without a request after which the rate is rate_idle_max; 0s: never";
+    RATE_IDLE_MAX: Option<u64> = size(1, 1 << 50),
+        "the rate while no requests come, in bytes a second; absent: no limit, as published";
+    RATE_BATCH: u32 = int(1, 1 << 16) or "16", "blocks begun together, neighbours in one write";
+    RATE_IN_TURN: bool = flag() or "false",
+        "blocks begun together are read from the cache one after the other, so that hosts do not wait for \
+         many reads at once";
+    RATE_HIGH: f64 = share() or "100%",
+        "share of dirty slots above which no rate is kept until it is 5 % of the slots less, as long as \
+         blocks wait for slots; 100%: never, as published";
+    RATE_HIGH_AFTER: u64 = time() or "1s",
+        "how long after a block that waited for a slot, or went past the cache, no rate is kept";
+    RATE_HIGH_BATCH: u32 = int(1, 1 << 20) or "128", "blocks under way to the disk meanwhile";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,116 +35,37 @@ pub const ENTRY: Entry = Entry {
         name: "pi-rate",
         summary: "a rate that a proportional-integral controller sets so that a target share stays dirty",
         source: "bcache in Linux 6.1: writeback_percent, writeback_rate_p_term_inverse, writeback_rate_i_term_inverse, writeback_rate_update_seconds",
-        params: &[
-            Param {
-                name: "rate_target",
-                summary: "share of dirty slots that is aimed at",
-                kind: ParamKind::Share,
-                default: "10%",
-            },
-            Param {
-                name: "rate_p_inverse",
-                summary: "seconds in which the proportional term alone would remove the excess",
-                kind: ParamKind::Float { min: 0.001, max: 1e9 },
-                default: "40",
-            },
-            Param {
-                name: "rate_i_inverse",
-                summary: "inverse of the integral term's gain, in seconds squared",
-                kind: ParamKind::Float { min: 0.001, max: 1e12 },
-                default: "10000",
-            },
-            Param {
-                name: "rate_update",
-                summary: "time between two settings of the rate",
-                kind: ParamKind::Time,
-                default: "5s",
-            },
-            Param {
-                name: "rate_min",
-                summary: "lowest rate, in bytes a second",
-                kind: ParamKind::Size { min: 1, max: 1 << 50 },
-                default: "4KiB",
-            },
-            Param {
-                name: "rate_max",
-                summary: "highest rate, in bytes a second, at which the integral stops growing too; absent: none",
-                kind: ParamKind::Size { min: 1, max: 1 << 50 },
-                default: "",
-            },
-            Param {
-                name: "rate_idle",
-                summary: "time without a request after which the rate is rate_idle_max; 0s: never",
-                kind: ParamKind::Time,
-                default: "30s",
-            },
-            Param {
-                name: "rate_idle_max",
-                summary: "the rate while no requests come, in bytes a second; absent: no limit, as published",
-                kind: ParamKind::Size { min: 1, max: 1 << 50 },
-                default: "",
-            },
-            Param {
-                name: "rate_batch",
-                summary: "blocks begun together, neighbours in one write",
-                kind: ParamKind::Int { min: 1, max: 1 << 16 },
-                default: "16",
-            },
-            Param {
-                name: "rate_in_turn",
-                summary: "blocks begun together are read from the cache one after the other, so that hosts do not wait for many reads at once",
-                kind: ParamKind::Bool,
-                default: "false",
-            },
-            Param {
-                name: "rate_high",
-                summary: "share of dirty slots above which no rate is kept until it is 5 % of the slots less, as long as blocks wait for slots; 100%: never, as published",
-                kind: ParamKind::Share,
-                default: "100%",
-            },
-            Param {
-                name: "rate_high_after",
-                summary: "how long after a block that waited for a slot, or went past the cache, no rate is kept",
-                kind: ParamKind::Time,
-                default: "1s",
-            },
-            Param {
-                name: "rate_high_batch",
-                summary: "blocks under way to the disk meanwhile",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "128",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
         let block = f64::from(setup.block_bytes);
-        let max = params.get("rate_max").map_or(f64::INFINITY, |_| params.size("rate_max") as f64 / block);
-        let min = params.size("rate_min") as f64 / block;
+        let max = params.get(RATE_MAX).map_or(f64::INFINITY, |rate| rate as f64 / block);
+        let min = params.get(RATE_MIN) as f64 / block;
         if max < min {
-            return Err(params
-                .error("rate_max", format!("no less than rate_min, which is {}", params.text("rate_min"))));
+            let expected = format!("no less than rate_min, which is {}", params.text(RATE_MIN));
+            return Err(params.error(RATE_MAX, expected));
         }
-        if params.time_ns("rate_update") == 0 {
-            return Err(params.error("rate_update", "more than 0s"));
+        if params.get(RATE_UPDATE) == 0 {
+            return Err(params.error(RATE_UPDATE, "more than 0s"));
         }
-        let high = params.share("rate_high");
+        let high = params.get(RATE_HIGH);
         Ok(Box::new(PiRate {
-            target: f64::from(part(setup.slots, params.share("rate_target"))),
-            inverse: [params.float("rate_p_inverse"), params.float("rate_i_inverse")],
-            update: params.time_ns("rate_update"),
+            target: f64::from(part(setup.slots, params.get(RATE_TARGET))),
+            inverse: [params.get(RATE_P_INVERSE), params.get(RATE_I_INVERSE)],
+            update: params.get(RATE_UPDATE),
             bounds: [min, max],
-            idle: params.time_ns("rate_idle"),
-            idle_rate: params.get("rate_idle_max").map(|_| params.size("rate_idle_max") as f64 / block),
-            batch: params.int32("rate_batch"),
-            in_turn: params.flag("rate_in_turn"),
+            idle: params.get(RATE_IDLE),
+            idle_rate: params.get(RATE_IDLE_MAX).map(|rate| rate as f64 / block),
+            batch: params.get(RATE_BATCH),
+            in_turn: params.get(RATE_IN_TURN),
             high: if high < 1.0 { part(setup.slots, high) } else { u32::MAX },
             low: part(setup.slots, high).saturating_sub(part(setup.slots, HIGH_TO_LOW)),
-            high_batch: params.int32("rate_high_batch"),
+            high_batch: params.get(RATE_HIGH_BATCH),
             is_high: false,
             waited: 0,
             wanted_until: SimTime::ZERO,
-            high_after: params.time_ns("rate_high_after"),
+            high_after: params.get(RATE_HIGH_AFTER),
             rate: min,
             integral: 0.0,
             update_at: SimTime::ZERO,

@@ -1,7 +1,13 @@
 //! Cleaning within a set that has too many dirty blocks.
 
 use super::{Cleaning, Entry, Order, Plan, View, part};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    CLEAN_THRESHOLD: f64 = share() or "20%", "share of a set's slots above which it is cleaned";
+    CLEAN_SET_WRITES: u32 = int(1, 1 << 20) or "2", "disk writes begun for a set at a time";
+    CLEAN_WRITES: u32 = int(1, 1 << 20) or "4", "blocks under way to the disk at a time, of all sets";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,33 +15,14 @@ pub const ENTRY: Entry = Entry {
         name: "set-threshold",
         summary: "each set down to a share of dirty slots, a few blocks at a time",
         source: "FlashCache dirty_thresh_pct, max_clean_ios_set, max_clean_ios_total",
-        params: &[
-            Param {
-                name: "clean_threshold",
-                summary: "share of a set's slots above which it is cleaned",
-                kind: ParamKind::Share,
-                default: "20%",
-            },
-            Param {
-                name: "clean_set_writes",
-                summary: "disk writes begun for a set at a time",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "2",
-            },
-            Param {
-                name: "clean_writes",
-                summary: "blocks under way to the disk at a time, of all sets",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "4",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
         Ok(Box::new(SetThreshold {
-            threshold: part(setup.ways, params.share("clean_threshold")),
-            set_writes: params.int32("clean_set_writes"),
-            writes: params.int32("clean_writes"),
+            threshold: part(setup.ways, params.get(CLEAN_THRESHOLD)),
+            set_writes: params.get(CLEAN_SET_WRITES),
+            writes: params.get(CLEAN_WRITES),
         }))
     },
 };

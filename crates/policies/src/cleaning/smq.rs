@@ -1,7 +1,12 @@
 //! Everything, as soon as nobody asks for anything.
 
 use super::{Cleaning, Entry, Order, Plan, View};
-use nandscape_core::{Info, Param, ParamKind};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS:
+    SMQ_IDLE: u64 = time() or "1s", "time without a request after which the cache is idle";
+    SMQ_MIGRATION: u64 = size(1, 1 << 40) or "1MiB", "bytes under way to the disk at a time";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,25 +14,12 @@ pub const ENTRY: Entry = Entry {
         name: "smq",
         summary: "everything while idle, least useful first, nothing while busy",
         source: "dm-cache, policy smq in Linux 6.1 with migration_threshold",
-        params: &[
-            Param {
-                name: "smq_idle",
-                summary: "time without a request after which the cache is idle",
-                kind: ParamKind::Time,
-                default: "1s",
-            },
-            Param {
-                name: "smq_migration",
-                summary: "bytes under way to the disk at a time",
-                kind: ParamKind::Size { min: 1, max: 1 << 40 },
-                default: "1MiB",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
-        let blocks = setup.params.size("smq_migration") / u64::from(setup.block_bytes);
+        let blocks = setup.params.get(SMQ_MIGRATION) / u64::from(setup.block_bytes);
         Ok(Box::new(Smq {
-            idle: setup.params.time_ns("smq_idle"),
+            idle: setup.params.get(SMQ_IDLE),
             room: u32::try_from(blocks.max(1)).unwrap_or(u32::MAX),
         }))
     },

@@ -1,7 +1,16 @@
 //! Cleaning from a high share of dirty blocks down to a low one.
 
 use super::{Cleaning, Entry, Needs, Order, Plan, View, part};
-use nandscape_core::{Info, Param, ParamKind, SimTime};
+use nandscape_core::{Info, Key, SimTime, keys};
+
+keys! { PARAMS:
+    CLEAN_HIGH: f64 = share() or "50%", "share of dirty slots at which cleaning begins";
+    CLEAN_LOW: f64 = share() or "45%", "share of dirty slots at which it ends";
+    CLEAN_SET_HIGH: f64 = share() or "100%", "the same for a set";
+    CLEAN_SET_LOW: f64 = share() or "95%", "the same for a set";
+    CLEAN_MAX_AGE: u64 = time() or "0s", "blocks dirty for longer are cleaned regardless; 0s: no limit";
+    CLEAN_BATCH: u32 = int(1, 1 << 20) or "64", "blocks under way to the disk at a time";
+}
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -9,58 +18,24 @@ pub const ENTRY: Entry = Entry {
         name: "watermarks",
         summary: "from a high share of dirty slots down to a low one, of all and of each set, and whatever is too old",
         source: "dm-writecache high_watermark and low_watermark (50, 45); EnhanceIO dirty thresholds (30, 10; sets 100, 30)",
-        params: &[
-            Param {
-                name: "clean_high",
-                summary: "share of dirty slots at which cleaning begins",
-                kind: ParamKind::Share,
-                default: "50%",
-            },
-            Param {
-                name: "clean_low",
-                summary: "share of dirty slots at which it ends",
-                kind: ParamKind::Share,
-                default: "45%",
-            },
-            Param {
-                name: "clean_set_high",
-                summary: "the same for a set",
-                kind: ParamKind::Share,
-                default: "100%",
-            },
-            Param {
-                name: "clean_set_low",
-                summary: "the same for a set",
-                kind: ParamKind::Share,
-                default: "95%",
-            },
-            Param {
-                name: "clean_max_age",
-                summary: "blocks dirty for longer are cleaned regardless; 0s: no limit",
-                kind: ParamKind::Time,
-                default: "0s",
-            },
-            Param {
-                name: "clean_batch",
-                summary: "blocks under way to the disk at a time",
-                kind: ParamKind::Int { min: 1, max: 1 << 20 },
-                default: "64",
-            },
-        ],
+        params: PARAMS,
     },
     build: |setup| {
         let params = setup.params;
-        let pair = |high: &str, low: &str, of| {
-            if params.share(low) > params.share(high) {
-                return Err(params.error(low, format!("no more than {high}, which is {}", params.text(high))));
+        let pair = |high: Key<f64>, low: Key<f64>, of| {
+            if params.get(low) > params.get(high) {
+                return Err(params.error(
+                    low,
+                    format!("no more than {}, which is {}", high.param.name, params.text(high)),
+                ));
             }
-            Ok(Marks { high: part(of, params.share(high)), low: part(of, params.share(low)), is_on: false })
+            Ok(Marks { high: part(of, params.get(high)), low: part(of, params.get(low)), is_on: false })
         };
         Ok(Box::new(Watermarks {
-            all: pair("clean_high", "clean_low", setup.slots)?,
-            sets: pair("clean_set_high", "clean_set_low", setup.ways)?,
-            max_age: params.time_ns("clean_max_age"),
-            batch: params.int32("clean_batch"),
+            all: pair(CLEAN_HIGH, CLEAN_LOW, setup.slots)?,
+            sets: pair(CLEAN_SET_HIGH, CLEAN_SET_LOW, setup.ways)?,
+            max_age: params.get(CLEAN_MAX_AGE),
+            batch: params.get(CLEAN_BATCH),
         }))
     },
 };

@@ -4,7 +4,7 @@ use super::lists::{Links, List, NIL, bytes_of};
 use super::{Build, Eviction, part};
 use crate::hash::{KeyMap, bits_for};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// Blocks asked for again after few others (low) hold nearly all slots; the rest (high) pass through a short
 /// queue. The stack holds, by recency, all low blocks and whatever was asked for since the oldest of them,
@@ -37,30 +37,22 @@ struct Node {
     is_stacked: bool,
 }
 
+keys! { PARAMS:
+    HIGH: f64 = share() or "1%", "share of the slots for the queue";
+    NAMES: u32 = int(1, 16) or "1", "blocks remembered that have left, for each slot";
+}
+
 impl Build for Lirs {
     const INFO: Info = Info {
         name: "lirs",
         summary: "blocks asked for again after few others stay; the others pass through a short queue",
         source: "Jiang and Zhang, SIGMETRICS '02; names bounded, as in libCacheSim to one a slot",
-        params: &[
-            Param {
-                name: "high",
-                summary: "share of the slots for the queue",
-                kind: ParamKind::Share,
-                default: "1%",
-            },
-            Param {
-                name: "names",
-                summary: "blocks remembered that have left, for each slot",
-                kind: ParamKind::Int { min: 1, max: 16 },
-                default: "1",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {
-        let high = part(slots, params.share("high")).clamp(1, slots.max(1));
-        let names = slots.saturating_mul(params.int32("names"));
+        let high = part(slots, params.get(HIGH)).clamp(1, slots.max(1));
+        let names = slots.saturating_mul(params.get(NAMES));
         let nodes = slots + names.min(u32::MAX - 1 - slots);
         let mut queue_links = Links::new(nodes);
         let mut unused = List::new();

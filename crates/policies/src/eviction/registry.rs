@@ -6,8 +6,7 @@ use super::{
     w_tiny_lfu::WTinyLfu,
 };
 use crate::key::BlockKey;
-use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, ParamError, Params};
+use nandscape_core::{Info, ParamError, Params, registry};
 use std::collections::BTreeMap;
 
 /// Something to do with the type of a policy that is known by name.
@@ -115,10 +114,7 @@ impl EvictionSpec {
     /// The policy of that name with checked parameters. `prefix` is the table that they stand in, for
     /// messages.
     pub fn new(name: &str, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
-        let info = EVICTIONS
-            .iter()
-            .find(|info| info.name == name)
-            .ok_or_else(|| unknown_name("eviction policy", name, EVICTIONS))?;
+        let info = registry::find("eviction policy", name, EVICTIONS, |info| info)?;
         Ok(Self { info, params: Params::check(info, prefix, typed)? })
     }
 

@@ -4,7 +4,7 @@ use super::ghost::Ghost;
 use super::lists::{Links, List, NIL, bytes_of};
 use super::{Build, Eviction, part};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// Blocks start in a small queue and reach the main one if they are asked for often enough while there, or
 /// again soon after.
@@ -32,27 +32,13 @@ struct State {
 /// More hits than these make no difference.
 const HITS_MAX: u8 = 3;
 
-/// Parameters of S3-FIFO, in whatever way its queues are kept.
-pub(super) const PARAMS: &[Param] = &[
-    Param {
-        name: "small",
-        summary: "share of the slots for the small queue",
-        kind: ParamKind::Share,
-        default: "10%",
-    },
-    Param {
-        name: "ghost",
-        summary: "names remembered, as a share of the slots",
-        kind: ParamKind::Share,
-        default: "90%",
-    },
-    Param {
-        name: "promote",
-        summary: "hits in the small queue that lead to the main queue",
-        kind: ParamKind::Int { min: 1, max: 3 },
-        default: "2",
-    },
-];
+keys! {
+    /// Parameters of S3-FIFO, in whatever way its queues are kept.
+    pub(super) PARAMS:
+    pub(super) SMALL: f64 = share() or "10%", "share of the slots for the small queue";
+    pub(super) GHOST: f64 = share() or "90%", "names remembered, as a share of the slots";
+    pub(super) PROMOTE: u8 = int(1, 3) or "2", "hits in the small queue that lead to the main queue";
+}
 
 impl Build for S3Fifo {
     const INFO: Info = Info {
@@ -67,11 +53,11 @@ impl Build for S3Fifo {
             links: Links::new(slots),
             small: List::new(),
             main: List::new(),
-            ghost: Ghost::new(part(slots, params.share("ghost"))),
+            ghost: Ghost::new(part(slots, params.get(GHOST))),
             keys: vec![0; slots as usize],
             state: vec![State::default(); slots as usize],
-            main_share: slots - part(slots, params.share("small")),
-            promote: params.int32("promote") as u8,
+            main_share: slots - part(slots, params.get(SMALL)),
+            promote: params.get(PROMOTE),
             returning: None,
         }
     }

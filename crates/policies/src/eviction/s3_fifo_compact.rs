@@ -1,7 +1,8 @@
 //! Small queue, main queue and names in two bytes a slot.
 
 use super::names::Names;
-use super::{Build, Eviction, part, s3_fifo};
+use super::s3_fifo::{self, GHOST, PROMOTE, SMALL};
+use super::{Build, Eviction, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
@@ -48,9 +49,9 @@ impl Build for S3FifoCompact {
             states: States::new(slots),
             small: Queue::default(),
             main: Queue::default(),
-            names: Names::new(part(slots, params.share("ghost"))),
-            main_share: slots - part(slots, params.share("small")),
-            promote: params.int32("promote") as u8,
+            names: Names::new(part(slots, params.get(GHOST))),
+            main_share: slots - part(slots, params.get(SMALL)),
+            promote: params.get(PROMOTE),
             returning: None,
             leaving: None,
         }

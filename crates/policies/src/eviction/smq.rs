@@ -3,7 +3,7 @@
 use super::lists::{Links, List, NIL, bytes_of};
 use super::{Build, Eviction};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// Queues in levels. A block's first hit of a period moves it up a level, and the oldest block there comes
 /// down for it; so no counts are kept. At the end of a period the levels are made equally long.
@@ -22,36 +22,28 @@ pub struct Smq {
     period: u64,
 }
 
+keys! { PARAMS:
+    LEVELS: u8 = int(1, 255) or "64", "queues";
+    PERIOD: u64 = int(1, 1000) or "1", "requests of a period, for each slot; the kernel's is 60 s";
+}
+
 impl Build for Smq {
     const INFO: Info = Info {
         name: "smq",
         summary: "levels of queues: a hit swaps a block one level up, the lowest level's oldest leaves",
         source: "Linux dm-cache, stochastic multi-queue; without its hotspot queue",
-        params: &[
-            Param {
-                name: "levels",
-                summary: "queues",
-                kind: ParamKind::Int { min: 1, max: 255 },
-                default: "64",
-            },
-            Param {
-                name: "period",
-                summary: "requests of a period, for each slot; the kernel's is 60 s",
-                kind: ParamKind::Int { min: 1, max: 1000 },
-                default: "1",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {
         Self {
             links: Links::new(slots),
-            levels: vec![List::new(); params.int("levels") as usize],
+            levels: vec![List::new(); params.get(LEVELS).into()],
             level: vec![0; slots as usize],
             is_hit: vec![false; slots as usize],
             used: 0,
             asked: 0,
-            period: params.int("period") * u64::from(slots.max(1)),
+            period: params.get(PERIOD) * u64::from(slots.max(1)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::lists::{Links, List, bytes_of};
 use super::{Build, Eviction, part};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// A warm and a hot list by recency. Blocks enter warm, and are hot from so many requests on; a hot list that
 /// is too long gives its oldest back.
@@ -25,25 +25,17 @@ struct State {
     is_hot: bool,
 }
 
+keys! { PARAMS:
+    HOT: f64 = share() or "75%", "share of the slots that may be hot";
+    PROMOTE: u8 = int(1, 255) or "2", "hits that make a block hot";
+}
+
 impl Build for TwoList {
     const INFO: Info = Info {
         name: "two-list",
         summary: "a warm and a hot list by recency; the oldest warm block leaves",
         source: "FlashCache's LRU (lru_hot_pct, lru_promote_thresh)",
-        params: &[
-            Param {
-                name: "hot",
-                summary: "share of the slots that may be hot",
-                kind: ParamKind::Share,
-                default: "75%",
-            },
-            Param {
-                name: "promote",
-                summary: "hits that make a block hot",
-                kind: ParamKind::Int { min: 1, max: 255 },
-                default: "2",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {
@@ -52,8 +44,8 @@ impl Build for TwoList {
             warm: List::new(),
             hot: List::new(),
             state: vec![State::default(); slots as usize],
-            hot_max: part(slots, params.share("hot")),
-            promote: params.int32("promote") as u8,
+            hot_max: part(slots, params.get(HOT)),
+            promote: params.get(PROMOTE),
             moves: (0, 0),
         }
     }

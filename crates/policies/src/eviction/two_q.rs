@@ -4,7 +4,7 @@ use super::ghost::Ghost;
 use super::lists::{Links, List, bytes_of};
 use super::{Build, Eviction, part};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// New blocks pass through a queue; those asked for again after they left it go to a list by recency.
 #[derive(Clone, Debug)]
@@ -19,25 +19,17 @@ pub struct TwoQ {
     returning: Option<BlockKey>,
 }
 
+keys! { PARAMS:
+    IN: f64 = share() or "25%", "share of the slots for the queue (Kin)";
+    OUT: f64 = share() or "50%", "names remembered of the queue, as a share of the slots (Kout)";
+}
+
 impl Build for TwoQ {
     const INFO: Info = Info {
         name: "2q",
         summary: "new blocks pass through a queue; what is asked for again after it has left goes to a list by recency",
         source: "Johnson and Shasha, VLDB '94, full version",
-        params: &[
-            Param {
-                name: "in",
-                summary: "share of the slots for the queue (Kin)",
-                kind: ParamKind::Share,
-                default: "25%",
-            },
-            Param {
-                name: "out",
-                summary: "names remembered of the queue, as a share of the slots (Kout)",
-                kind: ParamKind::Share,
-                default: "50%",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {
@@ -45,10 +37,10 @@ impl Build for TwoQ {
             links: Links::new(slots),
             new: List::new(),
             known: List::new(),
-            names: Ghost::new(part(slots, params.share("out"))),
+            names: Ghost::new(part(slots, params.get(OUT))),
             keys: vec![0; slots as usize],
             is_known: vec![false; slots as usize],
-            new_max: part(slots, params.share("in")),
+            new_max: part(slots, params.get(IN)),
             returning: None,
         }
     }

@@ -4,7 +4,7 @@ use super::lists::{Links, List, bytes_of};
 use super::{Build, Eviction, part};
 use crate::hash::mix;
 use crate::key::BlockKey;
-use nandscape_core::{Info, Param, ParamKind, Params};
+use nandscape_core::{Info, Params, keys};
 
 /// New blocks enter a small window. One that leaves it stays only if it was asked for more often than the
 /// block that the main part would give up.
@@ -35,35 +35,23 @@ enum Part {
     Protected,
 }
 
+keys! { PARAMS:
+    WINDOW: f64 = share() or "1%", "share of the slots for the window";
+    PROTECTED: f64 = share() or "80%", "share of the main part for blocks asked for again there";
+    COUNT: String = choice(&["all", "main"]) or "all",
+        "what is counted: every request, or those for the main part, and a block when it leaves the window";
+}
+
 impl Build for WTinyLfu {
     const INFO: Info = Info {
         name: "w-tinylfu",
         summary: "a window by recency before a main part that a block enters if it was asked for more often than the one that leaves",
         source: "Einziger, Friedman and Manes, TOS 2017; libCacheSim differs from the paper and is as count=main",
-        params: &[
-            Param {
-                name: "window",
-                summary: "share of the slots for the window",
-                kind: ParamKind::Share,
-                default: "1%",
-            },
-            Param {
-                name: "protected",
-                summary: "share of the main part for blocks asked for again there",
-                kind: ParamKind::Share,
-                default: "80%",
-            },
-            Param {
-                name: "count",
-                summary: "what is counted: every request, or those for the main part, and a block when it leaves the window",
-                kind: ParamKind::Choice { of: &["all", "main"] },
-                default: "all",
-            },
-        ],
+        params: PARAMS,
     };
 
     fn new(slots: u32, params: &Params, _: u64) -> Self {
-        let window_max = part(slots, params.share("window")).clamp(1, slots.max(1));
+        let window_max = part(slots, params.get(WINDOW)).clamp(1, slots.max(1));
         let main_max = slots - window_max.min(slots);
         Self {
             links: Links::new(slots),
@@ -75,8 +63,8 @@ impl Build for WTinyLfu {
             sketch: Sketch::new(slots),
             window_max,
             main_max,
-            protected_max: part(main_max, params.share("protected")),
-            counts_all: params.text("count") == "all",
+            protected_max: part(main_max, params.get(PROTECTED)),
+            counts_all: params.get(COUNT) == "all",
         }
     }
 }

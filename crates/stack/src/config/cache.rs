@@ -7,45 +7,45 @@
 use super::{ConfigError, StackConfig, Typed};
 use crate::keys::{flat, shape, table_of, take_table};
 use nandscape_cache::Design;
-use nandscape_core::{Info, Param, ParamError, Params, units};
+use nandscape_core::{Info, ParamError, Params, keys, units};
 use nandscape_disk::Keep;
 use nandscape_disk::registry::DiskSpec;
 use nandscape_sim::result::CacheResult;
 use std::collections::BTreeMap;
+
+keys! { CACHE_KEYS:
+    DEVICE: Option<String> = text(),
+        "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in \
+         [cache.fast]; absent: flash, and ram for rapidcache";
+    pub(crate) DEVICES: u32 = int(1, 64) or "1",
+        "how many such devices there are, which blocks are striped over; 1 with flash";
+    QUOTA: Option<String> = text(),
+        "what volumes may hold of the cache at most, such as ns1=25%,ns2=64MiB,ns3=10000b; absent: as much \
+         as they get";
+}
 
 /// Keys of `[cache]` beside those of the design ([`nandscape_cache::compose::KEYS`]) and of its policies.
 pub static CACHE: Info = Info {
     name: "cache",
     summary: "flash or memory in front of the disk; more keys: those of the policies that are named ('nandscape list caches --detail')",
     source: "docs/cache-replay.md",
-    params: &[
-        Param::text("device", "").means(
-            "fast side: flash (that of [device]), or a kind or preset of [disk], whose parameters are in \
-             [cache.fast]; absent: flash, and ram for rapidcache",
-        ),
-        Param::int("devices", 1, 64, "1")
-            .means("how many such devices there are, which blocks are striped over; 1 with flash"),
-        Param::text("quota", "").means(
-            "what volumes may hold of the cache at most, such as ns1=25%,ns2=64MiB,ns3=10000b; absent: as \
-             much as they get",
-        ),
-    ],
+    params: CACHE_KEYS,
 };
+
+keys! { DISK_KEYS:
+    PRESET: String = text() or "article-hdd",
+        "kind or preset: disk, rated, ram, article-ssd, article-hdd; or flash, whose configuration is in \
+         [disk.stack]";
+    SIZE: u64 = size(512, 1 << 60) or "500GB", "capacity; of flash: that of its device";
+    COUNT: u32 = int(1, 64) or "1", "volumes, each over a disk of its own: namespaces ns1, ns2 ...";
+}
 
 /// Keys of `[disk]` beside the parameters of its kind.
 pub static DISK: Info = Info {
     name: "disk",
     summary: "what the cache stands in front of; more keys: the parameters of its kind (docs/disks.md)",
     source: "docs/disks.md",
-    params: &[
-        Param::text("preset", "article-hdd").means(
-            "kind or preset: disk, rated, ram, article-ssd, article-hdd; or flash, whose configuration is \
-             in [disk.stack]",
-        ),
-        Param::size("size", 512, 1 << 60, "500GB").means("capacity; of flash: that of its device"),
-        Param::int("count", 1, 64, "1")
-            .means("volumes, each over a disk of its own: namespaces ns1, ns2 ..."),
-    ],
+    params: DISK_KEYS,
 };
 
 /// The name of no cache at all.
@@ -85,13 +85,10 @@ impl CacheConfig {
         }
         let fast = take_table(&mut cache, "fast", "cache.fast")?;
         let stack = take_table(&mut disk, "stack", "disk.stack")?;
-        let typed = flat("cache.", &cache)?;
+        let mut typed = flat("cache.", &cache)?;
         let is_bare = cache.is_empty() || typed.get("preset").is_some_and(|preset| preset == NO_CACHE);
         let all: Vec<String> = typed.keys().filter(|key| *key != "preset").cloned().collect();
-        let is_own = |key: &str| CACHE.params.iter().any(|param| param.name == key);
-        let (own, typed): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            typed.into_iter().partition(|(key, _)| is_own(key));
-        let own = Params::check(&CACHE, "cache.", &own)?;
+        let own = Params::check(&CACHE, "cache.", &CACHE.take(&mut typed))?;
         let (design, fast) = if is_bare {
             let first = all.into_iter().next();
             if let Some(key) = first.or_else(|| fast.keys().next().map(|key| format!("fast.{key}"))) {
@@ -101,9 +98,9 @@ impl CacheConfig {
             (None, Side::Other(DiskSpec::new("ram", "cache.fast.", &BTreeMap::new())?))
         } else {
             let mut design = Design::parse("cache.", &typed).map_err(|error| with_own(error, &CACHE))?;
-            let device = own.get("device").unwrap_or(design.preset.device);
+            let device = own.get(DEVICE).unwrap_or(design.preset.device);
             let fast = side(device, "cache.", "cache.fast.", &flat("cache.fast.", &fast)?)?;
-            let devices = own.int32("devices");
+            let devices = own.get(DEVICES);
             if matches!(fast, Side::Flash(_)) && devices > 1 {
                 let expected = "1 with cache.device = flash";
                 return Err(registry_error("cache.devices", &devices.to_string(), expected));
@@ -129,12 +126,11 @@ impl CacheConfig {
         stack: &toml::Table,
         own: Params,
     ) -> Result<Self, ConfigError> {
-        let is_own = |key: &str| DISK.params.iter().any(|param| param.name == key);
-        let (of_disk, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            flat("disk.", disk)?.into_iter().partition(|(key, _)| is_own(key));
+        let mut others = flat("disk.", disk)?;
+        let of_disk = DISK.take(&mut others);
         let disk_own = Params::check(&DISK, "disk.", &of_disk)?;
-        let mut disk_bytes = disk_own.size("size");
-        let disk = match side(disk_own.text("preset"), "disk.", "disk.", &others)? {
+        let mut disk_bytes = disk_own.get(SIZE);
+        let disk = match side(disk_own.get(PRESET), "disk.", "disk.", &others)? {
             Side::Flash(_) => {
                 if let Some(text) = of_disk.get("size") {
                     let expected = "no size with preset flash: the device of [disk.stack] has one";
@@ -151,18 +147,17 @@ impl CacheConfig {
         };
         if let Side::Other(spec) = &disk {
             if !of_disk.contains_key("size") {
-                let block = spec.params().get("block").map_or(512, |text| text.parse().expect("checked"));
-                disk_bytes -= disk_bytes % block;
+                disk_bytes -= disk_bytes % spec.block_bytes();
             }
             // What is in range by itself and wrong together shows when it is built.
             spec.build(disk_bytes, Keep::Nothing)?;
         }
-        Ok(Self { design, fast, disk, disk_bytes, disks: disk_own.int32("count"), disk_own, own })
+        Ok(Self { design, fast, disk, disk_bytes, disks: disk_own.get(COUNT), disk_own, own })
     }
 
     /// Slots that volumes may hold at most, of a cache with so many, by number.
     pub(crate) fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>, ConfigError> {
-        let text = self.own.get("quota").unwrap_or_default();
+        let text = self.own.get(QUOTA).unwrap_or_default();
         let quota = |part: &str| {
             let number = |name: &str| name.strip_prefix("ns")?.parse::<u32>().ok();
             let (volume, share) = part.split_once('=').unwrap_or_default();
@@ -197,7 +192,7 @@ impl CacheConfig {
         design.preset.info.name.clone_into(&mut result.preset);
         result.device = match &self.fast {
             Side::Flash(_) => "flash".to_owned(),
-            Side::Other(spec) => match self.own.int32("devices") {
+            Side::Other(spec) => match self.own.get(DEVICES) {
                 1 => spec.name().to_owned(),
                 devices => format!("{devices} x {}", spec.name()),
             },
@@ -227,25 +222,25 @@ impl CacheConfig {
                 cache.extend(
                     self.own
                         .iter()
-                        .filter(|pair| *pair != ("devices", "1"))
-                        .map(|(key, value)| (key.to_owned(), toml::Value::from(value))),
+                        .filter(|(param, text)| (param.name, *text) != (DEVICES.param.name, "1"))
+                        .map(|(param, text)| (param.name.to_owned(), toml::Value::from(text))),
                 );
                 match &self.fast {
                     Side::Flash(_) => drop(cache.insert("device".into(), "flash".into())),
                     Side::Other(spec) => {
                         cache.insert("device".into(), spec.name().into());
-                        cache.insert("fast".into(), table_of(spec.info(), spec.params()).into());
+                        cache.insert("fast".into(), table_of(spec.params()).into());
                     }
                 }
             }
         }
-        let mut disk = table_of(&DISK, &self.disk_own);
+        let mut disk = table_of(&self.disk_own);
         match &self.disk {
             Side::Flash(stack) => {
                 disk.remove("size");
                 disk.insert("stack".into(), stack.as_ref().expect("of its own").to_stack_table().into());
             }
-            Side::Other(spec) => disk.extend(table_of(spec.info(), spec.params())),
+            Side::Other(spec) => disk.extend(table_of(spec.params())),
         }
         (cache, disk)
     }
@@ -316,7 +311,7 @@ pub fn knows(preset: &str, key: &str, others: &[(&str, &str)]) -> bool {
     if preset == NO_CACHE {
         return false;
     }
-    if key.starts_with("fast.") || CACHE.params.iter().any(|param| param.name == key) {
+    if key.starts_with("fast.") || CACHE.has(key) {
         return true;
     }
     // What names a policy decides which keys there are.

@@ -1,54 +1,49 @@
 //! `[device]`: its keys, and the flash that they describe.
 
 use crate::keys::ConfigError;
-use nandscape_core::{BlockId, Capabilities, Geometry, Info, Param, ParamError, Params, units};
+use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, units};
 use nandscape_media::{BadBlocks, NandOptions, Packing};
 
+keys! { PARAMS:
+    CHANNELS: u32 = int(1, 4096) or "8", "channel buses";
+    DIES_PER_CHANNEL: u32 = int(1, 4096) or "4", "dies (LUNs) on each channel";
+    PLANES_PER_DIE: u32 = int(1, 64) or "2", "planes in each die";
+    BLOCKS_PER_PLANE: u32 = int(1, 1 << 24) or "512", "erase blocks in each plane";
+    PAGES_PER_BLOCK: u32 = int(1, 1 << 16) or "256", "pages in each block";
+    PAGE: u32 = size(1, 1 << 24) or "16KiB", "data bytes of a page";
+    SECTOR: u32 = size(1, 1 << 24) or "4KiB", "smallest unit of validity and transfer inside a page";
+    OOB: u32 = size(0, 1 << 20) or "128B", "spare bytes of a page";
+    ENDURANCE: String = text() or "3000", "erases a block survives, or 'endless'";
+    BAD_BLOCKS: Option<String> = text(),
+        "factory bad blocks: a share such as 0.5%, or block numbers such as 3,17";
+    BAD_BLOCKS_SEED: u64 = int(0, u64::MAX) or "1", "seed of the draw when bad_blocks is a share";
+    OUT_OF_ORDER_PROGRAM: bool = flag() or "false",
+        "pages of a block may be programmed in any order (the superblock strategies need it)";
+    PARTIAL_TRANSFER: bool = flag() or "false",
+        "only the covered bytes of a page cross the bus, not the whole page";
+    COMPRESSION: f64 = float(0.01, 1.0) or "1",
+        "share of its size that a page takes on flash after the device has compressed it; ftl.op counts \
+         pages so compressed; 1: no compression";
+    PRESET: Option<String> = text(), "a shipped device, whose keys are laid down first";
+    SCALE: Option<String> = text(),
+        "1/N: blocks_per_plane divided by N, but not below 16; sizes given in % follow";
+}
+
 /// Keys of `[device]`.
-pub static DEVICE: Info = Info {
-    name: "device",
-    summary: "shape and rules of the flash",
-    source: "nandscape",
-    params: &[
-        Param::int("channels", 1, 4096, "8").means("channel buses"),
-        Param::int("dies_per_channel", 1, 4096, "4").means("dies (LUNs) on each channel"),
-        Param::int("planes_per_die", 1, 64, "2").means("planes in each die"),
-        Param::int("blocks_per_plane", 1, 1 << 24, "512").means("erase blocks in each plane"),
-        Param::int("pages_per_block", 1, 1 << 16, "256").means("pages in each block"),
-        Param::size("page", 1, 1 << 24, "16KiB").means("data bytes of a page"),
-        Param::size("sector", 1, 1 << 24, "4KiB")
-            .means("smallest unit of validity and transfer inside a page"),
-        Param::size("oob", 0, 1 << 20, "128B").means("spare bytes of a page"),
-        Param::text("endurance", "3000").means("erases a block survives, or 'endless'"),
-        Param::text("bad_blocks", "")
-            .means("factory bad blocks: a share such as 0.5%, or block numbers such as 3,17"),
-        Param::int("bad_blocks_seed", 0, u64::MAX, "1").means("seed of the draw when bad_blocks is a share"),
-        Param::flag("out_of_order_program", "false")
-            .means("pages of a block may be programmed in any order (the superblock strategies need it)"),
-        Param::flag("partial_transfer", "false")
-            .means("only the covered bytes of a page cross the bus, not the whole page"),
-        Param::float("compression", 0.01, 1.0, "1").means(
-            "share of its size that a page takes on flash after the device has compressed it; ftl.op \
-             counts pages so compressed; 1: no compression",
-        ),
-        Param::text("preset", "").means("a shipped device, whose keys are laid down first"),
-        Param::text("scale", "")
-            .means("1/N: blocks_per_plane divided by N, but not below 16; sizes given in % follow"),
-    ],
-};
+pub static DEVICE: Info =
+    Info { name: "device", summary: "shape and rules of the flash", source: "nandscape", params: PARAMS };
 
 pub(super) fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
-    let bytes = |name: &str| device.size(name) as u32;
-    let blocks = device.int32("blocks_per_plane");
+    let blocks = device.get(BLOCKS_PER_PLANE);
     Ok(Geometry {
-        channels: device.int32("channels"),
-        dies_per_channel: device.int32("dies_per_channel"),
-        planes_per_die: device.int32("planes_per_die"),
+        channels: device.get(CHANNELS),
+        dies_per_channel: device.get(DIES_PER_CHANNEL),
+        planes_per_die: device.get(PLANES_PER_DIE),
         blocks_per_plane: (blocks / scale(device)?).max(blocks.min(LEAST_SCALED_BLOCKS)),
-        pages_per_block: device.int32("pages_per_block"),
-        page_bytes: bytes("page"),
-        sector_bytes: bytes("sector"),
-        oob_bytes: bytes("oob"),
+        pages_per_block: device.get(PAGES_PER_BLOCK),
+        page_bytes: device.get(PAGE),
+        sector_bytes: device.get(SECTOR),
+        oob_bytes: device.get(OOB),
     }
     .checked()?)
 }
@@ -59,12 +54,12 @@ pub(super) fn packing(
     geometry: &Geometry,
     program_pages: u32,
 ) -> Result<Option<(Packing, Geometry)>, ConfigError> {
-    let share = device.float("compression");
+    let share = device.get(COMPRESSION);
     if share >= 1.0 {
         return Ok(None);
     }
-    let without = |what: &str| device.error("compression", format!("1 with {what}"));
-    if device.flag("out_of_order_program") {
+    let without = |what: &str| device.error(COMPRESSION, format!("1 with {what}"));
+    if device.get(OUT_OF_ORDER_PROGRAM) {
         return Err(without("device.out_of_order_program, since compressed pages lie end to end").into());
     }
     if program_pages > 1 {
@@ -78,29 +73,29 @@ const LEAST_SCALED_BLOCKS: u32 = 16;
 
 /// The N of `device.scale = "1/N"`.
 fn scale(device: &Params) -> Result<u32, ParamError> {
-    let Some(text) = device.get("scale") else { return Ok(1) };
+    let Some(text) = device.get(SCALE) else { return Ok(1) };
     let parts = text.split_once('/').filter(|(one, _)| one.trim() == "1");
     let divisor = parts.and_then(|(_, n)| n.trim().parse::<u32>().ok()).filter(|n| *n > 0);
-    divisor.ok_or_else(|| device.error("scale", "1/N with N from 1, such as 1/16"))
+    divisor.ok_or_else(|| device.error(SCALE, "1/N with N from 1, such as 1/16"))
 }
 
 pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions, ConfigError> {
-    let endurance = match device.text("endurance") {
+    let endurance = match device.get(ENDURANCE) {
         "endless" => None,
         text => Some(
             text.parse::<u32>()
                 .ok()
                 .filter(|n| *n > 0)
-                .ok_or_else(|| device.error("endurance", "a number of erases from 1, or 'endless'"))?,
+                .ok_or_else(|| device.error(ENDURANCE, "a number of erases from 1, or 'endless'"))?,
         ),
     };
     Ok(NandOptions {
         endurance,
         bad_blocks: bad_blocks(device)?,
         capabilities: Capabilities {
-            out_of_order_program: device.flag("out_of_order_program"),
+            out_of_order_program: device.get(OUT_OF_ORDER_PROGRAM),
             stores_data: false,
-            partial_transfer: device.flag("partial_transfer"),
+            partial_transfer: device.get(PARTIAL_TRANSFER),
             program_pages,
         },
         count_programs: false,
@@ -108,13 +103,13 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
 }
 
 fn bad_blocks(device: &Params) -> Result<BadBlocks, ConfigError> {
-    let Some(text) = device.get("bad_blocks").filter(|t| !t.is_empty()) else {
+    let Some(text) = device.get(BAD_BLOCKS).filter(|t| !t.is_empty()) else {
         return Ok(BadBlocks::None);
     };
-    let error = || device.error("bad_blocks", "a share such as 0.5%, or block numbers such as 3,17");
+    let error = || device.error(BAD_BLOCKS, "a share such as 0.5%, or block numbers such as 3,17");
     if text.ends_with('%') {
         let share = units::parse_share(text).ok().filter(|s| *s < 1.0).ok_or_else(error)?;
-        return Ok(BadBlocks::Share { share, seed: device.int("bad_blocks_seed") });
+        return Ok(BadBlocks::Share { share, seed: device.get(BAD_BLOCKS_SEED) });
     }
     let list = text.split(',').map(|n| n.trim().parse().map(BlockId)).collect::<Result<Vec<_>, _>>();
     Ok(BadBlocks::List(list.map_err(|_| error())?))

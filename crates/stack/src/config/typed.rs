@@ -47,10 +47,7 @@ impl Typed {
 
     /// Lays a preset over what is there.
     pub fn merge_preset(&mut self, name: &str) -> Result<(), ConfigError> {
-        let preset = PRESETS
-            .iter()
-            .find(|p| p.info.name == name)
-            .ok_or_else(|| registry::unknown_name("device", name, PRESETS.iter().map(|p| &p.info)))?;
+        let preset = registry::find("device", name, PRESETS, |preset| &preset.info)?;
         self.merge_text(name, preset.toml)?;
         self.insert("device.preset", name)
     }
@@ -163,7 +160,7 @@ impl Typed {
 
 /// Whether a key of `[host]` belongs to no single policy.
 fn is_of_every_policy(key: &str, _: &mut toml::Value) -> bool {
-    HOST.params.iter().any(|param| param.name == key)
+    HOST.has(key)
 }
 
 fn merge(below: &mut toml::Table, above: toml::Table) {

@@ -4,8 +4,7 @@
 //! window, since 1000 devices were merged.
 
 use super::Format;
-use crate::error::shown;
-use crate::fields::{letter, scaled, split, whole, whole32};
+use crate::fields::{columns, letter, scaled, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
@@ -35,9 +34,8 @@ impl LineFormat for Alibaba {
         if line.is_empty() || number == 1 && line.starts_with(b"device_id,") {
             return Ok(Parsed::Header);
         }
-        let [device, code, offset, len, time] = split::<5>(line, b',').ok_or_else(|| {
-            format!("{}: expected 5 columns, device_id,opcode,offset,length,timestamp", shown(line))
-        })?;
+        let [device, code, offset, len, time] =
+            columns::<5>(line, "device_id,opcode,offset,length,timestamp")?;
         Ok(Parsed::Io(IoRecord {
             at: SimTime(scaled(whole(time, "timestamp")?, 1000, "timestamp")?),
             offset: whole(offset, "offset")?,

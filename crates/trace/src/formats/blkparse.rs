@@ -14,7 +14,11 @@ use crate::error::shown;
 use crate::fields::{decimal, sectors, whole, words};
 use crate::gate::{Clock, Parsed, device_number};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
+
+keys! { PARAMS:
+    ACTION: String = choice(&["D", "Q"]) or "D", "D: what the drive sees, Q: what the file system sends";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -22,14 +26,13 @@ pub const ENTRY: Format = Format {
         name: "blkparse",
         summary: "blkparse default text, one action of it",
         source: "blktrace(8), blkparse(1)",
-        params: &[Param::choice("action", &["D", "Q"], "D")
-            .means("D: what the drive sees, Q: what the file system sends")],
+        params: PARAMS,
     },
     extensions: &["blkparse", "txt"],
     many_volumes: true,
     detect,
     read: |input, params| {
-        let action = params.text("action").as_bytes()[0];
+        let action = params.get(ACTION).as_bytes()[0];
         Ok(Box::new(input.lines("blkparse", Clock::Clamp, Blkparse { action, seen: [0; 2] })))
     },
     write: None,

@@ -9,7 +9,20 @@ use crate::fields::{decimal, scaled, trim, whole, whole32};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Param, Params, SimTime, TraceOp, units};
+use nandscape_core::{Info, IoRecord, Key, Params, SimTime, TraceOp, keys, units};
+
+keys! { PARAMS:
+    TIME: Option<String> = text(), "column[:s|ms|us|ns|filetime], decimals allowed; no times if absent";
+    OP: Option<String> = text(), "column, or R or W for all requests";
+    OFFSET: Option<String> = text(), "column[:bytes|sectors|SIZE]";
+    LEN: Option<String> = text(), "column[:bytes|sectors|SIZE], or a size for all requests";
+    VOLUME: Option<String> = text(), "column, a number or a name";
+    READ: Option<String> = text(), "what the op column says for a read, where it is not R or read";
+    WRITE: Option<String> = text(), "what the op column says for a write, where it is not W or write";
+    HEADER: u64 = int(0, 1000) or "0", "lines to pass over at the start";
+    SEP: String = choice(&["comma", "tab", "blank", "semicolon", "pipe"]) or "comma",
+        "what stands between columns; runs of blanks count as one";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -17,19 +30,7 @@ pub const ENTRY: Format = Format {
         name: "columns",
         summary: "any text with one request a line, by a map of its columns",
         source: "nandscape",
-        params: &[
-            Param::text("time", "")
-                .means("column[:s|ms|us|ns|filetime], decimals allowed; no times if absent"),
-            Param::text("op", "").means("column, or R or W for all requests"),
-            Param::text("offset", "").means("column[:bytes|sectors|SIZE]"),
-            Param::text("len", "").means("column[:bytes|sectors|SIZE], or a size for all requests"),
-            Param::text("volume", "").means("column, a number or a name"),
-            Param::text("read", "").means("what the op column says for a read, where it is not R or read"),
-            Param::text("write", "").means("what the op column says for a write, where it is not W or write"),
-            Param::int("header", 0, 1000, "0").means("lines to pass over at the start"),
-            Param::choice("sep", &["comma", "tab", "blank", "semicolon", "pipe"], "comma")
-                .means("what stands between columns; runs of blanks count as one"),
-        ],
+        params: PARAMS,
     },
     extensions: &[],
     many_volumes: true,
@@ -87,11 +88,12 @@ struct Columns {
 
 /// `3` or `3:unit`.
 fn column(
-    key: &str,
+    key: Key<Option<String>>,
     text: &str,
     unit_of: impl Fn(&str) -> Option<u64>,
     units: &str,
 ) -> Result<Column, String> {
+    let key = key.param.name;
     let (index, unit) = text.split_once(':').unwrap_or((text, ""));
     let index = index
         .parse::<usize>()
@@ -125,37 +127,35 @@ fn time_unit(text: &str) -> Option<u64> {
 impl Columns {
     fn new(params: &Params) -> Result<Self, String> {
         const SIZES: &str = "bytes, sectors or a size such as 4k";
-        let required =
-            |key: &str| params.get(key).ok_or_else(|| format!("{key} is missing: expected a column number"));
-        let time = params
-            .get("time")
-            .map(|t| column("time", t, time_unit, "s, ms, us, ns or filetime"))
-            .transpose()?;
-        let op = match required("op")? {
+        let required = |key: Key<Option<String>>| {
+            params.get(key).ok_or_else(|| format!("{} is missing: expected a column number", key.param.name))
+        };
+        let time = |text| column(TIME, text, time_unit, "s, ms, us, ns or filetime");
+        let time = params.get(TIME).map(time).transpose()?;
+        let plain =
+            |key, text| column(key, text, |unit| unit.is_empty().then_some(1), "none").map(|c| c.index);
+        let op = match required(OP)? {
             "R" | "r" => OpFrom::All(TraceOp::Read),
             "W" | "w" => OpFrom::All(TraceOp::Write),
-            text => OpFrom::Column(column("op", text, |u| u.is_empty().then_some(1), "none")?.index),
+            text => OpFrom::Column(plain(OP, text)?),
         };
-        let offset = column("offset", required("offset")?, size_unit, SIZES)?;
-        let len = match required("len")? {
+        let offset = column(OFFSET, required(OFFSET)?, size_unit, SIZES)?;
+        let len = match required(LEN)? {
             text if text.parse::<usize>().is_ok() || text.contains(':') => {
-                LenFrom::Column(column("len", text, size_unit, SIZES)?)
+                LenFrom::Column(column(LEN, text, size_unit, SIZES)?)
             }
             text => LenFrom::All(units::parse_size(text).map_err(|error| format!("len: {error}"))?),
         };
-        let volume = params
-            .get("volume")
-            .map(|text| column("volume", text, |u| u.is_empty().then_some(1), "none").map(|c| c.index))
-            .transpose()?;
-        let word = |key: &str| params.get(key).unwrap_or_default().as_bytes().to_vec();
-        let separator = match params.text("sep") {
+        let volume = params.get(VOLUME).map(|text| plain(VOLUME, text)).transpose()?;
+        let word = |key: Key<Option<String>>| params.get(key).unwrap_or_default().as_bytes().to_vec();
+        let separator = match params.get(SEP) {
             "tab" => b'\t',
             "blank" => b' ',
             "semicolon" => b';',
             "pipe" => b'|',
             _ => b',',
         };
-        let (read, write, header) = (word("read"), word("write"), params.int("header"));
+        let (read, write, header) = (word(READ), word(WRITE), params.get(HEADER));
         Ok(Self { time, op, offset, len, volume, read, write, header, separator, labels: Labels::default() })
     }
 

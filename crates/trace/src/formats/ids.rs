@@ -1,14 +1,21 @@
 //! Plain block ids: one little-endian u32 (or u64) after the other, or one decimal number a line. Reads, no
 //! times.
 
-use super::{Confidence, Format, block};
+use super::{Confidence, Format};
 use crate::binary::{RecordFormat, u32_at, u64_at};
 use crate::fields::{scaled, trim, whole};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
 
-const BLOCK: Param = block("bytes of a block", "4k");
+keys! { TEXT_PARAMS:
+    BLOCK: u64 = size(1, 1 << 30) or "4k", "bytes of a block";
+}
+
+keys! { BINARY_PARAMS:
+    BLOCK;
+    BITS: String = choice(&["32", "64"]) or "32", "width of an id";
+}
 
 /// Registry entry of the text form.
 pub const TEXT: Format = Format {
@@ -16,13 +23,13 @@ pub const TEXT: Format = Format {
         name: "ids",
         summary: "one decimal block id a line; reads, no times",
         source: "LIRS and caching literature",
-        params: &[BLOCK],
+        params: TEXT_PARAMS,
     },
     extensions: &["ids", "trc"],
     many_volumes: false,
     detect: |head| head.likely(|line| whole(trim(line), "").is_ok()),
     read: |input, params| {
-        Ok(Box::new(input.lines("ids", Clock::None, Ids { block: params.size("block"), bytes: 0 })))
+        Ok(Box::new(input.lines("ids", Clock::None, Ids { block: params.get(BLOCK), bytes: 0 })))
     },
     write: None,
 };
@@ -33,15 +40,15 @@ pub const BINARY: Format = Format {
         name: "ids-le",
         summary: "little-endian u32 (or u64) block ids; reads, no times",
         source: "CloudPhysics set of the LIRS2 authors",
-        params: &[BLOCK, Param::choice("bits", &["32", "64"], "32").means("width of an id")],
+        params: BINARY_PARAMS,
     },
     extensions: ENTRY_EXTENSIONS,
     many_volumes: false,
     // Any bytes are block ids, so only the extension can say so.
     detect: |head| Confidence::Possible.if_passed(ENTRY_EXTENSIONS.contains(&head.extension.as_str())),
     read: |input, params| {
-        let bytes = if params.text("bits") == "64" { 8 } else { 4 };
-        Ok(Box::new(input.records("ids-le", Clock::None, Ids { block: params.size("block"), bytes })))
+        let bytes = if params.get(BITS) == "64" { 8 } else { 4 };
+        Ok(Box::new(input.records("ids-le", Clock::None, Ids { block: params.get(BLOCK), bytes })))
     },
     write: None,
 };

@@ -2,12 +2,16 @@
 //!
 //! `start_block count ignored request_no`, blanks between; no operation (taken as reads) and no time.
 
-use super::{Format, block};
+use super::Format;
 use crate::error::shown;
 use crate::fields::{scaled, whole, words};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
-use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
+
+keys! { PARAMS:
+    BLOCK: u64 = size(1, 1 << 30) or "512", "bytes of a block: 512 or 4k, depending on the set";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -15,12 +19,12 @@ pub const ENTRY: Format = Format {
         name: "lis",
         summary: "ARC .lis: start_block count ignored request_no; reads, no times",
         source: "Megiddo and Modha, FAST '03",
-        params: &[block("bytes of a block: 512 or 4k, depending on the set", "512")],
+        params: PARAMS,
     },
     extensions: &["lis"],
     many_volumes: false,
     detect: |head| head.likely(|line| Lis { block: 1 }.parse(line, 0).is_ok()),
-    read: |input, params| Ok(Box::new(input.lines("lis", Clock::None, Lis { block: params.size("block") }))),
+    read: |input, params| Ok(Box::new(input.lines("lis", Clock::None, Lis { block: params.get(BLOCK) }))),
     write: None,
 };
 

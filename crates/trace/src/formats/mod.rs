@@ -35,8 +35,7 @@ use crate::gate::{Clock, ReadSettings};
 use crate::options::{BoxReader, OpenOptions, parse_call};
 use crate::text::{LineFormat, TextReader};
 use crate::writer::RecordWriter;
-use nandscape_core::registry::unknown_name;
-use nandscape_core::{Info, Param, Params, TraceError};
+use nandscape_core::{Info, ParamError, Params, TraceError, registry};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -86,9 +85,9 @@ pub static FORMATS: &[Format] = &[
     columns::ENTRY,
 ];
 
-/// A format by name.
-pub fn find(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.info.name == name)
+/// A format by name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Format, ParamError> {
+    registry::find("format", name, FORMATS, |format| &format.info)
 }
 
 /// How sure a format is about a file.
@@ -181,11 +180,6 @@ impl Input {
     }
 }
 
-/// `block`: bytes of a block.
-const fn block(summary: &'static str, default: &'static str) -> Param {
-    Param::size("block", 1, 1 << 30, default).means(summary)
-}
-
 /// The format that the options name, if they do.
 pub(crate) fn requested(options: &OpenOptions) -> Result<Option<(&'static Format, Params)>, String> {
     let text = match (&options.format, &options.columns) {
@@ -199,9 +193,7 @@ pub(crate) fn requested(options: &OpenOptions) -> Result<Option<(&'static Format
 /// A format out of `name[:key=value,...]`.
 pub(crate) fn by_call(text: &str) -> Result<(&'static Format, Params), String> {
     let (name, typed) = parse_call(text)?;
-    let format = find(&name).ok_or_else(|| {
-        unknown_name("format", &name, FORMATS.iter().map(|format| &format.info)).to_string()
-    })?;
+    let format = find(&name).map_err(|error| error.to_string())?;
     let params = Params::check(&format.info, "", &typed).map_err(|error| error.to_string())?;
     Ok((format, params))
 }

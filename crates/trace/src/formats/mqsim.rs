@@ -10,8 +10,12 @@ use crate::fields::{scaled, sectors, whole, whole32, words};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, whole_sectors};
-use nandscape_core::{Info, IoRecord, Param, Params, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, Params, SimTime, TraceOp, keys};
 use std::io::Write;
+
+keys! { PARAMS:
+    UNIT: String = choice(&["ps", "ns", "us", "ms"]) or "ns", "unit of the arrival times";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -19,7 +23,7 @@ pub const ENTRY: Format = Format {
         name: "mqsim",
         summary: "MQSim/SSDsim ASCII: arrival device start size type(0 write, 1 read), sectors",
         source: "MQSim (FAST '18) and SSDsim trace readers",
-        params: &[Param::choice("unit", &["ps", "ns", "us", "ms"], "ns").means("unit of the arrival times")],
+        params: PARAMS,
     },
     extensions: &["mqsim", "ssdsim", "ascii", "trace"],
     many_volumes: true,
@@ -43,7 +47,7 @@ struct Unit {
 
 impl Unit {
     fn of(params: &Params) -> Self {
-        let (multiply, divide) = match params.text("unit") {
+        let (multiply, divide) = match params.get(UNIT) {
             "ps" => (1, 1000),
             "us" => (1000, 1),
             "ms" => (1_000_000, 1),

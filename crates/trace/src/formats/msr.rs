@@ -6,7 +6,7 @@
 
 use super::{Confidence, Format, Head};
 use crate::error::shown;
-use crate::fields::{scaled, split, whole};
+use crate::fields::{columns, scaled, split, whole};
 use crate::gate::{Clock, Labels, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
@@ -64,12 +64,8 @@ impl LineFormat for Msr {
         if line.is_empty() {
             return Ok(Parsed::Header);
         }
-        let [time, host, disk, kind, offset, len, _response] = split::<7>(line, b',').ok_or_else(|| {
-            format!(
-                "{}: expected 7 columns, Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
-                shown(line)
-            )
-        })?;
+        let [time, host, disk, kind, offset, len, _response] =
+            columns::<7>(line, "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime")?;
         let at = whole(time, "Timestamp")?
             .checked_sub(UNIX_EPOCH)
             .ok_or_else(|| format!("Timestamp is {}: expected a FILETIME after 1970", shown(time)))?;

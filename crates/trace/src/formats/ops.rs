@@ -18,7 +18,7 @@ use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
 use nandscape_core::{
-    Info, IoRecord, Origin, Param, Params, SimTime, TraceError, TraceReader, WorkloadInfo, units,
+    Info, IoRecord, Origin, Params, SimTime, TraceError, TraceReader, WorkloadInfo, keys, units,
 };
 use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
 use std::fs::File;
@@ -28,35 +28,33 @@ const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
 const FORMAT: &str = "ops";
 
+keys! { PARAMS:
+    FILES: Option<String> = text(),
+        "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
+    SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
+    FIT: String = choice(&["first", "next"]) or "first",
+        "where extents go: the first or the next free run that is long enough";
+    CACHE: String = choice(&["back", "through"]) or "back",
+        "back: writes wait in the page cache; through: each goes to the device at once";
+    EXPIRE: u64 = time() or "30s", "dirty data older than this is written back";
+    INTERVAL: u64 = time() or "5s", "between two looks for such data, and between commits of the journal";
+    DIRTY: u64 = size(4096, 1 << 49) or "256MiB",
+        "dirty bytes beyond which the oldest files are written back";
+    JOURNAL: String = text() or "16MiB", "bytes of the journal of metadata; none: no metadata is written";
+    DISCARD: bool = flag() or "true", "discard freed blocks";
+    READS: String = choice(&["none", "all"]) or "none",
+        "all: reads go to the device; none: the page cache holds everything";
+    REQUEST: u64 = size(4096, 1 << 30) or "1MiB", "largest request";
+    END: String = choice(&["keep", "delete"]) or "keep", "what happens to the files after the last operation";
+}
+
 /// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: FORMAT,
         summary: "file operations (ts_us,op,pid,file,offset,len) placed on blocks by a small file system model",
         source: "nandscape",
-        params: &[
-            Param::text("files", "")
-                .means("table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths"),
-            Param::size("size", 1 << 20, 1 << 49, "")
-                .means("bytes of the volume; absent: as many as are needed"),
-            Param::choice("fit", &["first", "next"], "first")
-                .means("where extents go: the first or the next free run that is long enough"),
-            Param::choice("cache", &["back", "through"], "back")
-                .means("back: writes wait in the page cache; through: each goes to the device at once"),
-            Param::time("expire", "30s").means("dirty data older than this is written back"),
-            Param::time("interval", "5s")
-                .means("between two looks for such data, and between commits of the journal"),
-            Param::size("dirty", 4096, 1 << 49, "256MiB")
-                .means("dirty bytes beyond which the oldest files are written back"),
-            Param::text("journal", "16MiB")
-                .means("bytes of the journal of metadata; none: no metadata is written"),
-            Param::flag("discard", "true").means("discard freed blocks"),
-            Param::choice("reads", &["none", "all"], "none")
-                .means("all: reads go to the device; none: the page cache holds everything"),
-            Param::size("request", 4096, 1 << 30, "1MiB").means("largest request"),
-            Param::choice("end", &["keep", "delete"], "keep")
-                .means("what happens to the files after the last operation"),
-        ],
+        params: PARAMS,
     },
     extensions: &["csv"],
     many_volumes: false,
@@ -66,7 +64,7 @@ pub const ENTRY: Format = Format {
 };
 
 fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
-    let names = names(&input.name, params.get("files"))?;
+    let names = names(&input.name, params.get(FILES))?;
     let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
     Ok(Box::new(Ops {
         lines: Lines::new(input.bytes),
@@ -78,31 +76,31 @@ fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
 }
 
 fn options(params: &Params) -> Result<FsOptions, String> {
-    let journal = match params.text("journal") {
+    let journal = match params.get(JOURNAL) {
         "none" => None,
         text => Some(
             units::parse_size(text)
                 .ok()
                 .filter(|bytes| (1 << 15..=1 << 40).contains(bytes))
-                .ok_or_else(|| params.error("journal", "none, or a size from 32KiB to 1TiB").to_string())?,
+                .ok_or_else(|| params.error(JOURNAL, "none, or a size from 32KiB to 1TiB").to_string())?,
         ),
     };
-    let interval_ns = params.time_ns("interval");
+    let interval_ns = params.get(INTERVAL);
     if interval_ns == 0 {
-        return Err(params.error("interval", "a time above 0").to_string());
+        return Err(params.error(INTERVAL, "a time above 0").to_string());
     }
     Ok(FsOptions {
-        size: params.get("size").map(|_| params.size("size")),
-        fit: if params.text("fit") == "next" { Fit::Next } else { Fit::First },
-        write_back: params.text("cache") == "back",
-        expire_ns: params.time_ns("expire"),
+        size: params.get(SIZE),
+        fit: if params.get(FIT) == "next" { Fit::Next } else { Fit::First },
+        write_back: params.get(CACHE) == "back",
+        expire_ns: params.get(EXPIRE),
         interval_ns,
-        dirty_limit: params.size("dirty"),
-        discard: params.flag("discard"),
-        reads: params.text("reads") == "all",
+        dirty_limit: params.get(DIRTY),
+        discard: params.get(DISCARD),
+        reads: params.get(READS) == "all",
         journal,
-        largest_request: params.size("request"),
-        delete_at_end: params.text("end") == "delete",
+        largest_request: params.get(REQUEST),
+        delete_at_end: params.get(END) == "delete",
     })
 }
 

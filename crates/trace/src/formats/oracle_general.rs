@@ -5,11 +5,16 @@
 //! volumes. Without operations every request is a read. For block traces the object is the block address:
 //! `block` gives its unit (512 B sectors by default).
 
-use super::{Confidence, Format, Head, block};
+use super::{Confidence, Format, Head};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
-use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
+
+keys! { PARAMS:
+    BLOCK: u64 = size(1, 1 << 30) or "512", "bytes that one step of the object id stands for";
+    OPS: bool = flag() or "false", "the 27 B variant with operation and namespace";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -17,16 +22,13 @@ pub const ENTRY: Format = Format {
         name: "oracle-general",
         summary: "libCacheSim oracleGeneral binary: time, object, size; everything is a read",
         source: "libCacheSim (Yang et al.), traceReader/generalReader",
-        params: &[
-            block("bytes that one step of the object id stands for", "512"),
-            Param::flag("ops", "false").means("the 27 B variant with operation and namespace"),
-        ],
+        params: PARAMS,
     },
     extensions: &["oraclegeneral", "bin"],
     many_volumes: true,
     detect,
     read: |input, params| {
-        let format = OracleGeneral { block: params.size("block"), ops: params.flag("ops") };
+        let format = OracleGeneral { block: params.get(BLOCK), ops: params.get(OPS) };
         Ok(Box::new(SpreadSeconds::new(input.records("oracle-general", Clock::Raw, format))))
     },
     write: None,

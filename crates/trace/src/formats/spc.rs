@@ -5,7 +5,7 @@
 
 use super::Format;
 use crate::error::shown;
-use crate::fields::{decimal, sectors, split, trim, whole, whole32};
+use crate::fields::{columns, decimal, sectors, split, trim, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
 use crate::writer::{lines, read_or_write, unsupported};
@@ -38,8 +38,7 @@ impl LineFormat for Spc {
         if line.is_empty() {
             return Ok(Parsed::Header);
         }
-        let fields = split::<5>(line, b',')
-            .ok_or_else(|| format!("{}: expected 5 columns, ASU,LBA,Size,Opcode,Timestamp", shown(line)))?;
+        let fields = columns::<5>(line, "ASU,LBA,Size,Opcode,Timestamp")?;
         let [asu, lba, size, code, rest] = fields.map(trim);
         let stamp = trim(rest.split(|&b| b == b',').next().unwrap_or(rest));
         let op = match code {

@@ -4,8 +4,7 @@
 //! empty, bytes. Lines are not in order; they are sorted in a window.
 
 use super::{Confidence, Format};
-use crate::error::shown;
-use crate::fields::{decimal, letter, split, whole, whole32};
+use crate::fields::{columns, decimal, letter, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::order::SortWindow;
 use crate::text::LineFormat;
@@ -35,9 +34,8 @@ impl LineFormat for Systor {
         if line.is_empty() || number == 1 && line == HEADER {
             return Ok(Parsed::Header);
         }
-        let [time, _response, kind, lun, offset, size] = split::<6>(line, b',').ok_or_else(|| {
-            format!("{}: expected 6 columns, Timestamp,Response,IOType,LUN,Offset,Size", shown(line))
-        })?;
+        let [time, _response, kind, lun, offset, size] =
+            columns::<6>(line, "Timestamp,Response,IOType,LUN,Offset,Size")?;
         Ok(Parsed::Io(IoRecord {
             at: SimTime(decimal(time, 1_000_000_000, "Timestamp")?),
             offset: whole(offset, "Offset")?,

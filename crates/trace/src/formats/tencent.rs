@@ -4,8 +4,7 @@
 //! order is kept, and the requests of one second are spread evenly over it.
 
 use super::Format;
-use crate::error::shown;
-use crate::fields::{digit, scaled, sectors, split, whole, whole32};
+use crate::fields::{columns, digit, scaled, sectors, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::order::SpreadSeconds;
 use crate::text::LineFormat;
@@ -33,9 +32,7 @@ impl LineFormat for Tencent {
         if line.is_empty() {
             return Ok(Parsed::Header);
         }
-        let [time, offset, size, kind, volume] = split::<5>(line, b',').ok_or_else(|| {
-            format!("{}: expected 5 columns, Timestamp,Offset,Size,IOType,VolumeID", shown(line))
-        })?;
+        let [time, offset, size, kind, volume] = columns::<5>(line, "Timestamp,Offset,Size,IOType,VolumeID")?;
         Ok(Parsed::Io(IoRecord {
             at: SimTime(scaled(whole(time, "Timestamp")?, 1_000_000_000, "Timestamp")?),
             offset: sectors(offset, "Offset")?,

@@ -9,7 +9,11 @@
 use super::{Confidence, Format};
 use crate::binary::{RecordFormat, u16_at, u32_at, u64_at};
 use crate::gate::{Clock, Parsed};
-use nandscape_core::{Info, IoRecord, Param, SimTime, TraceOp};
+use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
+
+keys! { PARAMS:
+    VERSION: u64 = int(0, 2) or "0", "record layout; found from the content if 0";
+}
 
 /// Registry entry.
 pub const ENTRY: Format = Format {
@@ -17,14 +21,14 @@ pub const ENTRY: Format = Format {
         name: "vscsi",
         summary: "CloudPhysics vscsi binary, version 1 (32 B records) or 2 (40 B)",
         source: "Waldspurger et al., FAST '15; libCacheSim's reader",
-        params: &[Param::int("version", 0, 2, "0").means("record layout; found from the content if 0")],
+        params: PARAMS,
     },
     extensions: &["vscsi", "vscsi1", "vscsi2", "vscsitrace"],
     many_volumes: false,
     detect: |head| Confidence::Certain.if_passed(layout_of(head.bytes, 8).is_some()),
     read: |input, params| {
         let (head, input) = input.head()?;
-        let version = match params.int("version") {
+        let version = match params.get(VERSION) {
             0 => layout_of(&head, 2)
                 .ok_or("offset 0: neither version 1 nor version 2: give vscsi:version=1 or 2")?,
             1 => Version::One,

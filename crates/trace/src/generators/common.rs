@@ -3,33 +3,30 @@
 use super::Context;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
 use nandscape_core::{
-    IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, units,
+    IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys, units,
 };
 
-pub(crate) const SPAN: Param = Param::text("span", "100%")
-    .means("size of the area that is used: a share of the logical capacity, or bytes");
-pub(crate) const OFFSET: Param = Param::size("offset", 0, 1 << 49, "0").means("first byte of the area");
-pub(crate) const BS: Param = Param::size("bs", 1, 1 << 30, "4k").means("bytes of each request");
-pub(crate) const ALIGN: Param = Param::size("align", 1, 1 << 30, "")
-    .means("starts are multiples of this many bytes from the start of the area; bs if absent");
-pub(crate) const COUNT: Param = Param::count("count", "")
-    .means("requests; as many as fill the span once if neither count nor size is given");
-pub(crate) const SIZE: Param =
-    Param::size("size", 1, 1 << 60, "").means("bytes transferred in all, instead of count");
-pub(crate) const READ: Param = Param::share("read", "0").means("share of reads");
-pub(crate) const TRIM: Param = Param::share("trim", "0").means("share of discards");
-pub(crate) const SEED: Param = Param::int("seed", 0, u64::MAX, "").means("seed; that of the run if absent");
-pub(crate) const GAP: Param =
-    Param::time("gap", "").means("time between arrivals; if absent the load has no times of its own");
-
-/// `gap` in nanoseconds, if it was given.
-pub(crate) fn gap(params: &Params) -> Option<u64> {
-    params.get("gap").map(|_| params.time_ns("gap"))
+keys! {
+    /// Keys of every generator of single-size requests.
+    pub(crate) COMMON:
+    pub(crate) SPAN: String = text() or "100%",
+        "size of the area that is used: a share of the logical capacity, or bytes";
+    pub(crate) BS: u64 = size(1, 1 << 30) or "4k", "bytes of each request";
+    pub(crate) COUNT: Option<u64> = count(),
+        "requests; as many as fill the span once if neither count nor size is given";
+    pub(crate) SIZE: Option<u64> = size(1, 1 << 60), "bytes transferred in all, instead of count";
+    pub(crate) READ: f64 = share() or "0", "share of reads";
+    pub(crate) TRIM: f64 = share() or "0", "share of discards";
+    pub(crate) ALIGN: Option<u64> = size(1, 1 << 30),
+        "starts are multiples of this many bytes from the start of the area; bs if absent";
+    pub(crate) OFFSET: u64 = size(0, 1 << 49) or "0", "first byte of the area";
+    pub(crate) GAP: Option<u64> = time(), "time between arrivals; if absent the load has no times of its own";
+    pub(crate) SEED: Option<u64> = int(0, u64::MAX), "seed; that of the run if absent";
 }
 
 /// The generator of random numbers for `seed`, or that of the run.
 pub(crate) fn rng(params: &Params, context: Context) -> Xoshiro256PlusPlus {
-    seeded(params.get("seed").map_or(context.seed, |_| params.int("seed")))
+    seeded(params.get(SEED).unwrap_or(context.seed))
 }
 
 /// A share as a bound on draws of 64 bits; 2^64 is always.
@@ -42,7 +39,7 @@ pub(crate) fn check_gap(params: &Params, gap_ns: u64, count: u64, start_ns: u64)
     let end = gap_ns.checked_mul(count).and_then(|ns| ns.checked_add(start_ns));
     match end {
         Some(end) if end <= crate::gate::TIME_MAX_NS => Ok(()),
-        _ => Err(params.error("gap", "count x gap below 100 years")),
+        _ => Err(params.error(GAP, "count x gap below 100 years")),
     }
 }
 
@@ -73,31 +70,31 @@ pub(crate) struct Area {
 /// Reads `span`, `offset`, `bs` and `align`.
 pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError> {
     let capacity = context.target.capacity_bytes;
-    let (bs, base) = (params.size("bs"), params.size("offset"));
-    let align = params.get("align").map_or(bs, |_| params.size("align"));
-    let text = params.text("span");
+    let (bs, base) = (params.get(BS), params.get(OFFSET));
+    let align = params.get(ALIGN).unwrap_or(bs);
+    let text = params.get(SPAN);
     let span = if text.ends_with('%') || text.parse::<f64>().is_ok_and(|v| v <= 1.0) {
         if capacity == 0 {
-            return Err(params.error("span", "a size in bytes, such as 1GiB, since no device is given"));
+            return Err(params.error(SPAN, "a size in bytes, such as 1GiB, since no device is given"));
         }
-        let share = units::parse_share(text).map_err(|error| params.error("span", error.expected))?;
+        let share = units::parse_share(text).map_err(|error| params.error(SPAN, error.expected))?;
         (capacity as f64 * share) as u64
     } else {
         units::parse_size(text)
-            .map_err(|_| params.error("span", "a share such as 80% or a size such as 1GiB"))?
+            .map_err(|_| params.error(SPAN, "a share such as 80% or a size such as 1GiB"))?
     };
     if span < bs {
         let (bs, span) = (units::format_bytes(bs), units::format_bytes(span));
-        return Err(params.error("span", format!("at least one request of {bs} (it is {span})")));
+        return Err(params.error(SPAN, format!("at least one request of {bs} (it is {span})")));
     }
     let end = base.checked_add(span);
     if capacity > 0 && end.is_none_or(|end| end > capacity) {
         let expected =
             format!("an area that ends within the capacity of {capacity} B (offset {base} + {span} B)");
-        return Err(params.error("span", expected));
+        return Err(params.error(SPAN, expected));
     }
     if end.is_none_or(|end| end > crate::gate::OFFSET_MAX) {
-        return Err(params.error("span", "an area that ends below 2^49 B"));
+        return Err(params.error(SPAN, "an area that ends below 2^49 B"));
     }
     Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
 }
@@ -126,23 +123,23 @@ pub(crate) fn synthetic<P: Pattern>(
     pattern: impl FnOnce(&Area) -> Result<P, ParamError>,
 ) -> Result<Synthetic<P>, ParamError> {
     let area = area(params, context)?;
-    let bs = params.size("bs");
-    let count = match (params.get("count"), params.get("size")) {
-        (Some(_), Some(_)) => return Err(params.error("size", "either count or size, not both")),
-        (Some(_), None) => params.count("count"),
-        (None, Some(_)) => params.size("size") / bs,
+    let bs = params.get(BS);
+    let (count, size) = (params.get(COUNT), params.get(SIZE));
+    let given = if size.is_some() { SIZE } else { COUNT };
+    let count = match (count, size) {
+        (Some(_), Some(_)) => return Err(params.error(SIZE, "either count or size, not both")),
+        (Some(count), None) => count,
+        (None, Some(size)) => size / bs,
         (None, None) => area.span / bs,
     };
     if count == 0 {
-        return Err(
-            params.error(if params.get("size").is_some() { "size" } else { "count" }, "1 request or more")
-        );
+        return Err(params.error(given, "1 request or more"));
     }
-    let (read, trim) = (params.share("read"), params.share("trim"));
+    let (read, trim) = (params.get(READ), params.get(TRIM));
     if read + trim > 1.0 {
-        return Err(params.error("trim", "shares of reads and discards that are at most 1 together"));
+        return Err(params.error(TRIM, "shares of reads and discards that are at most 1 together"));
     }
-    let gap = gap(params);
+    let gap = params.get(GAP);
     let gap_ns = gap.unwrap_or(0);
     check_gap(params, gap_ns, count, 0)?;
     Ok(Synthetic {

@@ -5,11 +5,14 @@ use super::common::{
     ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic, threshold,
 };
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, below};
-use nandscape_core::{Info, Param};
+use nandscape_core::{Info, keys};
 
-const F: Param = Param::share("f", "20%").means("share of places that are hot");
-const R: Param = Param::share("r", "80%").means("share of requests that go to hot places");
-const HINTS: Param = Param::flag("hints", "false").means("mark requests with a lifetime hint: 1 hot, 2 cold");
+keys! { PARAMS:
+    F: f64 = share() or "20%", "share of places that are hot";
+    R: f64 = share() or "80%", "share of requests that go to hot places";
+    HINTS: bool = flag() or "false", "mark requests with a lifetime hint: 1 hot, 2 cold";
+    SPAN; BS; COUNT; SIZE; READ; TRIM; ALIGN; OFFSET; GAP; SEED;
+}
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -17,18 +20,18 @@ pub const ENTRY: Generator = Generator {
         name: "hotcold",
         summary: "a share f of the places takes a share r of the requests, uniformly inside each part",
         source: "the hot/cold model of the LFS and Desnoyers analyses",
-        params: &[F, R, HINTS, SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+        params: PARAMS,
     },
     build: |params, context| {
         let pattern = |area: &super::common::Area| {
-            let hot = (area.slots as f64 * params.share("f")).round() as u64;
+            let hot = (area.slots as f64 * params.get(F)).round() as u64;
             if hot == 0 || hot >= area.slots {
                 let slots = area.slots;
                 let expected = format!("a share that leaves at least one of {slots} places hot and one cold");
-                return Err(params.error("f", expected));
+                return Err(params.error(F, expected));
             }
-            let threshold = threshold(params.share("r"));
-            Ok(HotCold { hot, slots: area.slots, threshold, hints: params.flag("hints") })
+            let threshold = threshold(params.get(R));
+            Ok(HotCold { hot, slots: area.slots, threshold, hints: params.get(HINTS) })
         };
         Ok(Box::new(synthetic("hotcold", params, context, pattern)?))
     },

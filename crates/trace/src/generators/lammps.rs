@@ -7,11 +7,13 @@
 //! are no larger than a block of 1 MiB, as about one in ten of the recorded ones. The growing file ends the
 //! address range: a last piece of 1 to 6 pages, growing over the passes, which makes 7075 MiB in all.
 
-use super::common::{GAP, SEED, gap, rng};
+use super::common::{GAP, SEED, rng};
 use super::listed::Listed;
 use super::{Context, Generator};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{Info, ParamError, Params};
+use nandscape_core::{Info, ParamError, Params, keys};
+
+keys! { PARAMS: GAP; SEED; }
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -19,9 +21,9 @@ pub const ENTRY: Generator = Generator {
         name: "lammps",
         summary: "the thesis' LAMMPS load: 1976 writes, 7075 MiB over 272 MiB live in 34 extents below 358 MiB",
         source: "[thesis 2.2.1]",
-        params: &[GAP, SEED],
+        params: PARAMS,
     },
-    build: |params, context| Ok(Box::new(Listed::new("lammps", requests(params, context)?, gap(params)))),
+    build: |params, context| Ok(Box::new(Listed::new("lammps", requests(params, context)?, params.get(GAP)))),
 };
 
 /// Half a block; all sizes below are in this unit unless they say bytes.
@@ -46,7 +48,7 @@ fn requests(params: &Params, context: Context) -> Result<Vec<(u64, u64)>, ParamE
             let aligned = pass.iter().filter(|(start, _)| start % 2 == 0).count();
             (REQUESTS * 45 / 100..=REQUESTS * 55 / 100).contains(&aligned)
         })
-        .ok_or_else(|| params.error("seed", "another seed: no layout with half of the starts on a block"))?;
+        .ok_or_else(|| params.error(SEED, "another seed: no layout with half of the starts on a block"))?;
     let tail = pass.iter().map(|(start, len)| start + len).max().unwrap_or(0);
     let mut out = Vec::with_capacity(REQUESTS * PASSES as usize);
     for number in 0..PASSES {

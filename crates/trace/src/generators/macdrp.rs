@@ -9,10 +9,12 @@
 //! in all.
 
 use super::Generator;
-use super::common::{GAP, SEED, gap, rng};
+use super::common::{GAP, SEED, rng};
 use super::listed::Listed;
-use nandscape_core::Info;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, unit};
+use nandscape_core::{Info, keys};
+
+keys! { PARAMS: GAP; SEED; }
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -20,10 +22,10 @@ pub const ENTRY: Generator = Generator {
         name: "macdrp",
         summary: "the thesis' MACDRP load: 16509 writes of 512 KiB, 8256 MiB over 87.6 MiB live below 93 MiB",
         source: "[thesis 2.2.2]",
-        params: &[GAP, SEED],
+        params: PARAMS,
     },
     build: |params, context| {
-        Ok(Box::new(Listed::new("macdrp", requests(&mut rng(params, context)), gap(params))))
+        Ok(Box::new(Listed::new("macdrp", requests(&mut rng(params, context)), params.get(GAP))))
     },
 };
 

@@ -12,7 +12,7 @@ pub mod zipf;
 pub mod zipf_cdf;
 
 use crate::options::{BoxReader, Target};
-use nandscape_core::{Info, ParamError, Params};
+use nandscape_core::{Info, ParamError, Params, registry};
 
 /// One generator.
 pub struct Generator {
@@ -40,7 +40,7 @@ pub static GENERATORS: &[Generator] = &[
     mqsim_t::ENTRY,
 ];
 
-/// A generator by name.
-pub fn find(name: &str) -> Option<&'static Generator> {
-    GENERATORS.iter().find(|generator| generator.info.name == name)
+/// A generator by name, or an error with the names there are.
+pub fn find(name: &str) -> Result<&'static Generator, ParamError> {
+    registry::find("generator", name, GENERATORS, |generator| &generator.info)
 }

@@ -6,10 +6,22 @@
 //! given beside it wins.
 
 use super::Generator;
-use super::common::{check_gap, gap, info_of};
+use super::common::{check_gap, info_of};
 use nandscape_core::{
-    Info, IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
+    Info, IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys,
 };
+
+keys! { PARAMS:
+    PRESET: String = choice(&["t1", "t2", "t3"]) or "t1",
+        "T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k";
+    SLOTS: Option<u64> = int(1, 1 << 40), "places that a request may start at";
+    BS: Option<u64> = size(512, 1 << 24), "bytes of a request and of a slot";
+    COUNT: Option<u64> = count(), "requests";
+    READS: Option<u64> = int(0, 10), "reads in ten requests; at 0 no second draw is made";
+    GAP: Option<u64> = time(), "time between arrivals";
+    START: u64 = time() or "1us", "arrival of the first request";
+    SEED: u64 = int(1, u64::MAX) or "88172645463325252", "state of the xorshift before the first draw";
+}
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -17,18 +29,7 @@ pub const ENTRY: Generator = Generator {
         name: "mqsim-t",
         summary: "fixed random traces for comparisons with MQSim (xorshift addresses, constant gap)",
         source: "Marsaglia, Xorshift RNGs, J. Stat. Soft. 8(14), 2003; docs/reproductions/mqsim.md",
-        params: &[
-            Param::choice("preset", &["t1", "t2", "t3"], "t1")
-                .means("T1: 1M writes of 16k; T2: 1M requests of 4k, 7 in 10 reads; T3: 4M writes of 16k"),
-            Param::int("slots", 1, 1 << 40, "").means("places that a request may start at"),
-            Param::size("bs", 512, 1 << 24, "").means("bytes of a request and of a slot"),
-            Param::count("count", "").means("requests"),
-            Param::int("reads", 0, 10, "").means("reads in ten requests; at 0 no second draw is made"),
-            Param::time("gap", "").means("time between arrivals"),
-            Param::time("start", "1us").means("arrival of the first request"),
-            Param::int("seed", 1, u64::MAX, "88172645463325252")
-                .means("state of the xorshift before the first draw"),
-        ],
+        params: PARAMS,
     },
     build: |params, _| Ok(Box::new(build(params)?)),
 };
@@ -41,23 +42,21 @@ const PRESETS: [(&str, [u64; 5]); 3] = [
 ];
 
 fn build(params: &Params) -> Result<MqsimT, ParamError> {
-    let name = params.text("preset");
+    let name = params.get(PRESET);
     let [slots, bs, count, reads, gap_ns] = PRESETS
         .iter()
         .find(|(preset, _)| *preset == name)
         .map(|(_, values)| *values)
         .expect("a checked choice");
-    let slots = params.get("slots").map_or(slots, |_| params.int("slots"));
-    let bs = params.get("bs").map_or(bs, |_| params.size("bs"));
-    let count = params.get("count").map_or(count, |_| params.count("count"));
-    let reads = params.get("reads").map_or(reads, |_| params.int("reads"));
-    let gap_ns = gap(params).unwrap_or(gap_ns);
+    let (slots, bs) = (params.get(SLOTS).unwrap_or(slots), params.get(BS).unwrap_or(bs));
+    let (count, reads) = (params.get(COUNT).unwrap_or(count), params.get(READS).unwrap_or(reads));
+    let gap_ns = params.get(GAP).unwrap_or(gap_ns);
     if slots.checked_mul(bs).is_none_or(|end| end > crate::gate::OFFSET_MAX) {
-        return Err(params.error("slots", "slots x bs below 2^49 B"));
+        return Err(params.error(SLOTS, "slots x bs below 2^49 B"));
     }
-    let start_ns = params.time_ns("start");
+    let start_ns = params.get(START);
     check_gap(params, gap_ns, count, start_ns)?;
-    Ok(MqsimT { state: params.int("seed"), slots, bs, count, reads, gap_ns, now_ns: start_ns, done: 0 })
+    Ok(MqsimT { state: params.get(SEED), slots, bs, count, reads, gap_ns, now_ns: start_ns, done: 0 })
 }
 
 struct MqsimT {

@@ -1,7 +1,7 @@
 //! One place after the other, from the start of the span again at its end.
 
 use super::Generator;
-use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
+use super::common::{COMMON, Pattern, synthetic};
 use nandscape_core::Info;
 use nandscape_core::rng::Xoshiro256PlusPlus;
 
@@ -11,7 +11,7 @@ pub const ENTRY: Generator = Generator {
         name: "sequential",
         summary: "one request behind the other, from the start of the span again at its end",
         source: "the usual best case",
-        params: &[SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+        params: COMMON,
     },
     build: |params, context| {
         let pattern =

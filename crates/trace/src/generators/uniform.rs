@@ -1,7 +1,7 @@
 //! Every place equally likely.
 
 use super::Generator;
-use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
+use super::common::{COMMON, Pattern, synthetic};
 use nandscape_core::Info;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 
@@ -11,7 +11,7 @@ pub const ENTRY: Generator = Generator {
         name: "uniform",
         summary: "every place of the span equally likely",
         source: "the usual worst case for garbage collection; closed forms exist",
-        params: &[SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+        params: COMMON,
     },
     build: |params, context| {
         Ok(Box::new(synthetic("uniform", params, context, |area| Ok(Uniform { slots: area.slots }))?))

@@ -6,11 +6,14 @@ use super::Generator;
 use super::common::{ALIGN, BS, COUNT, GAP, OFFSET, Pattern, READ, SEED, SIZE, SPAN, TRIM, synthetic};
 use nandscape_core::rng::Xoshiro256PlusPlus;
 use nandscape_core::sample::{Scatter, Zipf as Law};
-use nandscape_core::{Info, Param};
+use nandscape_core::{Info, keys};
 
-const THETA: Param = Param::float("theta", 0.01, 10.0, "0.99").means("skew");
-const SCRAMBLED: Param = Param::flag("scrambled", "true")
-    .means("scatter the popular places over the span instead of putting them first");
+keys! { PARAMS:
+    THETA: f64 = float(0.01, 10.0) or "0.99", "skew";
+    SCRAMBLED: bool = flag() or "true",
+        "scatter the popular places over the span instead of putting them first";
+    SPAN; BS; COUNT; SIZE; READ; TRIM; ALIGN; OFFSET; GAP; SEED;
+}
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -18,12 +21,12 @@ pub const ENTRY: Generator = Generator {
         name: "zipf",
         summary: "place of rank k with probability proportional to k^-theta",
         source: "Hörmann and Derflinger 1996 (sampler); theta 0.99 as in YCSB",
-        params: &[THETA, SCRAMBLED, SPAN, BS, COUNT, SIZE, READ, TRIM, ALIGN, OFFSET, GAP, SEED],
+        params: PARAMS,
     },
     build: |params, context| {
         let pattern = |area: &super::common::Area| {
-            let sampler = Law::new(area.slots, params.float("theta"));
-            Ok(Zipf { sampler, scatter: params.flag("scrambled").then(|| Scatter::new(area.slots)) })
+            let sampler = Law::new(area.slots, params.get(THETA));
+            Ok(Zipf { sampler, scatter: params.get(SCRAMBLED).then(|| Scatter::new(area.slots)) })
         };
         Ok(Box::new(synthetic("zipf", params, context, pattern)?))
     },

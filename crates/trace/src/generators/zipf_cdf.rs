@@ -7,11 +7,23 @@
 //! multiplications and divisions are used.
 
 use super::Generator;
-use super::common::{BS, COUNT, GAP, OFFSET, READ, check_gap, gap, info_of, threshold};
+use super::common::{BS, GAP, OFFSET, check_gap, info_of, threshold};
 use crate::options::BoxReader;
 use nandscape_core::{
-    Info, IoRecord, Param, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo,
+    Info, IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys,
 };
+
+keys! { PARAMS:
+    RANKS: u64 = count() or "1M", "blocks, a count";
+    ALPHA: f64 = float(0.0, 10.0) or "1", "skew";
+    BS;
+    COUNT: u64 = count() or "20M",
+        "requests; as many as fill the span once if neither count nor size is given";
+    READ: f64 = share() or "100%", "share of reads";
+    OFFSET;
+    GAP;
+    SEED: u64 = int(0, u64::MAX) or "42", "seed";
+}
 
 /// Registry entry.
 pub const ENTRY: Generator = Generator {
@@ -19,16 +31,7 @@ pub const ENTRY: Generator = Generator {
         name: "zipf-cdf",
         summary: "block of rank r with probability proportional to 1 / (r + 1)^alpha, block 0 the most popular; reproducible in any language",
         source: "nandscape; caches are compared on it",
-        params: &[
-            Param::count("ranks", "1M").means("blocks, a count"),
-            Param::float("alpha", 0.0, 10.0, "1").means("skew"),
-            BS,
-            Param { default: "20M", ..COUNT },
-            Param { default: "100%", ..READ },
-            OFFSET,
-            GAP,
-            Param::int("seed", 0, u64::MAX, "42").means("seed"),
-        ],
+        params: PARAMS,
     },
     build: |params, _| Ok(Box::new(ZipfCdf::new(params)?) as BoxReader),
 };
@@ -58,29 +61,29 @@ struct ZipfCdf {
 
 impl ZipfCdf {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let (ranks, count) = (params.count("ranks"), params.count("count"));
+        let (ranks, count) = (params.get(RANKS), params.get(COUNT));
         if ranks == 0 || ranks > RANKS_MAX {
-            return Err(params.error("ranks", format!("1 to {RANKS_MAX}")));
+            return Err(params.error(RANKS, format!("1 to {RANKS_MAX}")));
         }
         if count == 0 {
-            return Err(params.error("count", "1 request or more"));
+            return Err(params.error(COUNT, "1 request or more"));
         }
-        let (bs, base) = (params.size("bs"), params.size("offset"));
+        let (bs, base) = (params.get(BS), params.get(OFFSET));
         if ranks * bs > crate::gate::OFFSET_MAX - base.min(crate::gate::OFFSET_MAX) {
-            return Err(params.error("ranks", "an area that ends below 2^49 B"));
+            return Err(params.error(RANKS, "an area that ends below 2^49 B"));
         }
-        let gap = gap(params);
+        let gap = params.get(GAP);
         check_gap(params, gap.unwrap_or(0), count, 0)?;
-        let cumulative = cumulative(ranks, params.float("alpha"));
+        let cumulative = cumulative(ranks, params.get(ALPHA));
         let total = cumulative[cumulative.len() - 1];
         let first = |upper: u64| rank_of(&cumulative, scaled(upper << (53 - GUIDE_BITS), total)) as u32;
-        let seed = params.int("seed");
+        let seed = params.get(SEED);
         Ok(Self {
             guide: (0..1 << GUIDE_BITS).map(first).collect(),
             total,
             draws: SplitMix64(seed),
             mix: SplitMix64(!seed),
-            read: threshold(params.share("read")),
+            read: threshold(params.get(READ)),
             bs,
             base,
             gap_ns: gap.unwrap_or(0),

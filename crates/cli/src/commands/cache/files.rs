@@ -9,7 +9,6 @@ use crate::console::{Console, Failure};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::metadata::Lost;
 use nandscape_cache::status::{self, Printer};
-use nandscape_core::registry::unknown_name;
 use nandscape_core::units::{format_bytes, parse_size};
 use nandscape_engine::control::{Ask, ClientError};
 use nandscape_volumes::{CacheFile, CacheStat, Making};
@@ -261,9 +260,7 @@ pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Resul
         None => CacheFile::open(&args.fast, true)?.stat()?,
     };
     let preset = args.preset.as_deref().unwrap_or(&stat.preset);
-    let infos = || status::PRINTERS.iter().map(|printer| &printer.info);
-    let printer =
-        status::find(preset).ok_or_else(|| Failure::usage(unknown_name("preset", preset, infos())))?;
+    let printer = status::find(preset).map_err(Failure::usage)?;
     let volumes = chosen(&stat, args.volume.as_deref())?;
     if args.json {
         let mut document = serde_json::to_value(&stat).expect("plain data");

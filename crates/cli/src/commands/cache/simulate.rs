@@ -4,9 +4,8 @@ use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::SimulateArgs;
 use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
 use nandscape_cache::Design;
-use nandscape_cache::presets::{self, PRESETS};
-use nandscape_core::ParamError;
-use nandscape_core::registry::unknown_name;
+use nandscape_cache::presets::PRESETS;
+use nandscape_core::{ParamError, registry};
 use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
 use nandscape_report::render_simulations_text;
 
@@ -83,8 +82,7 @@ fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>, Failure> {
 
 /// The design of that name, with its own block or another one.
 fn design(name: &str, block_bytes: Option<u64>) -> Result<Design, ParamError> {
-    let preset = presets::find(name)
-        .ok_or_else(|| unknown_name("cache preset", name, PRESETS.iter().map(|preset| &preset.info)))?;
+    let preset = registry::find("cache preset", name, PRESETS, |preset| &preset.info)?;
     let (min, max) = preset.block_range;
     let block_bytes = block_bytes.unwrap_or(preset.block_bytes.into());
     if !(u64::from(min)..=u64::from(max)).contains(&block_bytes) {

@@ -3,6 +3,7 @@
 use super::{Context, Effort};
 use crate::neighbours::{Site, SiteOptions, only};
 use crate::reproduce::extremes;
+use nandscape_core::words;
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::jobs::JobSeries;
 use nandscape_sim::result::{DirectionResult, JobResult};
@@ -28,17 +29,7 @@ pub(super) enum Layout {
     Horizontal,
 }
 
-impl Layout {
-    pub const ALL: [Self; 3] = [Self::Traditional, Self::Vertical, Self::Horizontal];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Traditional => "traditional",
-            Self::Vertical => "vertical",
-            Self::Horizontal => "horizontal",
-        }
-    }
-}
+words!(pub Layout: Traditional = "traditional", Vertical = "vertical", Horizontal = "horizontal");
 
 /// Reader and writer of a run at one depth.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The runs behind the figures: what distinguishes them, and each of them once.
 
 use super::super::Context;
-use nandscape_core::OpCounts;
+use nandscape_core::{OpCounts, words};
 use nandscape_report::Run;
 use nandscape_sim::metrics::Series;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
@@ -19,18 +19,9 @@ pub enum Load {
     Macdrp,
 }
 
+words!(pub Load: Lammps = "LAMMPS", Macdrp = "MACDRP");
+
 impl Load {
-    /// Both, in the order of Table 4.2.
-    pub const ALL: [Self; 2] = [Self::Lammps, Self::Macdrp];
-
-    /// As the source writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lammps => "LAMMPS",
-            Self::Macdrp => "MACDRP",
-        }
-    }
-
     /// The generator that stands for the trace.
     pub const fn spec(self) -> &'static str {
         match self {
@@ -53,23 +44,13 @@ pub enum Strategy {
     HsbmGcl,
 }
 
+words!(pub Strategy: PmGcl = "PM_GCL", PmGcc = "PM_GCC", SbmGcl = "SBM_GCL", HsbmGcl = "HSBM_GCL");
+
 impl Strategy {
-    /// All, in the order of Table 4.2.
-    pub const ALL: [Self; 4] = [Self::PmGcl, Self::PmGcc, Self::SbmGcl, Self::HsbmGcl];
     /// Those that collect a victim at a time.
     pub const GREEDY: [Self; 3] = [Self::PmGcl, Self::SbmGcl, Self::HsbmGcl];
     /// Those with superblocks.
     pub const SUPERBLOCK: [Self; 2] = [Self::SbmGcl, Self::HsbmGcl];
-
-    /// As the source writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::PmGcl => "PM_GCL",
-            Self::PmGcc => "PM_GCC",
-            Self::SbmGcl => "SBM_GCL",
-            Self::HsbmGcl => "HSBM_GCL",
-        }
-    }
 
     /// Its translation layer.
     pub const fn ftl(self) -> &'static str {
