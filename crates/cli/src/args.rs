@@ -217,6 +217,9 @@ pub struct OutputArgs {
     /// Write the results as CSV, one row a run.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+    /// Write the results in any output of 'nandscape list outputs', such as text=runs.txt; may be repeated.
+    #[arg(long, value_name = "OUTPUT=FILE")]
+    pub write: Vec<String>,
 }
 
 /// Arguments of `replay`.
@@ -367,4 +370,8 @@ pub enum Listing {
     Keys,
     /// Experiments that 'reproduce' knows.
     Reproductions,
+    /// Outputs that '--write' takes.
+    Outputs,
+    /// Schedulers of flash operations.
+    Schedulers,
 }

@@ -16,16 +16,16 @@ pub mod trace;
 
 use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure, STOP};
+use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
 use nandscape_report::{
-    ReportContext, Run, render_csv, render_fio_json, render_html, render_json, render_json_document,
+    Output, ReportContext, Run, render_fio_json, render_html, render_json, render_json_document,
     write_atomically,
 };
-use nandscape_report_parquet::render_parquet;
 use nandscape_sim::Progress;
 use nandscape_stack::{RunOptions, Typed};
 use nandscape_trace::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What was typed, merged: device preset, then the file, then flags.
 pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
@@ -109,17 +109,39 @@ pub(crate) fn open_options(reading: &ReadingArgs, seed: u64) -> Result<OpenOptio
     })
 }
 
+/// Every output that results can be written in.
+pub(crate) fn outputs() -> impl Iterator<Item = &'static Output> {
+    nandscape_report::OUTPUTS.iter().chain([&nandscape_report_parquet::OUTPUT])
+}
+
+/// The outputs that were asked for, and their files.
+fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>, Failure> {
+    let named = [("html", &args.report), ("csv", &args.csv), ("parquet", &args.series)];
+    let named = named.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?.clone())));
+    let typed = args.write.iter().map(|text| match text.split_once('=') {
+        Some((name, path)) if !path.is_empty() => Ok((name, PathBuf::from(path))),
+        _ => Err(Failure::usage(format!("--write {text}: expected OUTPUT=FILE such as csv=runs.csv"))),
+    });
+    let all: Vec<_> = named.map(Ok).chain(typed).collect::<Result<_, _>>()?;
+    let find = |(name, path)| match outputs().find(|output| output.info.name == name) {
+        Some(output) => Ok((output, path)),
+        None => Err(Failure::usage(unknown_name("output", name, outputs().map(|output| &output.info)))),
+    };
+    all.into_iter().map(find).collect()
+}
+
 /// What the outputs need of a run.
 fn run_options<'a>(
     output: &OutputArgs,
     progress: &'a (dyn Fn(&str, Progress) + Sync),
 ) -> Result<RunOptions<'a>, Failure> {
+    let wanted = wanted(output)?;
     Ok(RunOptions {
         stop: Some(&STOP),
-        with_series: output.report.is_some() || output.series.is_some(),
+        with_series: wanted.iter().any(|(output, _)| output.wants_series),
         interval_ns: interval_ns(output)?,
         with_detail: output.detail,
-        count_programs: output.report.is_some(),
+        count_programs: wanted.iter().any(|(output, _)| output.wants_programs),
         progress,
     })
 }
@@ -162,12 +184,10 @@ fn deliver(
     text: impl FnOnce() -> String,
     console: Console,
 ) -> Result<(), Failure> {
-    write_report(output.report.as_deref(), runs, ReportContext::default(), console)?;
-    if let Some(path) = &output.csv {
-        write(path, render_csv(runs).as_bytes())?;
-    }
-    if let Some(path) = &output.series {
-        write(path, &render_parquet(runs).map_err(Failure::run)?)?;
+    let context = ReportContext { command: command_line(), ..ReportContext::default() };
+    for (form, path) in wanted(output)? {
+        write(&path, &(form.render)(runs, &context).map_err(Failure::run)?)?;
+        console.note(&format!("report: {}", path.display()));
     }
     let mut prints_table = true;
     if let Some(path) = &output.fio_json {

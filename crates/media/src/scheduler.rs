@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{GcOrder, HostLink, Options, Suspension, WriteBuffer};
 
-use nandscape_core::{Cause, Clocked, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Geometry, Info, Ppn, SimTime, Token};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,4 +104,62 @@ pub trait Scheduler: Clocked {
 
     /// Forgets everything queued; every resource is free at `at`.
     fn reset(&mut self, at: SimTime);
+}
+
+/// Which [`Options`] a scheduler uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Follows {
+    /// None.
+    Nothing,
+    /// The host link and the write buffer.
+    Host,
+    /// All.
+    Everything,
+}
+
+/// A registered scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerEntry {
+    /// Name and so on.
+    pub info: Info,
+    /// Which options it uses.
+    pub follows: Follows,
+}
+
+/// Something to be done with the type of a scheduler that is chosen by name.
+pub trait WithScheduler {
+    /// What it gives.
+    type Out;
+
+    /// Does it.
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out;
+}
+
+macro_rules! schedulers {
+    ($($serial:ident::$one:ident),+; $($module:ident::$scheduler:ident),+ $(,)?) => {
+        /// Every scheduler.
+        pub static SCHEDULERS: &[SchedulerEntry] = &[$($serial::ENTRY,)+ $($module::ENTRY),+];
+
+        /// Names of those to which dies and buses are resources.
+        pub const PARALLEL: &[&str] = &[$($module::ENTRY.info.name),+];
+
+        impl SchedulerEntry {
+            /// Does something with its type.
+            pub fn with<W: WithScheduler>(&self, what: W) -> W::Out {
+                $(if self.info.name == $serial::ENTRY.info.name {
+                    return what.with::<$serial::$one>();
+                })+
+                $(if self.info.name == $module::ENTRY.info.name {
+                    return what.with::<$module::$scheduler>();
+                })+
+                unreachable!("{} is one of them", self.info.name)
+            }
+        }
+    };
+}
+
+schedulers! {
+    serial::Serial;
+    fifo::Fifo,
+    read_first::ReadFirst,
 }

@@ -25,10 +25,11 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 /// Registry entry.
-pub const OUTPUT: Output = Output {
-    name: "parquet",
-    summary: "the series over time, a row per run and interval",
-    render: |runs, _| render_parquet(runs),
+pub static OUTPUT: Output = Output {
+    wants_series: true,
+    ..Output::new("parquet", "the series over time, a row per run and interval", |runs, _| {
+        render_parquet(runs)
+    })
 };
 
 /// One row: the end of an interval and, if it is not the first, the end of the one before.

@@ -6,11 +6,10 @@ use crate::{Output, ReportError, Run, json};
 use serde_json::Value;
 
 /// Registry entry.
-pub const OUTPUT: Output = Output {
-    name: "csv",
-    summary: "one line per run, a column per value of the result document",
-    render: |runs, _| Ok::<_, ReportError>(render_csv(runs).into_bytes()),
-};
+pub const OUTPUT: Output =
+    Output::new("csv", "one line per run, a column per value of the result document", |runs, _| {
+        Ok::<_, ReportError>(render_csv(runs).into_bytes())
+    });
 
 /// The runs as CSV (RFC 4180, line ends `\n`), with a header. A value a run does not have is empty.
 pub fn render_csv(runs: &[Run]) -> String {

@@ -32,6 +32,7 @@ mod table;
 pub mod text;
 pub mod workload;
 
+use nandscape_core::Info;
 use nandscape_policies::simulate::advice::Advice;
 use nandscape_policies::simulate::curve::Point;
 use nandscape_sim::cached::CachePoint;
@@ -138,12 +139,30 @@ pub enum ReportError {
 /// One form a report can take.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// The name that is typed, also the usual file extension.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
+    /// Registry entry; its name is what is typed, and the usual file extension.
+    pub info: Info,
+    /// Shows the course of a run, which is then kept.
+    pub wants_series: bool,
+    /// Shows how often pages were programmed, which is then counted.
+    pub wants_programs: bool,
     /// Renders the runs.
     pub render: fn(&[Run], &ReportContext) -> Result<Vec<u8>, ReportError>,
+}
+
+impl Output {
+    /// An output without parameters, of what runs have at their ends.
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        render: fn(&[Run], &ReportContext) -> Result<Vec<u8>, ReportError>,
+    ) -> Self {
+        Self {
+            info: Info { name, summary, source: "", params: &[] },
+            wants_series: false,
+            wants_programs: false,
+            render,
+        }
+    }
 }
 
 /// Every output of this crate.

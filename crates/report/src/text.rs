@@ -14,11 +14,9 @@ use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
 /// Registry entry.
-pub const OUTPUT: Output = Output {
-    name: "text",
-    summary: "a table for the terminal",
-    render: |runs, _| Ok::<_, ReportError>(render_text(runs).into_bytes()),
-};
+pub const OUTPUT: Output = Output::new("text", "a table for the terminal", |runs, _| {
+    Ok::<_, ReportError>(render_text(runs).into_bytes())
+});
 
 /// One line per run; below, what went wrong and what a reader must know. Runs that did not end well are
 /// marked.

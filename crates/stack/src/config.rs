@@ -16,8 +16,8 @@ use crate::journal::JournalKeys;
 pub use crate::keys::ConfigError;
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::partition::Partition;
-pub use crate::timing::{TIMING, TimingMode};
-use crate::timing::{mode_of, options_of, timing_of};
+pub use crate::timing::TIMING;
+use crate::timing::{options_of, scheduler_of, timing_of};
 use cache::CacheConfig;
 pub use device::DEVICE;
 use device::{geometry, nand_options, packing};
@@ -25,6 +25,7 @@ use nandscape_core::registry;
 use nandscape_core::{Geometry, Info, Params, Subsystem, keys};
 use nandscape_ftl::page_map;
 use nandscape_host::PolicySetup;
+use nandscape_media::scheduler::SchedulerEntry;
 use nandscape_media::{NandOptions, Options, Packing, Timing};
 use nandscape_sim::{Pacing, Precondition};
 pub use typed::Typed;
@@ -72,7 +73,7 @@ pub struct StackConfig {
     /// What else the scheduler models.
     pub timing_options: Options,
     /// How time passes.
-    pub mode: TimingMode,
+    pub scheduler: &'static SchedulerEntry,
     /// Name of the translation layer.
     pub ftl: &'static str,
     /// Its parameters.
@@ -152,7 +153,7 @@ impl StackConfig {
             fs,
             timing: timing_of(&timing_params)?,
             timing_options,
-            mode: mode_of(&timing_params),
+            scheduler: scheduler_of(&timing_params),
             ftl: info.name,
             ftl_params,
             depth: workload.get(DEPTH),

@@ -2,16 +2,15 @@
 //! The device is monomorphised here: one copy of each translation layer for each scheduler, chosen once at
 //! build time. What stands over a medium that keeps bytes is compiled once for all of them.
 
-use crate::config::{ConfigError, StackConfig, TimingMode};
+use crate::config::{ConfigError, StackConfig};
 use crate::directives::DirectiveKind;
 use crate::memory;
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
-use nandscape_media::{
-    AnyMedium, Breakable, Fifo, Medium, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed,
-};
+use nandscape_media::scheduler::WithScheduler;
+use nandscape_media::{AnyMedium, Breakable, Medium, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::sets::{Part, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
@@ -30,20 +29,25 @@ pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsy
         let over = |device: AnyDevice| layer(config, device);
         return divide(config, device, over, |part| over(Box::new(part)));
     }
-    match config.mode {
-        TimingMode::Serial => divide_plain::<Serial>(config, options),
-        TimingMode::Fifo => divide_plain::<Fifo>(config, options),
-        TimingMode::ReadFirst => divide_plain::<ReadFirst>(config, options),
-    }
+    config.scheduler.with(Plain { config, options })
 }
 
-fn divide_plain<S: Scheduler + Send + 'static>(
-    config: &StackConfig,
+/// Layers over a device that keeps no bytes, each compiled for its scheduler.
+struct Plain<'a> {
+    config: &'a StackConfig,
     options: BuildOptions,
-) -> Result<NvmSubsystem, ConfigError> {
-    let whole = |device| layer(config, device);
-    let part = |part| layer(config, part);
-    divide(config, device::<S>(config, options)?, whole, part)
+}
+
+impl WithScheduler for Plain<'_> {
+    type Out = Result<NvmSubsystem, ConfigError>;
+
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
+        let Self { config, options } = self;
+        let nand = nand(config, &nand_options(config, options))?;
+        let whole = |device| layer(config, device);
+        let part = |part| layer(config, part);
+        divide(config, timed::<_, S>(config, nand), whole, part)
+    }
 }
 
 /// One layer for each set. A set of all dies has the device for itself, under the layer that `whole` gives;
@@ -98,10 +102,6 @@ fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
     // Programs of flash pages, which pages as the layer sees them do not have one by one where the device
     // compresses.
     NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
-}
-
-fn device<S: Scheduler>(config: &StackConfig, options: BuildOptions) -> Result<Timed<Nand, S>, ConfigError> {
-    Ok(timed(config, nand(config, &nand_options(config, options))?))
 }
 
 /// A medium with time.
@@ -173,10 +173,20 @@ fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice, Conf
 }
 
 fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
-    match config.mode {
-        TimingMode::Serial => Box::new(timed::<_, Serial>(config, medium)),
-        TimingMode::Fifo => Box::new(timed::<_, Fifo>(config, medium)),
-        TimingMode::ReadFirst => Box::new(timed::<_, ReadFirst>(config, medium)),
+    config.scheduler.with(Any { config, medium })
+}
+
+/// A device of any type over a medium of any type.
+struct Any<'a> {
+    config: &'a StackConfig,
+    medium: AnyMedium,
+}
+
+impl WithScheduler for Any<'_> {
+    type Out = AnyDevice;
+
+    fn with<S: Scheduler + Send + 'static>(self) -> AnyDevice {
+        Box::new(timed::<_, S>(self.config, self.medium))
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::keys::ConfigError;
 use nandscape_core::params::Typed;
 use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
+use nandscape_media::scheduler::{Follows, PARALLEL, SCHEDULERS, SchedulerEntry};
 use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
 
 keys! { PARAMS:
     MODE: String = choice(&["serial", "parallel"]) or "parallel",
         "serial: one page operation at a time, transfers included; parallel: dies and buses are resources";
-    SCHEDULER: String = choice(&["fifo", "read-first"]) or "fifo",
+    SCHEDULER: String = choice(PARALLEL) or "fifo",
         "parallel mode: fifo fixes completions at submission; read-first is event-driven and lets reads \
          overtake";
     READ: String = text() or "60us",
@@ -67,26 +68,13 @@ pub static TIMING: Info = Info {
     params: PARAMS,
 };
 
-/// How virtual time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimingMode {
-    /// One operation at a time.
-    Serial,
-    /// Dies and buses are resources; first come first served.
-    Fifo,
-    /// Dies and buses are resources; event-driven, reads first.
-    ReadFirst,
-}
-
 /// Longer than any real operation, short enough that sums stay far below 2^64 ns.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-pub(crate) fn mode_of(timing: &Params) -> TimingMode {
-    match (timing.get(MODE), timing.get(SCHEDULER)) {
-        ("serial", _) => TimingMode::Serial,
-        (_, "read-first") => TimingMode::ReadFirst,
-        _ => TimingMode::Fifo,
-    }
+pub(crate) fn scheduler_of(timing: &Params) -> &'static SchedulerEntry {
+    let name = if timing.get(MODE) == "serial" { "serial" } else { timing.get(SCHEDULER) };
+    let found = SCHEDULERS.iter().find(|entry| entry.info.name == name);
+    found.expect("the values were checked against the same registry")
 }
 
 pub(crate) fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
@@ -153,8 +141,8 @@ fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Resul
     Ok(())
 }
 
-/// Keys that `fifo` can follow too.
-const FIFO: &[Param] = &[
+/// Keys of the host link and the write buffer.
+const OF_HOST: &[Param] = &[
     HOST_BYTES_PER_S.param,
     HOST_READ.param,
     HOST_WRITE.param,
@@ -173,19 +161,24 @@ const OFF: &[(Param, &str)] = &[
 ];
 
 fn refuse_unsupported(timing: &Params) -> Result<(), ParamError> {
-    let mode = mode_of(timing);
-    if mode == TimingMode::ReadFirst {
+    let scheduler = scheduler_of(timing);
+    if scheduler.follows == Follows::Everything {
         return Ok(());
     }
-    let name = if mode == TimingMode::Fifo { "scheduler = \"fifo\"" } else { "mode = \"serial\"" };
-    let expected =
-        || format!("mode = \"parallel\" with scheduler = \"read-first\", since {name} cannot do this");
+    let key = if timing.get(MODE) == "serial" { "mode" } else { "scheduler" };
+    let expected = || {
+        let able = SCHEDULERS.iter().find(|entry| entry.follows == Follows::Everything);
+        let able = able.map_or("", |entry| entry.info.name);
+        let name = scheduler.info.name;
+        format!("mode = \"parallel\" with scheduler = \"{able}\", since {key} = \"{name}\" cannot do this")
+    };
     if timing.get(READ).contains(',') {
         return Err(timing.error(READ, expected()));
     }
     for (param, value) in timing.iter() {
         // Every mode follows what has a default.
-        let is_known = !param.default.is_empty() || (mode == TimingMode::Fifo && FIFO.contains(param));
+        let is_known =
+            !param.default.is_empty() || (scheduler.follows >= Follows::Host && OF_HOST.contains(param));
         let is_zero = units::parse_size(value).is_ok_and(|n| n == 0)
             || units::parse_time_ns(value).is_ok_and(|n| n == 0)
             || units::parse_share(value).is_ok_and(|n| n == 0.0);

@@ -8,6 +8,7 @@ use nandscape_cache::presets::{PRESETS, Preset};
 use nandscape_core::Info;
 use nandscape_disk::registry::DiskPreset;
 use nandscape_experiments::reproduce;
+use nandscape_media::scheduler::SCHEDULERS;
 use nandscape_policies::admission::ADMISSIONS;
 use nandscape_policies::cleaning::{CAPS, CLEANINGS};
 use nandscape_policies::eviction::EVICTIONS;
@@ -86,6 +87,8 @@ fn infos(what: Listing) -> Vec<Info> {
             ]
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
+        Listing::Outputs => super::outputs().map(|output| output.info).collect(),
+        Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),
     }
 }
 

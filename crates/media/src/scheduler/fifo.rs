@@ -13,9 +13,20 @@
 mod front;
 
 use super::bus::Bus;
-use super::{Options, Scheduler, TimedOp, Timing};
+use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Cause, Clocked, Divider, Geometry, SimTime, Token, UnitId};
+use nandscape_core::{Cause, Clocked, Divider, Geometry, Info, SimTime, Token, UnitId};
+
+/// Registry entry.
+pub const ENTRY: SchedulerEntry = SchedulerEntry {
+    info: Info {
+        name: "fifo",
+        summary: "dies and buses are resources; first come first served, completions fixed at submission",
+        source: "",
+        params: &[],
+    },
+    follows: Follows::Host,
+};
 
 /// Parallel timing, first come first served. Tokens are completion times.
 #[derive(Clone, Debug)]

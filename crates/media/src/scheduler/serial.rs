@@ -1,8 +1,19 @@
 //! One page operation at a time on the whole device, transfers included in the latencies: the timing of the
 //! thesis, whose throughputs [thesis table 4.2] fit no other.
 
-use super::{Scheduler, TimedOp, Timing};
-use nandscape_core::{Clocked, Geometry, SimTime, Token};
+use super::{Follows, Scheduler, SchedulerEntry, TimedOp, Timing};
+use nandscape_core::{Clocked, Geometry, Info, SimTime, Token};
+
+/// Registry entry.
+pub const ENTRY: SchedulerEntry = SchedulerEntry {
+    info: Info {
+        name: "serial",
+        summary: "one page operation at a time on the whole device, transfers included",
+        source: "thesis table 4.2",
+        params: &[],
+    },
+    follows: Follows::Nothing,
+};
 
 /// Serial timing. Tokens are completion times.
 #[derive(Clone, Debug)]

@@ -30,9 +30,11 @@ use std::fmt::Write as _;
 
 /// Registry entry.
 pub const OUTPUT: Output = Output {
-    name: "html",
-    summary: "one offline file with tables and charts",
-    render: |runs, context| Ok::<_, ReportError>(render_html(runs, context).into_bytes()),
+    wants_series: true,
+    wants_programs: true,
+    ..Output::new("html", "one offline file with tables and charts", |runs, context| {
+        Ok::<_, ReportError>(render_html(runs, context).into_bytes())
+    })
 };
 
 const UPLOT_JS: &str = include_str!("../../assets/vendor/uplot-1.6.32.iife.min.js");

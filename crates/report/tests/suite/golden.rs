@@ -111,18 +111,18 @@ fn every_output_gives_something_for_runs_and_survives_none() {
         let render = |runs: &[_]| (output.render)(runs, &ReportContext::default()).unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let (some, none) = (text(render(&runs)), text(render(&[])));
-        assert!(!none.contains("pm-gcl"), "{} of no run", output.name);
+        assert!(!none.contains("pm-gcl"), "{} of no run", output.info.name);
         for run in &runs {
             let erases = run.result.flash.erases.to_string();
             for wanted in [&run.label, &erases] {
                 assert!(
                     some.contains(wanted.as_str()),
                     "{}: {wanted} of {} is missing",
-                    output.name,
+                    output.info.name,
                     run.label
                 );
             }
         }
-        assert_eq!(some, text(render(&runs)), "{}", output.name);
+        assert_eq!(some, text(render(&runs)), "{}", output.info.name);
     }
 }

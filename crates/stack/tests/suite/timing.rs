@@ -97,14 +97,14 @@ fn run_one(namespace: &mut dyn Subsystem, op: Op, offset: u64, len: u64, at: u64
     let token = namespace.submit(0, command.into(), Payload::None, SimTime(at)).unwrap();
     let mut out = Vec::new();
     if let Some(done) = namespace.completion(token.done) {
-        return done.0 - at;
+        return done.0.saturating_sub(at);
     }
     namespace.watch(token.done, 1);
     while out.is_empty() {
         let event = namespace.next_event().expect("the request completes");
         namespace.advance(event, &mut out);
     }
-    out[0].at.0 - at
+    out[0].at.0.saturating_sub(at)
 }
 
 fn namespace(config: &StackConfig) -> Box<dyn Subsystem + Send> {
@@ -257,4 +257,30 @@ fn collection_costs_nothing_visible_under_light_load_and_much_under_heavy_load()
     let [heavy, light, idle] = [heavy, light, idle].map(|load| load.read_mean_us);
     assert!(light < 1.3 * idle, "nothing visible: {light} against {idle} us");
     assert!(heavy > 2.0 * idle, "reads suffer: {heavy} against {idle} us");
+}
+
+/// State and time are apart: what a layer does, no scheduler changes.
+#[test]
+fn every_scheduler_gives_the_same_counts_and_runs_to_the_end() {
+    use nandscape_media::scheduler::PARALLEL;
+    let counts = |key: &str| {
+        let mut ssd = namespace(&typed("thesis-parallel", &["device.scale=1/8", key]).check().unwrap());
+        let page = u64::from(ssd.namespaces()[0].page_bytes);
+        let pages = ssd.namespaces()[0].capacity_bytes / page;
+        let mut rng = seeded(3);
+        let mut at = 0;
+        for request in 0..2 * pages {
+            let op = if request % 5 == 0 { Op::Read } else { Op::Write };
+            at += run_one(&mut *ssd, op, below(&mut rng, pages) * page, page, at);
+        }
+        assert!(at > 0, "{key}: time passed");
+        ssd.check_invariants();
+        let layer = ssd.inspect().layer(0);
+        (layer.stats(), layer.device().tally().totals)
+    };
+    let serial = counts("device.timing.mode=serial");
+    assert!(serial.0.gc_runs > 0, "{serial:?}");
+    for name in PARALLEL {
+        assert_eq!(counts(&format!("device.timing.scheduler={name}")), serial, "{name}");
+    }
 }

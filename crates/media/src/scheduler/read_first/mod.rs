@@ -46,11 +46,11 @@ mod rules;
 mod slab;
 mod unit;
 
-use super::{Options, Scheduler, TimedOp, Timing};
+use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Cause, Clocked, Completion, Geometry, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Completion, Geometry, Info, SimTime, Token};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -78,6 +78,17 @@ impl Event {
         self.0 as u32
     }
 }
+
+/// Registry entry.
+pub const ENTRY: SchedulerEntry = SchedulerEntry {
+    info: Info {
+        name: "read-first",
+        summary: "dies and buses are resources; event-driven, reads overtake",
+        source: "",
+        params: &[],
+    },
+    follows: Follows::Everything,
+};
 
 /// Parallel timing with reads before programs and erases. Tokens are slab slots with a generation.
 #[derive(Clone, Debug)]
