@@ -1,10 +1,6 @@
 //! The list of policies.
 
-use super::{
-    Build, Eviction, arc::Arc, clock::Clock, fifo::Fifo, lirs::Lirs, lru::Lru, mru::Mru, rand::Rand,
-    s3_fifo::S3Fifo, s3_fifo_compact::S3FifoCompact, sieve::Sieve, smq::Smq, two_list::TwoList, two_q::TwoQ,
-    w_tiny_lfu::WTinyLfu,
-};
+use super::{Build, Eviction};
 use crate::key::BlockKey;
 use nandscape_core::{Info, ParamError, Params, registry};
 use std::collections::BTreeMap;
@@ -19,22 +15,22 @@ pub trait Visit {
 }
 
 macro_rules! policies {
-    ($($policy:ident),* $(,)?) => {
+    ($($module:ident::$policy:ident),* $(,)?) => {
         /// Every policy that a running cache can have.
-        pub static EVICTIONS: &[Info] = &[$($policy::INFO),*];
+        pub static EVICTIONS: &[Info] = &[$(super::$module::$policy::INFO),*];
 
         /// Any of them, chosen when a cache is made.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "each is the type of that name")]
         pub enum AnyEviction {
-            $($policy($policy)),*
+            $($policy(super::$module::$policy)),*
         }
 
         impl AnyEviction {
             /// A policy over `slots` empty slots.
             pub fn new(spec: &EvictionSpec, slots: u32, seed: u64) -> Self {
-                $(if spec.info.name == $policy::INFO.name {
-                    return Self::$policy($policy::new(slots, &spec.params, seed));
+                $(if spec.info.name == super::$module::$policy::INFO.name {
+                    return Self::$policy(super::$module::$policy::new(slots, &spec.params, seed));
                 })*
                 unreachable!("a spec names one of the list")
             }
@@ -93,15 +89,30 @@ macro_rules! policies {
 
         /// Does something with the type of a policy, so that its code is compiled for that policy alone.
         pub fn visit<V: Visit>(spec: &EvictionSpec, visitor: V) -> V::Output {
-            $(if spec.info.name == $policy::INFO.name {
-                return visitor.visit::<$policy>();
+            $(if spec.info.name == super::$module::$policy::INFO.name {
+                return visitor.visit::<super::$module::$policy>();
             })*
             unreachable!("a spec names one of the list")
         }
     };
 }
 
-policies![Fifo, Lru, Mru, Rand, Clock, Sieve, S3Fifo, S3FifoCompact, Arc, TwoQ, Lirs, WTinyLfu, Smq, TwoList];
+policies! {
+    fifo::Fifo,
+    lru::Lru,
+    mru::Mru,
+    rand::Rand,
+    clock::Clock,
+    sieve::Sieve,
+    s3_fifo::S3Fifo,
+    s3_fifo_compact::S3FifoCompact,
+    arc::Arc,
+    two_q::TwoQ,
+    lirs::Lirs,
+    w_tiny_lfu::WTinyLfu,
+    smq::Smq,
+    two_list::TwoList,
+}
 
 /// A policy and its checked parameters.
 #[derive(Clone, Debug)]
