@@ -6,6 +6,7 @@
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
+# make extending    throw-away additions, each applied, built and tried: what docs/extending.md promises
 # make crash        power cuts and failing stores at every operation, damage at rest (POINTS=...)
 # make fuzz         fuzzing of all that reads what others wrote; MINUTES of processor time for each target
 # make man          man pages and completions into target/man
@@ -15,7 +16,7 @@ REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: demo check test bench bench-peers man test-apps test-guest powercut crash fuzz
+.PHONY: demo check test extending bench bench-peers man test-apps test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -38,6 +39,9 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
+
+extending:
+	tests/extending/run
 
 crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-ftl --test suite crash:: -- --nocapture
