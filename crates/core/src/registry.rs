@@ -41,6 +41,7 @@ impl Info {
 
 /// One parameter of a variant; a [`Key`](crate::Key) makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Param {
     /// Key, without the table's prefix.
     pub name: &'static str,
@@ -50,9 +51,9 @@ pub struct Param {
     pub kind: ParamKind,
     /// Default as it would be typed; empty if there is none and the parameter may be absent.
     pub default: &'static str,
-    /// Number of the name and the kind, by which a checked set is searched.
+    /// Number of the name and the type of the value, by which a checked set is searched.
     #[serde(skip)]
-    pub(crate) id: u64,
+    pub id: u64,
 }
 
 /// Type and range of a parameter.
