@@ -34,17 +34,49 @@ impl Operations {
     }
 }
 
-/// What a store around another one says as that one does.
+/// Methods of a store around another one, in a field, that does them as that one does.
 macro_rules! pass_on {
-    ($field:ident) => {
-        fn shape(&self) -> StoreShape {
+    ($field:ident: $($method:ident),*) => {
+        $($crate::decorate::pass_on!(@$method $field);)*
+    };
+    (@shape $field:ident) => {
+        fn shape(&self) -> nandscape_core::StoreShape {
             self.$field.shape()
         }
-        fn allocation(&self, extent: Extent) -> Allocation {
+    };
+    (@allocation $field:ident) => {
+        fn allocation(&self, extent: nandscape_core::Extent) -> nandscape_core::Allocation {
             self.$field.allocation(extent)
         }
-        fn flash(&self) -> Option<&dyn Subsystem> {
+    };
+    (@flash $field:ident) => {
+        fn flash(&self) -> Option<&dyn nandscape_core::Subsystem> {
             self.$field.flash()
+        }
+    };
+    (@start $field:ident) => {
+        fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+            self.$field.start(command, applied, at)
+        }
+    };
+    (@counts $field:ident) => {
+        fn counts(&self) -> nandscape_core::command::HostCounts {
+            self.$field.counts()
+        }
+    };
+    (@idle $field:ident) => {
+        fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+            self.$field.idle(at, until)
+        }
+    };
+    (@shutdown $field:ident) => {
+        fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+            self.$field.shutdown(at)
+        }
+    };
+    (@reset_counters $field:ident) => {
+        fn reset_counters(&mut self, at: SimTime) {
+            self.$field.reset_counters(at);
         }
     };
 }

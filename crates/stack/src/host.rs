@@ -29,20 +29,11 @@ pub static HOST: Info = Info {
 };
 
 /// A checked `[host]` table.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct HostConfig {
     common: Params,
     entry: &'static PolicyEntry,
     params: Params,
-}
-
-impl std::fmt::Debug for HostConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostConfig")
-            .field("common", &self.common)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
-    }
 }
 
 impl HostConfig {

@@ -3,10 +3,7 @@
 use super::{Operations, pass_on};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, StoreShape,
-    Subsystem, Token,
-};
+use nandscape_core::{Applied, Clocked, Command, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 
 /// What becomes of writes that no completed flush covers.
@@ -166,7 +163,7 @@ impl Clocked for Cut {
 }
 
 impl Store for Cut {
-    pass_on!(store);
+    pass_on!(store: shape, allocation, flash);
 
     /// A flush that is applied and not started yet counts at once: who applies more after it starts none of
     /// that before the flush has completed.

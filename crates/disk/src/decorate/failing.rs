@@ -1,11 +1,8 @@
 //! Errors when and where they are asked for.
 
 use super::{Operations, pass_on};
-use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
-};
+use nandscape_core::command::Payload;
+use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 
 /// Which commands a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +84,7 @@ impl Clocked for Failing {
 }
 
 impl Store for Failing {
-    pass_on!(store);
+    pass_on!(store: shape, allocation, flash, counts, reset_counters);
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.operations.next();
@@ -120,20 +117,12 @@ impl Store for Failing {
         if self.is_gone { Err(Self::gone()) } else { self.store.start(command, applied, at) }
     }
 
-    fn counts(&self) -> HostCounts {
-        self.store.counts()
-    }
-
     fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
         if self.is_gone { Err(Self::gone()) } else { self.store.idle(at, until) }
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
         if self.is_gone { Err(Self::gone()) } else { self.store.shutdown(at) }
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.store.reset_counters(at);
     }
 }
 

@@ -2,10 +2,7 @@
 
 use super::pass_on;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
-};
+use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 
 /// A store over another one that is only read. Blocks that are written, trimmed or zeroed are kept in memory
@@ -37,7 +34,7 @@ impl Clocked for Overlay {
 }
 
 impl Store for Overlay {
-    pass_on!(store);
+    pass_on!(store: shape, allocation, flash);
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let block = self.store.block_bytes();

@@ -1,11 +1,8 @@
 //! Somebody who is told of what happens to a store.
 
 use super::pass_on;
-use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, StoreShape, Subsystem,
-    Token,
-};
+use nandscape_core::command::Payload;
+use nandscape_core::{Applied, Clocked, Command, Extent, Op, SimTime, Store, StoreError, Token};
 
 /// When [`Told`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +31,7 @@ impl Clocked for Told {
 }
 
 impl Store for Told {
-    pass_on!(store);
+    pass_on!(store: shape, allocation, flash, start, counts, idle, shutdown, reset_counters);
 
     fn apply(&mut self, command: Command, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
@@ -45,26 +42,6 @@ impl Store for Told {
             (self.tell)(Tell::Flushed);
         }
         Ok(applied)
-    }
-
-    fn start(&mut self, command: Command, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
-        self.store.start(command, applied, at)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.store.counts()
-    }
-
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
-        self.store.idle(at, until)
-    }
-
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
-        self.store.shutdown(at)
-    }
-
-    fn reset_counters(&mut self, at: SimTime) {
-        self.store.reset_counters(at);
     }
 }
 
