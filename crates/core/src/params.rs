@@ -333,11 +333,8 @@ impl Params {
                 None => param.default,
                 Some(text) => text,
             };
-            let number = parse(param.kind, text).ok_or_else(|| ParamError::BadValue {
-                key: format!("{prefix}{}", param.name),
-                value: text.to_owned(),
-                expected: param.kind.to_string(),
-            })?;
+            let wrong = || ParamError::bad(format!("{prefix}{}", param.name), text, param.kind.to_string());
+            let number = parse(param.kind, text).ok_or_else(wrong)?;
             Ok(Some(Given { text: text.to_owned(), number }))
         };
         let values = info.params.iter().map(value).collect::<Result<_, _>>()?;
@@ -393,11 +390,7 @@ impl Params {
     /// An error about one of these parameters, for checks that need more than the range.
     pub fn error(&self, key: impl Into<Param>, expected: impl Into<String>) -> ParamError {
         let param = key.into();
-        ParamError::BadValue {
-            key: format!("{}{}", self.prefix, param.name),
-            value: self.text(param).to_owned(),
-            expected: expected.into(),
-        }
+        ParamError::bad(format!("{}{}", self.prefix, param.name), self.text(param), expected)
     }
 }
 

@@ -152,6 +152,13 @@ pub enum ParamError {
     },
 }
 
+impl ParamError {
+    /// A value that is not what was expected.
+    pub fn bad(key: impl Into<String>, value: impl fmt::Display, expected: impl Into<String>) -> Self {
+        Self::BadValue { key: key.into(), value: value.to_string(), expected: expected.into() }
+    }
+}
+
 /// `; did you mean 'x'?`, where one of the names (separated by commas) is near to what was typed.
 pub fn suggestion(typed: &str, known: &str) -> String {
     let near = nearest(typed, known.split(", ")).map(|name| format!("; did you mean '{name}'?"));

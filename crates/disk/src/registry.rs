@@ -214,11 +214,8 @@ impl DiskSpec {
     pub fn build(&self, capacity_bytes: u64, keep: Keep) -> Result<Box<dyn Store + Send>, ParamError> {
         let block = self.block_bytes();
         if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
-            return Err(ParamError::BadValue {
-                key: format!("{}size", self.prefix),
-                value: capacity_bytes.to_string(),
-                expected: format!("one or more blocks of {block} bytes"),
-            });
+            let expected = format!("one or more blocks of {block} bytes");
+            return Err(ParamError::bad(format!("{}size", self.prefix), capacity_bytes, expected));
         }
         (self.entry.build)(&self.params, capacity_bytes, keep)
     }

@@ -2,7 +2,9 @@
 
 use crate::error::RunError;
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Info, IoRecord, Origin, Params, TraceError, TraceReader, WorkloadInfo, keys};
+use nandscape_core::{
+    Info, IoRecord, Origin, ParamError, Params, TraceError, TraceReader, WorkloadInfo, keys,
+};
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
 use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
@@ -43,10 +45,10 @@ impl HostConfig {
         let common = Params::check(&HOST, "host.", &HOST.take(&mut own))?;
         let entry = policy::find(common.get(POLICY).unwrap_or("explicit"))?;
         let params = Params::check(&entry.info, "host.", &own).map_err(|error| match error {
-            nandscape_core::ParamError::UnknownKey { key, owner, known } => {
+            ParamError::UnknownKey { key, owner, known } => {
                 let all = HOST.known();
                 let known = if known.is_empty() { all } else { format!("{all}, {known}") };
-                nandscape_core::ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
+                ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
             }
             error => error,
         })?;
