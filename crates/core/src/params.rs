@@ -8,8 +8,8 @@ use crate::units;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-/// A parameter with the Rust type of its value: a `Key<u32>` has a default, a `Key<Option<u32>>` may be absent.
-/// The value of a `Key<String>` (text, or a choice) is borrowed as `&str`.
+/// A parameter with the Rust type of its value: a `Key<u32>` has a default, a `Key<Option<u32>>` may be
+/// absent. The value of a `Key<String>` (text, or a choice) is borrowed as `&str`.
 #[derive(Debug)]
 pub struct Key<T> {
     /// Name, summary, kind and default.
@@ -190,8 +190,8 @@ impl<T: Typed> Key<T> {
     ///
     /// # Panics
     ///
-    /// If the type cannot hold the range, if an optional value has a default or a required one has none, or if
-    /// the name is not UTF-8. A constant then does not compile.
+    /// If the type cannot hold the range, if an optional value has a default or a required one has none, or
+    /// if the name is not UTF-8. A constant then does not compile.
     pub const fn new(
         name: &'static [u8],
         kind: ParamKind,
@@ -222,8 +222,8 @@ impl<T: Typed> Key<T> {
     }
 }
 
-/// Declares keys as constants, and a table of them under the first name. The key is the name of the constant in
-/// lower case. An entry states the type of the value, the kind of the parameter with its range
+/// Declares keys as constants, and a table of them under the first name. The key is the name of the constant
+/// in lower case. An entry states the type of the value, the kind of the parameter with its range
 /// ([`ParamKind`](crate::ParamKind)), the default, which optional values do not have, and the summary. A bare
 /// name adds a key that is declared elsewhere. Without the name of a table, only keys are declared.
 ///
@@ -277,8 +277,8 @@ macro_rules! keys {
     (@word $type:ty,) => { $crate::ParamKind::Choice { of: $crate::Key::<$type>::NAMES } };
 }
 
-/// Assigns words to the variants of an enum, in the order of declaration, so that the enum can be the type of a
-/// key. With `pub`, the enum also gets `ALL` and `name`.
+/// Assigns words to the variants of an enum, in the order of declaration, so that the enum can be the type of
+/// a key. With `pub`, the enum also gets `ALL` and `name`.
 #[macro_export]
 macro_rules! words {
     (pub $name:ident: $($variant:ident = $word:literal),* $(,)?) => {
