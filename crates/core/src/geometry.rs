@@ -1,8 +1,8 @@
 //! The shape of a device and all address arithmetic.
 //!
-//! A linear layout exists beside the block-major [`Ppn`]: that of superblocks (low to high: inner unit, page,
-//! inner block, outer block, outer unit; [thesis fig 3.4]). The strides of [thesis table 3.6] do not map pages
-//! one to one; here an outer unit strides by `pn` units and an outer block by `bn` blocks.
+//! A linear layout exists beside the block-major [`Ppn`]: that of superblocks (low to high: inner unit,
+//! page, inner block, outer block, outer unit; [thesis fig 3.4]). The strides of [thesis table 3.6] do not
+//! map pages one to one; here an outer unit strides by `pn` units and an outer block by `bn` blocks.
 
 use crate::addr::{BlockId, Lpn, Ppn, UnitId};
 use serde::Serialize;
