@@ -1,9 +1,8 @@
 //! The shape of a device and all address arithmetic.
 //!
-//! Two linear layouts exist beside the block-major [`Ppn`]: the interleaved one of the page maps
-//! (low to high: channel, LUN, page, block; [thesis fig 3.2]) and the superblock one (low to high: inner
-//! unit, page, inner block, outer block, outer unit; [thesis fig 3.4]). The strides of [thesis table 3.6] do
-//! not map pages one to one; here an outer unit strides by `pn` units and an outer block by `bn` blocks.
+//! A linear layout exists beside the block-major [`Ppn`]: that of superblocks (low to high: inner unit,
+//! page, inner block, outer block, outer unit; [thesis fig 3.4]). The strides of [thesis table 3.6] do not
+//! map pages one to one; here an outer unit strides by `pn` units and an outer block by `bn` blocks.
 
 use crate::addr::{BlockId, Lpn, Ppn, UnitId};
 use serde::Serialize;
@@ -169,11 +168,6 @@ impl Geometry {
         block.0 % self.blocks_per_unit()
     }
 
-    /// The block's plane, counted over the whole device (`unit * planes_per_die + plane`).
-    pub const fn plane_of(&self, block: BlockId) -> u32 {
-        block.0 / self.blocks_per_plane
-    }
-
     /// The page of a block.
     pub const fn page(&self, block: BlockId, page_in_block: u32) -> Ppn {
         Ppn(block.0 * self.pages_per_block + page_in_block)
@@ -189,22 +183,6 @@ impl Geometry {
     #[inline]
     pub const fn page_in_block(&self, page: Ppn) -> u32 {
         page.0 % self.pages_per_block
-    }
-
-    /// The page at a place of the interleaved layout: low to high channel, LUN, page, block
-    /// [thesis fig 3.2].
-    pub const fn from_interleaved(&self, linear: u32) -> Ppn {
-        let units = self.units();
-        let unit = UnitId(linear % units);
-        let rest = linear / units;
-        self.page(self.block(unit, rest / self.pages_per_block), rest % self.pages_per_block)
-    }
-
-    /// The place of a page in the interleaved layout.
-    pub const fn to_interleaved(&self, page: Ppn) -> u32 {
-        let block = self.block_of(page);
-        let row = self.block_in_unit(block) * self.pages_per_block + self.page_in_block(page);
-        row * self.units() + self.unit_of(block).0
     }
 }
 
@@ -324,22 +302,9 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_interleaved_pages_walk_channels_then_luns() {
-        let g = geometry(8, 4, 1, 16, 32);
-        let units: Vec<u32> = (0..33).map(|i| g.unit_of(g.block_of(g.from_interleaved(i))).0).collect();
-        assert_eq!(units[..32], (0..32).collect::<Vec<_>>());
-        assert_eq!(units[32], 0);
-        assert_eq!(g.channel_of(UnitId(9)), 1);
-        assert_eq!(g.lun_of(UnitId(9)), 1);
-    }
-
-    #[test]
-    fn both_layouts_are_bijections() {
+    fn superblocks_are_a_bijection_of_the_pages() {
         for (c, d, p, b, n) in [(1, 1, 1, 4, 2), (2, 3, 1, 4, 5), (4, 2, 2, 3, 3), (8, 4, 1, 16, 8)] {
             let g = geometry(c, d, p, b, n);
-            for linear in 0..g.pages() {
-                assert_eq!(g.to_interleaved(g.from_interleaved(linear)), linear);
-            }
             for pn in (1..=g.units()).filter(|n| g.units().is_multiple_of(*n)) {
                 for bn in (1..=g.blocks_per_unit()).filter(|n| g.blocks_per_unit().is_multiple_of(*n)) {
                     let layout = SuperblockLayout::new(g, pn, bn).unwrap();

@@ -19,8 +19,8 @@
 //! * [`kinds`]: writes by what blocks hold.
 //! * [`ranges`]: ranges of blocks with a value each.
 //! * [`recovery`]: what a start from flash found and did.
-//! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets; [`units`]:
-//!   sizes, times and counts as typed by people.
+//! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets;
+//!   [`units`]: sizes, times and counts as typed by people.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 

@@ -1,18 +1,18 @@
-//! Keys with the type of their value, and checked sets of values that they are asked for.
+//! Typed keys, and checked parameter sets.
 //!
-//! [`keys!`](crate::keys) declares the keys of a table. Each is a constant, and the only way to a value in
-//! [`Params`], where values are kept parsed.
+//! [`keys!`](crate::keys) declares the keys of a table as constants. [`Params`] parses every value once, and
+//! returns it for its key.
 
 use crate::registry::{Info, Param, ParamError, ParamKind};
 use crate::units;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-/// A parameter and the type of its value: `Key<u32>` where it has a default, `Key<Option<u32>>` where it may be
-/// absent. Text, and a word that is one of several, is lent: a `Key<String>` gives `&str`.
+/// A parameter with the Rust type of its value: a `Key<u32>` has a default, a `Key<Option<u32>>` may be
+/// absent. The value of a `Key<String>` (text, or a choice) is borrowed as `&str`.
 #[derive(Debug)]
 pub struct Key<T> {
-    /// What registries say about it.
+    /// Name, summary, kind and default.
     pub param: Param,
     value: PhantomData<fn() -> T>,
 }
@@ -31,17 +31,17 @@ impl<T> From<Key<T>> for Param {
     }
 }
 
-/// A value that was checked.
+/// A checked value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
     text: String,
     number: Number,
 }
 
-/// What was parsed of a value.
+/// The parsed form of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
-    /// Nothing: its text says everything.
+    /// Not a number.
     None,
     /// A whole number, a size in bytes, a count or a time in nanoseconds.
     Whole(u64),
@@ -49,7 +49,7 @@ enum Number {
     Real(f64),
 }
 
-/// What kinds of parameters have values of a type.
+/// The kinds of parameters ([`ParamKind`]) that a type can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// `Int`, `Size`, `Count` and `Time`.
@@ -62,18 +62,18 @@ pub enum Class {
     Text,
 }
 
-/// A type of values that are there.
+/// The type of a value that is present.
 pub trait Scalar: 'static {
-    /// What is given of a value.
+    /// What [`Params::get`] returns.
     type Out<'a>;
-    /// Kinds of parameters that it can be the type of.
+    /// Kinds of parameters that it can hold.
     const CLASS: Class;
-    /// Largest whole number.
+    /// Largest whole number that it can hold.
     const MAX: u64 = u64::MAX;
-    /// Words that may be typed, of an enum.
+    /// Accepted words, if it is an enum.
     const NAMES: &'static [&'static str] = &[];
 
-    /// The value.
+    /// Reads a value of a key of this type.
     fn read(given: &Given) -> Self::Out<'_>;
 }
 
@@ -140,16 +140,16 @@ impl Given {
     }
 }
 
-/// A type of values, or of values that may be absent.
+/// The type of a key: a scalar, or an `Option` of one if the value may be absent.
 pub trait Typed {
-    /// The type of those that are there.
+    /// The type of a present value.
     type Scalar: Scalar;
-    /// What is given of a value.
+    /// What [`Params::get`] returns.
     type Out<'a>;
-    /// Whether it may be absent.
+    /// Whether the value may be absent.
     const MAY_BE_ABSENT: bool;
 
-    /// The value, if it has to be there or is.
+    /// Reads the value; `None` if a required value is missing.
     fn read(given: Option<&Given>) -> Option<Self::Out<'_>>;
 }
 
@@ -183,15 +183,15 @@ pub const fn lower<const LEN: usize>(name: &str) -> [u8; LEN] {
 }
 
 impl<T: Typed> Key<T> {
-    /// Words that may be typed, of an enum.
+    /// Accepted words, if the type is an enum.
     pub const NAMES: &'static [&'static str] = T::Scalar::NAMES;
 
-    /// A key by its parts; [`keys!`](crate::keys) is easier to read. A default that is empty is none.
+    /// A key from its parts; [`keys!`](crate::keys) is easier to read. An empty default means none.
     ///
     /// # Panics
     ///
-    /// Where it is a constant, does not compile: a range that the type of the value does not hold; a default
-    /// of a value that may be absent, or none of one that may not; a name that is not UTF-8.
+    /// If the type cannot hold the range, if an optional value has a default or a required one has none, or
+    /// if the name is not UTF-8. A constant then does not compile.
     pub const fn new(
         name: &'static [u8],
         kind: ParamKind,
@@ -205,10 +205,13 @@ impl<T: Typed> Key<T> {
             ParamKind::Bool => (Class::Bool, 0),
             ParamKind::Choice { .. } | ParamKind::Text => (Class::Text, 0),
         };
-        assert!(class as u8 == T::Scalar::CLASS as u8 && max <= T::Scalar::MAX, "the type of a key's value");
+        assert!(
+            class as u8 == T::Scalar::CLASS as u8 && max <= T::Scalar::MAX,
+            "the type cannot hold the value"
+        );
         assert!(default.is_empty() == T::MAY_BE_ABSENT, "a key has a default, or its value is an Option");
         // FNV-1a.
-        let mut id = 0xcbf2_9ce4_8422_2325 ^ class as u64;
+        let mut id = 0xcbf2_9ce4_8422_2325 ^ class as u64 ^ T::Scalar::MAX;
         let mut at = 0;
         while at < name.len() {
             id = (id ^ name[at] as u64).wrapping_mul(0x0100_0000_01b3);
@@ -219,23 +222,17 @@ impl<T: Typed> Key<T> {
     }
 }
 
-/// Declares the keys of a table, and the table under the name that stands first. An entry is a constant, whose
-/// name in lower case is the key; the type of its value; its kind ([`ParamKind`](crate::ParamKind)), with its
-/// range; its default, unless it may be absent; and its summary. A name alone is a key that is declared
-/// elsewhere. Without the name that stands first there are keys and no table.
+/// Declares keys as constants, and a table of them under the first name. The key is the name of the constant
+/// in lower case. An entry states the type of the value, the kind of the parameter with its range
+/// ([`ParamKind`](crate::ParamKind)), the default, which optional values do not have, and the summary. A bare
+/// name adds a key that is declared elsewhere. Without the name of a table, only keys are declared.
 ///
-/// ```
-/// use nandscape_core::{Info, Params, keys};
-///
+/// ```rust,ignore
 /// keys! { PARAMS:
 ///     WINDOW: u32 = int(1, 64) or "8", "blocks that are looked at";
 ///     LIMIT: Option<u64> = size(1, 1 << 40), "bytes at most; absent: no limit";
 /// }
-/// const INFO: Info = Info { name: "sample", summary: "", source: "", params: PARAMS };
-///
-/// let params = Params::defaults(&INFO);
-/// assert_eq!(params.get(WINDOW), 8);
-/// assert_eq!(params.get(LIMIT), None);
+/// let window: u32 = params.get(WINDOW);
 /// ```
 #[macro_export]
 macro_rules! keys {
@@ -274,8 +271,8 @@ macro_rules! keys {
     (@word $type:ty,) => { $crate::ParamKind::Choice { of: $crate::Key::<$type>::NAMES } };
 }
 
-/// Words for the variants of an enum, in the order of their declaration, so that it can be the type of a key's
-/// value. After `pub` it has `ALL` its variants and the `name` of each besides.
+/// Assigns words to the variants of an enum, in the order of declaration, so that the enum can be the type of
+/// a key. With `pub`, the enum also gets `ALL` and `name`.
 #[macro_export]
 macro_rules! words {
     (pub $name:ident: $($variant:ident = $word:literal),* $(,)?) => {
@@ -333,11 +330,8 @@ impl Params {
                 None => param.default,
                 Some(text) => text,
             };
-            let number = parse(param.kind, text).ok_or_else(|| ParamError::BadValue {
-                key: format!("{prefix}{}", param.name),
-                value: text.to_owned(),
-                expected: param.kind.to_string(),
-            })?;
+            let wrong = || ParamError::bad(format!("{prefix}{}", param.name), text, param.kind.to_string());
+            let number = parse(param.kind, text).ok_or_else(wrong)?;
             Ok(Some(Given { text: text.to_owned(), number }))
         };
         let values = info.params.iter().map(value).collect::<Result<_, _>>()?;
@@ -393,11 +387,7 @@ impl Params {
     /// An error about one of these parameters, for checks that need more than the range.
     pub fn error(&self, key: impl Into<Param>, expected: impl Into<String>) -> ParamError {
         let param = key.into();
-        ParamError::BadValue {
-            key: format!("{}{}", self.prefix, param.name),
-            value: self.text(param).to_owned(),
-            expected: expected.into(),
-        }
+        ParamError::bad(format!("{}{}", self.prefix, param.name), self.text(param), expected)
     }
 }
 

@@ -33,14 +33,15 @@ impl Info {
         self.params.iter().map(|param| param.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Takes out of `typed` what is a parameter of it.
+    /// Removes its parameters from `typed` and returns them.
     pub fn take(&self, typed: &mut BTreeMap<String, String>) -> BTreeMap<String, String> {
         typed.extract_if(.., |key, _| self.has(key)).collect()
     }
 }
 
-/// One parameter of a variant; a [`Key`](crate::Key) makes it.
+/// One parameter of a variant, declared as a [`Key`](crate::Key).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Param {
     /// Key, without the table's prefix.
     pub name: &'static str,
@@ -50,9 +51,9 @@ pub struct Param {
     pub kind: ParamKind,
     /// Default as it would be typed; empty if there is none and the parameter may be absent.
     pub default: &'static str,
-    /// Number of the name and the kind, by which a checked set is searched.
+    /// Hash of the name and the value's type; [`Params`](crate::Params) finds values by it.
     #[serde(skip)]
-    pub(crate) id: u64,
+    pub id: u64,
 }
 
 /// Type and range of a parameter.
@@ -151,6 +152,13 @@ pub enum ParamError {
     },
 }
 
+impl ParamError {
+    /// The error for a wrong value.
+    pub fn bad(key: impl Into<String>, value: impl fmt::Display, expected: impl Into<String>) -> Self {
+        Self::BadValue { key: key.into(), value: value.to_string(), expected: expected.into() }
+    }
+}
+
 /// `; did you mean 'x'?`, where one of the names (separated by commas) is near to what was typed.
 pub fn suggestion(typed: &str, known: &str) -> String {
     let near = nearest(typed, known.split(", ")).map(|name| format!("; did you mean '{name}'?"));
@@ -175,11 +183,11 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// The entry of that name, of a registry of `what`.
+/// Finds an entry by name; `what` names the registry in the error.
 ///
 /// # Errors
 ///
-/// There is none; the message has the names there are.
+/// No entry has that name; the message lists the known names.
 pub fn find<'a, E>(
     what: &'static str,
     name: &str,

@@ -129,19 +129,6 @@ pub fn format_ns(ns: u64) -> String {
     }
 }
 
-/// Counts for people, with thin groups of three: `1 234 567`.
-pub fn format_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(c);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +164,5 @@ mod tests {
         assert_eq!(format_bytes(1 << 30), "1 GiB");
         assert_eq!(format_bytes(1536), "1.50 KiB");
         assert_eq!(format_ns(1_250_000), "1.25 ms");
-        assert_eq!(format_count(1_234_567), "1 234 567");
     }
 }

@@ -64,6 +64,28 @@ impl Base {
     }
 }
 
+/// Methods of a store whose field `base` is a [`Base`].
+macro_rules! of_base {
+    () => {
+        fn shape(&self) -> nandscape_core::StoreShape {
+            self.base.shape
+        }
+
+        fn prepare(&self, op: Op, extent: nandscape_core::Extent) {
+            self.base.prepare(op, extent);
+        }
+
+        fn allocation(&self, extent: nandscape_core::Extent) -> nandscape_core::Allocation {
+            self.base.contents.allocation(extent)
+        }
+
+        fn counts(&self) -> HostCounts {
+            self.base.counts
+        }
+    };
+}
+pub(crate) use of_base;
+
 /// Whole blocks within the capacity.
 pub(crate) const fn check(extent: Extent, capacity: u64, block: u32) -> Result<(), StoreError> {
     let Extent { offset, len } = extent;

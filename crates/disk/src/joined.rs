@@ -16,11 +16,6 @@ pub enum Layout {
     Striped(u32),
 }
 
-/// A value that is wrong.
-fn bad(key: &str, value: &dyn std::fmt::Display, expected: impl Into<String>) -> ParamError {
-    ParamError::BadValue { key: key.to_owned(), value: value.to_string(), expected: expected.into() }
-}
-
 /// A part of a command, at one of the stores.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -80,11 +75,11 @@ impl Joined {
     /// store, or larger than the smallest.
     pub fn new(stores: Vec<Box<dyn Store + Send>>, layout: Layout) -> Result<Self, ParamError> {
         let Some(keeps) = stores.first().map(|store| store.stores_bytes()) else {
-            return Err(bad("stores", &0, "1 or more"));
+            return Err(ParamError::bad("stores", 0, "1 or more"));
         };
         if let Some(place) = stores.iter().position(|store| store.stores_bytes() != keeps) {
             let expected = format!("as the first, which {} bytes", if keeps { "keeps" } else { "keeps no" });
-            return Err(bad("stores", &format!("number {place}"), expected));
+            return Err(ParamError::bad("stores", format!("number {place}"), expected));
         }
         let block = stores.iter().map(|store| store.block_bytes()).max().unwrap_or(512);
         let unit = u64::from(block);
@@ -99,7 +94,7 @@ impl Joined {
                 let stripe = u64::from(bytes);
                 if stripe == 0 || !stripe.is_multiple_of(unit) || stripe > least {
                     let expected = format!("a multiple of {unit} of at most {least} bytes");
-                    return Err(bad("stripe", &stripe, expected));
+                    return Err(ParamError::bad("stripe", stripe, expected));
                 }
                 (stripe, least / stripe * stripe * stores.len() as u64)
             }

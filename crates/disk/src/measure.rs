@@ -68,11 +68,6 @@ impl Measured {
     pub fn bytes_per_s(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.elapsed_ns.max(1) as f64
     }
-
-    /// Mean latency in nanoseconds.
-    pub fn latency_ns_mean(&self) -> f64 {
-        self.latency_ns_sum as f64 / self.requests.max(1) as f64
-    }
 }
 
 /// Runs a load on a store from `at` on. What is written is zeroes, if bytes are kept at all.

@@ -1,12 +1,10 @@
 //! A RAM disk. Pages are allocated when they are first written and freed by trims; detaching it frees them
 //! all.
 
-use crate::base::Base;
+use crate::base::{Base, of_base};
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
-};
+use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, Token};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +84,7 @@ impl RamDisk {
 }
 
 impl Store for RamDisk {
-    fn shape(&self) -> StoreShape {
-        self.base.shape
-    }
-
-    fn prepare(&self, op: Op, extent: Extent) {
-        self.base.prepare(op, extent);
-    }
+    of_base!();
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         if self.is_detached {
@@ -105,14 +97,6 @@ impl Store for RamDisk {
     fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
         self.free_at = self.free_at.max(at.0) + self.service_ns(command);
         Ok(Token(self.free_at))
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.base.contents.allocation(extent)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.base.counts
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
@@ -136,7 +120,7 @@ impl Clocked for RamDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::Hint;
+    use nandscape_core::{Extent, Hint};
 
     const SPEED: RamSpeed = RamSpeed {
         request_ns: 1000,

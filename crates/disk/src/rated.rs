@@ -1,11 +1,9 @@
 //! A drive of which only its rates are known: the four numbers that a benchmark prints.
 
-use crate::base::Base;
+use crate::base::{Base, of_base};
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
-};
+use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, Token};
 use std::collections::VecDeque;
 
 /// Bytes of the requests that the random rates are of.
@@ -114,13 +112,7 @@ impl RatedDrive {
 }
 
 impl Store for RatedDrive {
-    fn shape(&self) -> StoreShape {
-        self.base.shape
-    }
-
-    fn prepare(&self, op: Op, extent: Extent) {
-        self.base.prepare(op, extent);
-    }
+    of_base!();
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
@@ -136,14 +128,6 @@ impl Store for RatedDrive {
         let answered = self.free_at + latency;
         self.answered_at = self.answered_at.max(answered);
         Ok(Token(answered))
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.base.contents.allocation(extent)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.base.counts
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {

@@ -12,6 +12,7 @@ words!(Order: Fifo = "fifo", Elevator = "elevator", Shortest = "shortest");
 type Made = Result<Box<dyn Store + Send>, ParamError>;
 
 /// A kind of store.
+#[derive(Debug)]
 pub struct DiskEntry {
     /// Name, parameters and source.
     pub info: Info,
@@ -154,7 +155,7 @@ pub fn build(
 }
 
 /// A kind of store with checked parameters, of which any number can be made.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct DiskSpec {
     name: String,
     prefix: String,
@@ -213,22 +214,10 @@ impl DiskSpec {
     pub fn build(&self, capacity_bytes: u64, keep: Keep) -> Result<Box<dyn Store + Send>, ParamError> {
         let block = self.block_bytes();
         if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
-            return Err(ParamError::BadValue {
-                key: format!("{}size", self.prefix),
-                value: capacity_bytes.to_string(),
-                expected: format!("one or more blocks of {block} bytes"),
-            });
+            let expected = format!("one or more blocks of {block} bytes");
+            return Err(ParamError::bad(format!("{}size", self.prefix), capacity_bytes, expected));
         }
         (self.entry.build)(&self.params, capacity_bytes, keep)
-    }
-}
-
-impl std::fmt::Debug for DiskSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DiskSpec")
-            .field("name", &self.name)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
     }
 }
 

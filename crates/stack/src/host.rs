@@ -2,7 +2,9 @@
 
 use crate::error::RunError;
 use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Info, IoRecord, Origin, Params, TraceError, TraceReader, WorkloadInfo, keys};
+use nandscape_core::{
+    Info, IoRecord, Origin, ParamError, Params, TraceError, TraceReader, WorkloadInfo, keys,
+};
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
 use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
@@ -29,20 +31,11 @@ pub static HOST: Info = Info {
 };
 
 /// A checked `[host]` table.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct HostConfig {
     common: Params,
     entry: &'static PolicyEntry,
     params: Params,
-}
-
-impl std::fmt::Debug for HostConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostConfig")
-            .field("common", &self.common)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
-    }
 }
 
 impl HostConfig {
@@ -52,10 +45,10 @@ impl HostConfig {
         let common = Params::check(&HOST, "host.", &HOST.take(&mut own))?;
         let entry = policy::find(common.get(POLICY).unwrap_or("explicit"))?;
         let params = Params::check(&entry.info, "host.", &own).map_err(|error| match error {
-            nandscape_core::ParamError::UnknownKey { key, owner, known } => {
+            ParamError::UnknownKey { key, owner, known } => {
                 let all = HOST.known();
                 let known = if known.is_empty() { all } else { format!("{all}, {known}") };
-                nandscape_core::ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
+                ParamError::UnknownKey { key, owner: format!("policy {owner}"), known }
             }
             error => error,
         })?;

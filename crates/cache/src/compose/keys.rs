@@ -35,11 +35,6 @@ pub const KEYS: Info =
 /// Keys and values as they were typed.
 pub type Typed = BTreeMap<String, String>;
 
-/// A value that is wrong.
-pub fn bad(prefix: &str, key: &str, value: impl Into<String>, expected: impl Into<String>) -> ParamError {
-    ParamError::BadValue { key: format!("{prefix}{key}"), value: value.into(), expected: expected.into() }
-}
-
 /// Names of a list separated by commas.
 pub fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim)
@@ -52,7 +47,10 @@ pub fn blocks(prefix: &str, text: &str, block_bytes: u32) -> Result<u32, ParamEr
         _ => nandscape_core::units::parse_size(text).ok().map(|bytes| bytes / u64::from(block_bytes)),
     };
     blocks.and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0).ok_or_else(|| {
-        bad(prefix, "size", text, format!("a size such as 64MiB, or blocks such as 10000b, of 1 to 4294967295 blocks of {block_bytes} bytes"))
+        let expected = format!(
+            "a size such as 64MiB, or blocks such as 10000b, of 1 to 4294967295 blocks of {block_bytes} bytes"
+        );
+        ParamError::bad(format!("{prefix}size"), text, expected)
     })
 }
 
@@ -66,18 +64,4 @@ pub fn quoted(value: &str) -> String {
         text.push(c);
     }
     text + "\""
-}
-
-/// The value that was quoted; `None` if it was not.
-pub fn unquoted(text: &str) -> Option<String> {
-    let mut rest = text.strip_prefix('"')?.strip_suffix('"')?.chars();
-    let mut value = String::new();
-    while let Some(c) = rest.next() {
-        match c {
-            '"' => return None,
-            '\\' => value.push(rest.next()?),
-            c => value.push(c),
-        }
-    }
-    Some(value)
 }

@@ -1,9 +1,7 @@
 //! From keys to what each of them means.
 
 use super::Member;
-use super::keys::{
-    ADMISSION, BLOCK, CLEANING, CLUSTER, EVICTION, MAP, METADATA, MODE, Typed, WAYS, bad, names,
-};
+use super::keys::{ADMISSION, BLOCK, CLEANING, CLUSTER, EVICTION, MAP, METADATA, MODE, Typed, WAYS, names};
 use crate::metadata;
 use crate::mode::Mode;
 use crate::presets::{Choice, Preset};
@@ -64,7 +62,7 @@ pub(super) fn mode(prefix: &str, own: &Params, preset: &Preset, metadata: &str) 
     };
     if mode.makes_dirty() && metadata == "none" {
         let expected = "a mode that leaves nothing dirty, since metadata = none keeps nothing";
-        return Err(bad(prefix, "mode", mode.name(), expected));
+        return Err(ParamError::bad(format!("{prefix}mode"), mode.name(), expected));
     }
     Ok(mode)
 }
@@ -139,7 +137,7 @@ pub(super) fn cleanings(
         let entry = registry::find("cleaning policy", name, cleaning::CLEANINGS, |entry| &entry.info)?;
         if members.iter().any(|member| member.name == name) {
             let expected = format!("every name once, and '{name}' stands there twice");
-            return Err(bad(prefix, "cleaning", list.as_str(), expected));
+            return Err(ParamError::bad(format!("{prefix}cleaning"), &list, expected));
         }
         let mut typed = entry.info.take(rest);
         typed.extend(caps.clone());

@@ -8,11 +8,8 @@ impl Design {
     /// there are. The key is named in the error, behind `cache.`.
     pub fn slots(&self, key: &str, text: &str, all: u32) -> Result<Option<u32>, ParamError> {
         let text = text.trim();
-        let wrong = || ParamError::BadValue {
-            key: format!("cache.{key}"),
-            value: text.to_owned(),
-            expected: "a size such as 64MiB, blocks such as 10000b, a share such as 25%, or none".to_owned(),
-        };
+        let expected = "a size such as 64MiB, blocks such as 10000b, a share such as 25%, or none";
+        let wrong = || ParamError::bad(format!("cache.{key}"), text, expected);
         if text == "none" {
             return Ok(None);
         }

@@ -147,3 +147,22 @@ fn render(text: &mut String, infos: &[Info], with_params: bool, settings: &Setti
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::Params;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn defaults_are_valid_and_no_two_names_have_the_same_number() {
+        let mut names = BTreeMap::new();
+        for info in Listing::value_variants().iter().flat_map(|what| infos(*what)) {
+            let _ = Params::defaults(&info);
+            for param in info.params {
+                assert_eq!(*names.entry(param.id).or_insert(param.name), param.name, "{}", info.name);
+            }
+        }
+        assert!(names.len() > 200, "{}", names.len());
+    }
+}

@@ -14,15 +14,14 @@ mod tests;
 pub use mechanics::{Build, Mechanics};
 pub use order::Order;
 
-use crate::base::Base;
+use crate::base::{Base, of_base};
 use crate::contents::Keep;
 use answers::Answers;
 use buffer::{Dirty, ReadBuffer};
 use mechanics::SECTOR_BYTES;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreError,
-    StoreShape, Token,
+    Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreError, Token,
 };
 use order::Candidate;
 use std::collections::VecDeque;
@@ -340,13 +339,7 @@ impl Disk {
 }
 
 impl Store for Disk {
-    fn shape(&self) -> StoreShape {
-        self.base.shape
-    }
-
-    fn prepare(&self, op: Op, extent: Extent) {
-        self.base.prepare(op, extent);
-    }
+    of_base!();
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         self.base.take(command, payload)?;
@@ -357,14 +350,6 @@ impl Store for Disk {
         // What begins at this very moment is chosen when all that comes at it is there.
         self.run(at.0, false);
         Ok(self.enter(command, at.0))
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.base.contents.allocation(extent)
-    }
-
-    fn counts(&self) -> HostCounts {
-        self.base.counts
     }
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {

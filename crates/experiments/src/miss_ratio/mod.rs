@@ -34,7 +34,6 @@ impl Options<'_> {
     }
 }
 
-fn bad_value(key: &str, value: &dyn ToString, expected: String) -> RunError {
-    let error = ParamError::BadValue { key: key.to_owned(), value: value.to_string(), expected };
-    RunError::Config(error.into())
+fn bad_value(key: &str, value: impl std::fmt::Display, expected: String) -> RunError {
+    RunError::Config(ParamError::bad(key, value, expected).into())
 }

@@ -80,7 +80,7 @@ pub trait StreamPolicy: Send {
 }
 
 /// One policy.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PolicyEntry {
     /// Name, summary, source, parameters.
     pub info: Info,

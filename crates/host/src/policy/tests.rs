@@ -185,7 +185,7 @@ fn names_differ_defaults_are_valid_and_every_entry_says_what_it_is() {
     let names: BTreeSet<_> = POLICIES.iter().map(|entry| entry.info.name).collect();
     assert_eq!(names.len(), POLICIES.len());
     for entry in POLICIES {
-        let _ = Params::defaults(&entry.info);
+        let _ = build(entry.info.name, &[], 8);
         assert!(!entry.info.summary.is_empty() && !entry.info.source.is_empty(), "{}", entry.info.name);
     }
     let error = find("autostream").err().unwrap().to_string();

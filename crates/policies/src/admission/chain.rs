@@ -78,11 +78,8 @@ fn entries(names: &str, prefix: &str) -> Result<Vec<&'static Entry>, ParamError>
     for name in names.split(',').map(str::trim) {
         let entry = find(name)?;
         if entries.iter().any(|seen| seen.info.name == name) {
-            return Err(ParamError::BadValue {
-                key: format!("{prefix}admission"),
-                value: names.to_owned(),
-                expected: format!("every name once, and '{name}' stands there twice"),
-            });
+            let expected = format!("every name once, and '{name}' stands there twice");
+            return Err(ParamError::bad(format!("{prefix}admission"), names, expected));
         }
         entries.push(entry);
     }

@@ -135,11 +135,8 @@ impl EvictionSpec {
         let name = words.next().unwrap_or_default();
         let mut typed = BTreeMap::new();
         for word in words {
-            let (key, value) = word.split_once('=').ok_or_else(|| ParamError::BadValue {
-                key: name.to_owned(),
-                value: word.to_owned(),
-                expected: "key=value, such as s3-fifo:small=20%:ghost=50%".to_owned(),
-            })?;
+            let expected = "key=value, such as s3-fifo:small=20%:ghost=50%";
+            let (key, value) = word.split_once('=').ok_or_else(|| ParamError::bad(name, word, expected))?;
             typed.insert(key.trim().to_owned(), value.trim().to_owned());
         }
         Self::new(name, "", &typed)

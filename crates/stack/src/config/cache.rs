@@ -103,7 +103,7 @@ impl CacheConfig {
             let devices = own.get(DEVICES);
             if matches!(fast, Side::Flash(_)) && devices > 1 {
                 let expected = "1 with cache.device = flash";
-                return Err(registry_error("cache.devices", &devices.to_string(), expected));
+                return Err(own.error(DEVICES, expected).into());
             }
             if matches!(fast, Side::Other(_)) {
                 design.slots.get_or_insert(
@@ -132,9 +132,9 @@ impl CacheConfig {
         let mut disk_bytes = disk_own.get(SIZE);
         let disk = match side(disk_own.get(PRESET), "disk.", "disk.", &others)? {
             Side::Flash(_) => {
-                if let Some(text) = of_disk.get("size") {
+                if of_disk.contains_key("size") {
                     let expected = "no size with preset flash: the device of [disk.stack] has one";
-                    return Err(registry_error("disk.size", text, expected));
+                    return Err(disk_own.error(SIZE, expected).into());
                 }
                 Side::Flash(Some(Box::new(nested(stack)?)))
             }
@@ -164,7 +164,7 @@ impl CacheConfig {
             let number = number(volume.trim()).filter(|number| (1..=self.disks).contains(number));
             let number = number.ok_or_else(|| {
                 let expected = format!("volumes ns1 to ns{} and shares, such as ns1=25%", self.disks);
-                registry_error("cache.quota", text, &expected)
+                self.own.error(QUOTA, expected)
             })?;
             let share = design.slots("quota", share, slots)?;
             Ok(share.map(|slots| ((number - 1) as u16, slots)))
@@ -269,7 +269,7 @@ fn side(
         return DiskSpec::new(name, prefix, typed).map(Side::Other).map_err(|error| match error {
             ParamError::UnknownName { name, known, .. } => {
                 let key = format!("{owner}{}", if owner == "disk." { "preset" } else { "device" });
-                ParamError::BadValue { key, value: name, expected: format!("one of flash, {known}") }.into()
+                ParamError::bad(key, name, format!("one of flash, {known}")).into()
             }
             error if prefix == "disk." => with_own(error, &DISK).into(),
             error => error.into(),
@@ -282,11 +282,6 @@ fn side(
             "unknown key: flash has its keys in tables of its own ([device] and [ftl])",
         )),
     }
-}
-
-fn registry_error(key: &str, value: &str, expected: &str) -> ConfigError {
-    ParamError::BadValue { key: key.to_owned(), value: value.to_owned(), expected: expected.to_owned() }
-        .into()
 }
 
 /// The configuration of a flash stack inside another.

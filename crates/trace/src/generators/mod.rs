@@ -44,3 +44,17 @@ pub static GENERATORS: &[Generator] = &[
 pub fn find(name: &str) -> Result<&'static Generator, ParamError> {
     registry::find("generator", name, GENERATORS, |generator| &generator.info)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_generator_builds_with_its_defaults() {
+        let context = Context { target: Target { capacity_bytes: 1 << 30, ..Target::NONE }, seed: 42 };
+        for generator in GENERATORS {
+            let mut load = (generator.build)(&Params::defaults(&generator.info), context).unwrap();
+            assert!(load.next().is_some(), "{}", generator.info.name);
+        }
+    }
+}

@@ -86,11 +86,8 @@ fn design(name: &str, block_bytes: Option<u64>) -> Result<Design, ParamError> {
     let (min, max) = preset.block_range;
     let block_bytes = block_bytes.unwrap_or(preset.block_bytes.into());
     if !(u64::from(min)..=u64::from(max)).contains(&block_bytes) {
-        return Err(ParamError::BadValue {
-            key: "block".to_owned(),
-            value: block_bytes.to_string(),
-            expected: format!("a power of two from {min} to {max} for preset {name}"),
-        });
+        let expected = format!("a power of two from {min} to {max} for preset {name}");
+        return Err(ParamError::bad("block", block_bytes, expected));
     }
     let keys = [("preset", name.to_owned()), ("block", block_bytes.to_string())];
     Design::parse("", &keys.map(|(key, value)| (key.to_owned(), value)).into())
