@@ -46,8 +46,8 @@ pub trait Clocked {
     fn idle_from(&self) -> SimTime;
 }
 
-/// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`; or
-/// only what is listed: `delegate_clock!(self, self.inner; completion, watch)`.
+/// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`;
+/// or only what is listed: `delegate_clock!(self, self.inner; completion, watch)`.
 #[macro_export]
 macro_rules! delegate_clock {
     ($this:ident, $inner:expr) => {

@@ -349,7 +349,8 @@ pub trait BlockState {
 }
 
 /// The body of an `impl BlockState` that leaves everything to another one:
-/// `delegate_blocks!(self, self.inner)`; or only what is listed, as [`delegate_clock!`](crate::delegate_clock).
+/// `delegate_blocks!(self, self.inner)`; or only what is listed, as
+/// [`delegate_clock!`](crate::delegate_clock).
 #[macro_export]
 macro_rules! delegate_blocks {
     ($this:ident, $inner:expr) => {
@@ -390,7 +391,8 @@ macro_rules! delegate_blocks {
     };
 }
 
-/// What is listed of an `impl FlashState`, left to another one, as [`delegate_clock!`](crate::delegate_clock).
+/// What is listed of an `impl FlashState`, left to another one, as
+/// [`delegate_clock!`](crate::delegate_clock).
 #[macro_export]
 macro_rules! delegate_state {
     ($this:ident, $inner:expr; $($method:ident),+) => {

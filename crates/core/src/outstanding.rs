@@ -5,8 +5,8 @@ use crate::time::SimTime;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Requests under way at something [`Clocked`], which is given to each call. Nothing is allocated once as many
-/// were under way as ever are.
+/// Requests under way at something [`Clocked`], which is given to each call. Nothing is allocated once as
+/// many were under way as ever are.
 #[derive(Clone, Debug)]
 pub struct Outstanding<T> {
     /// By tag.

@@ -90,7 +90,8 @@ impl Timeline {
             self.drain(model);
             SimTime(self.now.0 + gap.as_nanos() as u64)
         };
-        // The model is then as far as the last event, so that background work can still start in the time left.
+        // The model is then as far as the last event, so that background work can still start in the time
+        // left.
         self.outstanding.run_events(&mut *model.subsystem, to);
         let from = model.subsystem.idle_from().max(self.outstanding.reached()).min(to);
         let outcome = if from < to { model.subsystem.idle(from, to) } else { Ok(()) };

@@ -72,9 +72,10 @@ pub struct NandOptions {
     pub count_programs: bool,
 }
 
-/// NAND state in memory. Timing-only by default: what [`OutOfBand`] says for each page (4 B for the OOB of a page
-/// map) and for each block, where a write pointer and an erase count are, too. With [`Capabilities::stores_data`] bytes are
-/// allocated when they are programmed, and checksums of data and OOB are verified by every read.
+/// NAND state in memory. Timing-only by default: what [`OutOfBand`] says for each page (4 B for the OOB of a
+/// page map) and for each block, where a write pointer and an erase count are, too. With
+/// [`Capabilities::stores_data`] bytes are allocated when they are programmed, and checksums of data and OOB
+/// are verified by every read.
 #[derive(Clone, Debug)]
 pub struct Nand<O: OutOfBand = Oob> {
     geometry: Geometry,

@@ -1,6 +1,6 @@
 //! NVMe commands that administer a device, as they come from a queue: what their dwords mean, and who answers
-//! which. [`NvmSubsystem`] answers for its sets and endurance groups, [`DirectedSubsystem`] for directives and
-//! flexible data placement, and leaves the rest to the subsystem below it.
+//! which. [`NvmSubsystem`] answers for its sets and endurance groups, [`DirectedSubsystem`] for directives
+//! and flexible data placement, and leaves the rest to the subsystem below it.
 
 use crate::directives::{
     BROADCAST, DIRECTIVE_RECEIVE, DIRECTIVE_SEND, DirectedSubsystem, DirectiveCommand, IoManagement, transfer,
