@@ -212,6 +212,11 @@
     };
   };
 
+  // Charts that say themselves what they draw.
+  const SHOW = { digits: (v) => digits(v), bytes, count, nanos };
+  const registered = (figure, view, log) =>
+    curves(figure.dataset.columns.split(" "), SHOW[figure.dataset.show], +figure.dataset.floor)(figure, view, log);
+
   const KINDS = {
     misses,
     figure: experiment,
@@ -222,12 +227,6 @@
     "job-write": overTime("write", [nanos], 0),
     addresses,
     workingset: workingSet,
-    throughput: curves(["rate", "rate_i"], (v) => digits(v), 0),
-    waf: curves(["waf", "waf_i"], (v) => digits(v), 1),
-    map: curves(["map"], bytes, 0),
-    erases: curves(["erases"], count, 0),
-    hits: curves(["rhit", "whit", "rhit_i", "whit_i"], (v) => digits(v), 0),
-    dirty: curves(["dirty", "cleaned"], count, 0),
     "lat-write": curves(["w99", "w50", "w999"], nanos, 0),
     "lat-read": curves(["r99", "r50", "r999"], nanos, 0),
     "nines-write": percentiles("nines-write"),
@@ -254,7 +253,7 @@
     const { figure, plot } = card;
     card.uplot?.destroy();
     plot.textContent = "";
-    const chart = KINDS[figure.dataset.chart](figure, card.view, card.log);
+    const chart = (KINDS[figure.dataset.chart] ?? registered)(figure, card.view, card.log);
     if (!chart) {
       plot.innerHTML = '<p class="empty">No run has values for this view.</p>';
       card.uplot = null;

@@ -2,10 +2,11 @@
 //! single requests thinned out evenly.
 
 use super::Page;
-use super::values::{number, optional, ratio};
+use super::over_data::columns as columns_of_charts;
+use super::values::number;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
-use nandscape_sim::cached::CachePoint;
+use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::LatencySummary;
 use serde_json::{Map, Value, json};
@@ -100,75 +101,24 @@ fn requests_data(series: &Series) -> Value {
 }
 
 fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
-    let columns_named = |names: &[&'static str]| -> Vec<(&str, Vec<Value>)> {
-        names.iter().map(|name| (*name, Vec::with_capacity(samples.len()))).collect()
+    let x = |sample: &Sample| {
+        let bytes = if by_writes { sample.host.write_bytes } else { sample.host.read_bytes };
+        // Six digits, so that the points of a long run stay apart.
+        json!((bytes as f64 / 1024.0).round() / 1024.0)
     };
-    let mut columns = columns_named(&[
-        "x", "rate", "rate_i", "waf", "waf_i", "map", "erases", "w50", "w99", "w999", "r50", "r99", "r999",
-    ]);
-    let mut before: Option<&Sample> = None;
-    for sample in samples {
-        for ((_, column), value) in columns.iter_mut().zip(point(sample, before, by_writes)) {
-            column.push(value);
-        }
-        before = Some(sample);
-    }
-    if samples.iter().any(|sample| run.cache_at(sample).is_some()) {
-        let mut of_cache = columns_named(&["rhit", "whit", "rhit_i", "whit_i", "dirty", "cleaned"]);
-        let mut before = CachePoint::default();
-        for sample in samples {
-            let now = run.cache_at(sample).unwrap_or(before);
-            for ((_, column), value) in of_cache.iter_mut().zip(cache_point(&now, &now.since(&before))) {
-                column.push(value);
-            }
-            before = now;
-        }
-        columns.extend(of_cache);
-    }
-    Value::Object(columns.into_iter().map(|(name, column)| (name.to_owned(), Value::Array(column))).collect())
-}
-
-/// One point of the curves of a cache: hit ratio of reads and of writes so far and in the interval, dirty
-/// share in per cent, blocks cleaned so far.
-fn cache_point(so_far: &CachePoint, interval: &CachePoint) -> [Value; 6] {
-    [
-        optional(so_far.counts.read_hit_ratio()),
-        optional(so_far.counts.write_hit_ratio()),
-        optional(interval.counts.read_hit_ratio()),
-        optional(interval.counts.write_hit_ratio()),
-        ratio(so_far.dirty as f64 * 100.0, so_far.slots as f64),
-        json!(so_far.counts.cleaned),
-    ]
-}
-
-/// One point of every curve, in the order of the columns above.
-fn point(sample: &Sample, before: Option<&Sample>, by_writes: bool) -> [Value; 13] {
-    let bytes = |s: &Sample| (s.host.read_bytes + s.host.write_bytes) as f64;
-    let programs = |s: &Sample| s.causes.total().programs as f64;
-    let pages = |s: &Sample| s.host.write_pages as f64;
-    let seconds = |s: &Sample| s.simulated_ns as f64 / 1e9;
-    let since = |of: &dyn Fn(&Sample) -> f64| of(sample) - before.map_or(0.0, of);
-    let quantile = |histogram: &nandscape_sim::histogram::LogHistogram, q: f64| {
+    let mut columns = Map::from_iter([("x".to_owned(), samples.iter().map(x).collect())]);
+    let quantile = |histogram: &LogHistogram, q: f64| {
         if histogram.total() == 0 { Value::Null } else { number(histogram.quantile(q) as f64) }
     };
-    let x = if by_writes { sample.host.write_bytes } else { sample.host.read_bytes };
-    let (write, read) = (&sample.write_latency, &sample.read_latency);
-    [
-        // Six digits, so that the points of a long run stay apart.
-        json!((x as f64 / 1024.0).round() / 1024.0),
-        ratio(bytes(sample) / 1e6, seconds(sample)),
-        ratio(since(&bytes) / 1e6, since(&seconds)),
-        ratio(programs(sample), pages(sample)),
-        ratio(since(&programs), since(&pages)),
-        number(sample.ftl.map_update_bytes as f64),
-        json!(sample.causes.total().erases),
-        quantile(write, 0.5),
-        quantile(write, 0.99),
-        quantile(write, 0.999),
-        quantile(read, 0.5),
-        quantile(read, 0.99),
-        quantile(read, 0.999),
-    ]
+    for (name, q) in [("50", 0.5), ("99", 0.99), ("999", 0.999)] {
+        let of = |of: fn(&Sample) -> &LogHistogram| samples.iter().map(|one| quantile(of(one), q)).collect();
+        columns.insert(format!("w{name}"), of(|sample| &sample.write_latency));
+        columns.insert(format!("r{name}"), of(|sample| &sample.read_latency));
+    }
+    columns.extend(
+        columns_of_charts(run, samples).into_iter().map(|(name, values)| (name.to_owned(), values.into())),
+    );
+    Value::Object(columns)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Elements that the parts of the page are made of. Texts are escaped by the caller, but for those of facts.
 
 use super::escape::text;
+use super::over_data::Curves;
 use crate::number::grouped;
 use std::fmt::{Display, Write as _};
 
@@ -52,6 +53,8 @@ pub(super) struct Chart<'a> {
     pub number: usize,
     /// Which data are its own: names and numbers.
     pub data: &'a [(&'a str, usize)],
+    /// Of one that draws registered curves, which.
+    pub curves: Option<&'a Curves>,
     pub title: &'a str,
     pub about: &'a str,
     /// Names of its views; the script knows them by number, and begins with the first that has a name.
@@ -66,6 +69,7 @@ pub(super) const CHART: Chart<'static> = Chart {
     kind: "",
     number: 0,
     data: &[],
+    curves: None,
     title: "",
     about: "",
     tabs: &[],
@@ -77,7 +81,12 @@ impl Chart<'_> {
     pub(super) fn html(&self) -> String {
         let Self { kind, number, title, .. } = self;
         let datum = |(name, number): &(&str, usize)| format!(" data-{name}=\"{number}\"");
-        let data: String = self.data.iter().map(datum).collect();
+        let mut data: String = self.data.iter().map(datum).collect();
+        if let Some(Curves { show, floor, columns, .. }) = self.curves {
+            let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+            let names = names.join(" ");
+            let _ = write!(data, " data-columns=\"{names}\" data-show=\"{show}\" data-floor=\"{floor}\"");
+        }
         let about = match self.about {
             "" => String::new(),
             about => format!("<p class=\"about\">{about}</p>"),

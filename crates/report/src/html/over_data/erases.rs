@@ -1,0 +1,15 @@
+//! Erased blocks.
+
+use super::Curves;
+use serde_json::json;
+
+/// Registry entry.
+pub const CURVES: Curves = Curves {
+    kind: "erases",
+    title: "Erases",
+    about: "blocks erased so far",
+    show: "count",
+    floor: 0,
+    columns: &[("erases", |moment| json!(moment.now.causes.total().erases))],
+    tabs: |ends| ends.any(|sample| sample.causes.total().erases).then_some(&[]),
+};

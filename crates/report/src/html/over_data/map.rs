@@ -1,0 +1,15 @@
+//! Traffic of the mapping table.
+
+use super::Curves;
+use crate::html::values::number;
+
+/// Registry entry.
+pub const CURVES: Curves = Curves {
+    kind: "map",
+    title: "Map update traffic",
+    about: "bytes of mapping table changed so far",
+    show: "bytes",
+    floor: 0,
+    columns: &[("map", |moment| number(moment.now.ftl.map_update_bytes as f64))],
+    tabs: |ends| ends.any(|sample| sample.ftl.map_update_bytes).then_some(&[]),
+};

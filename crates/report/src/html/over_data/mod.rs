@@ -1,0 +1,133 @@
+//! What a run did over the data that it wrote or read: a chart a file, registered in [`CURVES`].
+
+mod dirty;
+mod erases;
+mod hits;
+mod map;
+mod throughput;
+mod waf;
+
+use super::Page;
+use super::elements::{CHART, Chart};
+use super::sections::{for_each_group, has_series};
+use crate::Run;
+use nandscape_sim::cached::CachePoint;
+use nandscape_sim::metrics::Sample;
+use serde_json::Value;
+
+/// A chart with a curve for each run.
+pub(super) struct Curves {
+    /// Its name in the page.
+    pub kind: &'static str,
+    pub title: &'static str,
+    pub about: &'static str,
+    /// How values are shown: `digits`, `bytes`, `count` or `nanos`.
+    pub show: &'static str,
+    /// The least value of a linear scale.
+    pub floor: u32,
+    /// What is drawn in each view.
+    pub columns: &'static [Column],
+    /// The names of its views in a group of runs; empty where there is one, and of those left out. `None` where
+    /// a chart would show nothing.
+    pub tabs: fn(&Ends<'_>) -> Option<&'static [&'static str]>,
+}
+
+/// A column of the page's data: its name, and its value at a moment of a run.
+pub(super) type Column = (&'static str, fn(&Moment<'_>) -> Value);
+
+/// The charts, in the order of the page.
+pub(super) static CURVES: &[Curves] =
+    &[throughput::CURVES, waf::CURVES, map::CURVES, erases::CURVES, hits::CURVES, dirty::CURVES];
+
+/// A point of a run's series.
+pub(super) struct Moment<'a> {
+    pub now: &'a Sample,
+    /// The point before.
+    pub before: Option<&'a Sample>,
+    /// The cache, if there is one, and what it did since the point before.
+    pub cache: Option<(CachePoint, CachePoint)>,
+}
+
+impl Moment<'_> {
+    /// What has come of a figure since the point before.
+    pub fn since(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+        of(self.now) - self.before.map_or(0.0, of)
+    }
+
+    /// A value of the cache so far.
+    pub fn of_cache(&self, value: impl Fn(&CachePoint) -> Value) -> Value {
+        self.cache.as_ref().map_or(Value::Null, |(so_far, _)| value(so_far))
+    }
+
+    /// A value of the cache in the interval.
+    pub fn of_cache_since(&self, value: impl Fn(&CachePoint) -> Value) -> Value {
+        self.cache.as_ref().map_or(Value::Null, |(_, interval)| value(interval))
+    }
+}
+
+/// The last points of the runs of a group.
+pub(super) struct Ends<'a> {
+    page: &'a Page<'a>,
+    group: usize,
+}
+
+impl Ends<'_> {
+    /// Whether a figure is above nothing at the end of some run.
+    pub fn any(&self, of: impl Fn(&Sample) -> u64) -> bool {
+        self.lasts().any(|(_, sample)| of(sample) > 0)
+    }
+
+    /// The same of the caches of the runs.
+    pub fn any_cache(&self, of: impl Fn(&CachePoint) -> u64) -> bool {
+        self.lasts().any(|(run, sample)| run.cache_at(sample).is_some_and(|cache| of(&cache) > 0))
+    }
+
+    fn lasts(&self) -> impl Iterator<Item = (&Run, &Sample)> {
+        let runs = self.page.groups[self.group].members.iter().map(|i| &self.page.runs[*i]);
+        runs.filter_map(|run| Some((run, run.series.as_ref()?.samples.last()?)))
+    }
+}
+
+/// A workload that writes nothing is drawn over what it reads.
+pub(super) fn heading(page: &Page<'_>) -> &'static str {
+    let writes =
+        |group: &super::Group<'_>| group.members.iter().any(|i| page.runs[*i].result.host.write_bytes > 0);
+    match (page.groups.iter().any(writes), page.groups.iter().all(writes)) {
+        (_, true) => "Over the data written",
+        (false, _) => "Over the data read",
+        _ => "Over the data written or read",
+    }
+}
+
+/// Every chart that shows something.
+pub(super) fn over_data(page: &Page<'_>) -> String {
+    for_each_group(page, |group| {
+        if !has_series(page, group) {
+            return String::new();
+        }
+        let mut out = String::from("<div class=\"grid\">\n");
+        for curves in CURVES {
+            let Some(tabs) = (curves.tabs)(&Ends { page, group }) else { continue };
+            let &Curves { kind, title, about, .. } = curves;
+            let data = [("group", group)];
+            let curves = Some(curves);
+            out += &Chart { kind, number: group, data: &data, curves, title, about, tabs, ..CHART }.html();
+        }
+        out + "</div>\n"
+    })
+}
+
+/// The columns of the charts that have a value somewhere.
+pub(super) fn columns(run: &Run, samples: &[Sample]) -> Vec<(&'static str, Vec<Value>)> {
+    let mut moments = Vec::with_capacity(samples.len());
+    let (mut before, mut cache_before) = (None, CachePoint::default());
+    for now in samples {
+        let cache = run.cache_at(now).map(|cache| (cache, cache.since(&cache_before)));
+        cache_before = cache.map_or(cache_before, |(cache, _)| cache);
+        moments.push(Moment { now, before, cache });
+        before = Some(now);
+    }
+    let columns = CURVES.iter().flat_map(|curves| curves.columns);
+    let columns = columns.map(|(name, value)| (*name, moments.iter().map(value).collect::<Vec<_>>()));
+    columns.filter(|(_, values)| values.iter().any(|value| !value.is_null())).collect()
+}
