@@ -427,13 +427,13 @@ mod tests {
     words!(Letter: A = "a", B = "b");
 
     keys! { PARAMS:
-        OP: f64 = float(0.0, 10.0) or "0.28", "";
-        KIND: Letter = word() or "a", "";
-        LIMIT: Option<u64> = size(1, 1 << 40), "";
-        FILE: Option<String> = text(), "";
+        OP: f64 = float(0.0, 10.0) or "0.28", "share";
+        KIND: Letter = word() or "a", "letter";
+        LIMIT: Option<u64> = size(1, 1 << 40), "bytes";
+        FILE: Option<String> = text(), "path";
     }
     keys! { OTHERS:
-        OTHER: u32 = int(0, 1) or "1", "";
+        OTHER: u32 = int(0, 1) or "1", "number";
     }
 
     const INFO: Info = Info { name: "sample", summary: "", source: "", params: PARAMS };

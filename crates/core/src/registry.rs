@@ -35,7 +35,9 @@ impl Info {
 
     /// Removes its parameters from `typed` and returns them.
     pub fn take(&self, typed: &mut BTreeMap<String, String>) -> BTreeMap<String, String> {
-        typed.extract_if(.., |key, _| self.has(key)).collect()
+        let (own, others) = std::mem::take(typed).into_iter().partition(|(key, _)| self.has(key));
+        *typed = others;
+        own
     }
 }
 

@@ -1,8 +1,8 @@
 //! `PM_GCC`: page map, whole-device collection of a contiguous region [thesis 3.2.2].
 //!
-//! Pages are given out in the interleaved order (unit, then page, then block), as in a log-structured file
-//! system. When a request touches more pages than are left, the tail is abandoned and everything written is
-//! collected row by row (one block of every unit). A row of memory is what that takes.
+//! Pages are given out in the interleaved order of [thesis fig 3.2] (unit, then page, then block), as in a
+//! log-structured file system. When a request touches more pages than are left, the tail is abandoned and
+//! everything written is collected row by row (one block of every unit). A row of memory is what that takes.
 //!
 //! The page log does the work (`page_log/`), with a group for each row.
 

@@ -39,10 +39,11 @@ mod spaces {
     use nandscape_core::keys;
 
     keys! { pub(super) KEYS:
-        pub(super) COUNT: Option<u32> = int(1, 1024), "how many; absent: as many as sizes or sets lists, else one a set";
+        pub(super) COUNT: Option<u32> = int(1, 1024),
+            "how many; absent: as many as sizes or sets lists, else one a set";
         pub(super) SIZES: Option<String> = text(),
-        "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: equal \
-         parts of the set";
+            "size of each, in bytes or as a share of its set, such as 50%;50% or 100GiB;1TiB; absent: equal \
+             parts of the set";
         pub(super) SETS: Option<String> = text(), "the set of each such as 0;1; absent: sets in turn";
     }
 }

@@ -45,12 +45,9 @@ impl FromStr for WorkloadSpec {
             return Ok(Self::Stdin);
         }
         let name = text.split(':').next().unwrap_or(text).trim();
-        let unknown = match generators::find(name) {
-            Ok(_) => {
-                let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
-                return Ok(Self::Generator { name, params });
-            }
-            Err(unknown) => unknown,
+        let Err(unknown) = generators::find(name) else {
+            let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
+            return Ok(Self::Generator { name, params });
         };
         let looks_like_call = text.contains(':')
             && text.contains('=')

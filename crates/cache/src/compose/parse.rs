@@ -76,17 +76,14 @@ pub(super) fn map(own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map
     if own.get(CLUSTER).is_some() && name != "cluster-hashed" {
         return Err(own.error(CLUSTER, format!("none with map = {name}")));
     }
-    let ways = match (own.get(WAYS), default) {
-        (Some(ways), _) => ways,
-        (None, Map::Linear { ways } | Map::ClusterHashed { ways, .. }) => ways,
-        (None, Map::Full) => DEFAULT_WAYS,
+    let (ways, cluster) = match default {
+        Map::Full => (DEFAULT_WAYS, None),
+        Map::Linear { ways } => (ways, None),
+        Map::ClusterHashed { ways, cluster } => (ways, Some(cluster)),
     };
+    let ways = own.get(WAYS).unwrap_or(ways);
     let blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
-    let cluster = match (own.get(CLUSTER), default) {
-        (Some(bytes), _) => blocks(bytes),
-        (None, Map::ClusterHashed { cluster, .. }) => cluster,
-        (None, _) => blocks(CLUSTER_BYTES),
-    };
+    let cluster = own.get(CLUSTER).map(blocks).or(cluster).unwrap_or_else(|| blocks(CLUSTER_BYTES));
     Ok(match name {
         "full" => Map::Full,
         "linear" => Map::Linear { ways },

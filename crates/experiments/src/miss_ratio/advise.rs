@@ -69,8 +69,8 @@ pub fn advise(
         .map(|name| Replacement::parse(name))
         .collect::<Result<_, _>>()
         .map_err(ConfigError::from)?;
-    let sampler = Sampler::new(case.rate, options.seed)
-        .map_err(|expected| bad_value("sample", &case.rate, expected))?;
+    let sampler =
+        Sampler::new(case.rate, options.seed).map_err(|expected| bad_value("sample", case.rate, expected))?;
     let pool = pool(options.jobs)?;
     let stream = read(workload, reader, case, sampler, options)?;
     let block = case.block_bytes.unwrap_or(0);
@@ -167,7 +167,7 @@ fn curves(
             Replacement::Policy(spec) if spec.info().name == "lru" => lru[size],
             Replacement::Policy(spec) => {
                 let mut cache = simulation(spec, scaled[size], Map::Full, options.seed)
-                    .map_err(|expected| bad_value("size", &scaled[size], expected))?;
+                    .map_err(|expected| bad_value("size", scaled[size], expected))?;
                 cache.feed(&stream.requests);
                 cache.counts()
             }

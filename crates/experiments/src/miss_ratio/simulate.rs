@@ -154,7 +154,7 @@ pub fn simulate(
                 Replacement::Belady => Work::AtTheEnd,
                 Replacement::Policy(spec) => {
                     let made = simulation(spec, case.slots, case.map, options.seed);
-                    Work::Online(made.map_err(|expected| bad_value("size", &case.slots, expected))?)
+                    Work::Online(made.map_err(|expected| bad_value("size", case.slots, expected))?)
                 }
             };
             let unit = units.binary_search(&case.block_bytes).expect("it is among them");
