@@ -193,7 +193,7 @@ impl<'a> Runner<'a> {
         let mut done = 0u64;
         let mut failure = None;
         while let Some(record) = ahead.next(|record| {
-            self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len))
+            self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len));
         }) {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });

@@ -33,7 +33,7 @@ fn io(opcode: u8, [a, b]: [u32; 2]) -> NvmeCommand {
 
 /// Get Log Page into so many dwords, from a byte on.
 fn log(page: u8, identifier: u16, dwords: u32, offset: u32) -> NvmeCommand {
-    let (low, high) = (dwords - 1 & 0xffff, dwords - 1 >> 16);
+    let (low, high) = ((dwords - 1) & 0xffff, (dwords - 1) >> 16);
     admin(GET_LOG_PAGE, [u32::from(page) | low << 16, high | u32::from(identifier) << 16, offset, 0])
 }
 

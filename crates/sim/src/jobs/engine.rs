@@ -69,7 +69,6 @@ pub(crate) struct Totals {
 }
 
 /// The loop's state.
-#[expect(clippy::struct_excessive_bools, reason = "independent facts of the loop")]
 pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],
