@@ -80,7 +80,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
             for index in 0..pool.pages {
                 let found = newest(&base.device, Lpn(first + index)).map(|page| pool.layout.locate(page));
                 if let Some((superblock, page)) = found.filter(|(superblock, _)| *superblock == place.log) {
-                    debug_assert!(pool.is_live(superblock, page));
+                    debug_assert!(pool.is_live(superblock, page), "page {page} of log {superblock}");
                     logs.set(slot, index, page);
                 }
             }
@@ -149,6 +149,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         let (logical, index) = self.pool.split(span.lpn);
         let (slot, prepared) = self.log_with_room(logical, at)?;
         let Log { superblock, next, .. } = self.logs.get(slot);
+        assert!(next < self.pool.pages, "log {superblock} of {logical} is full: {next}");
         let old = self.find(span.lpn);
         let target = self.pool.target(superblock, next, LOG);
         let written = self.base.write_span(old, target, span, data, at);
@@ -186,6 +187,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
             done = self.merge(victim, at)?;
             self.base.stats.merges_evicted += 1;
         }
+        assert!(!self.logs.is_full(), "no slot is free for a log of superblock {logical}");
         let (superblock, collected) = self.allocate(at)?;
         self.base.stats.log_table_updates += 1;
         let slot = self.logs.open(logical, superblock);
@@ -215,6 +217,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
             self.base.stats.merges_full += 1;
             (target, self.base.device.join(collected, copied))
         };
+        assert_ne!(target, data, "what {log:?} is merged into");
         if data != NONE {
             self.pool.drop_all(data);
         }
@@ -299,7 +302,9 @@ impl<D: FlashDevice> Strategy for HsbmGcl<D> {
                 self.map[logical as usize] = NONE;
             }
         }
-        self.base.stats.live_pages -= u64::from(was_live);
+        let live = &mut self.base.stats.live_pages;
+        assert!(*live >= u64::from(was_live), "{lpn:?} was live, of {live}");
+        *live -= u64::from(was_live);
     }
 
     fn costs(&self) -> Cost {

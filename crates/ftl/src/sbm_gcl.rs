@@ -92,6 +92,7 @@ impl<D: FlashDevice> SbmGcl<D> {
     }
 
     fn remap(&mut self, logical: u32, superblock: u32) {
+        assert!(self.pool.live_pages(superblock) > 0, "{logical} is mapped to {superblock}, which is dead");
         self.map[logical as usize] = superblock;
         self.base.stats.map_updates += 1;
         self.base.stats.map_update_bytes += MODEL_ENTRY_BYTES;
@@ -168,9 +169,23 @@ impl<D: FlashDevice> SbmGcl<D> {
     /// As [`Superblocks::keep_or_drop`], with the count of live pages.
     fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
         if written.is_err() {
-            self.base.stats.live_pages -= u64::from(self.pool.live_pages(target));
+            self.lose_live(target);
         }
         self.pool.keep_or_drop(target, written);
+    }
+
+    /// The live pages of a superblock count no more.
+    fn lose_live(&mut self, superblock: u32) {
+        let (live, lost) = (self.base.stats.live_pages, u64::from(self.pool.live_pages(superblock)));
+        assert!(lost <= live, "superblock {superblock} has {lost} of {live} live pages");
+        self.base.stats.live_pages = live - lost;
+    }
+
+    /// A page of a superblock holds newest data from now on.
+    fn gain_live(&mut self, superblock: u32, index: u32) {
+        assert!(!self.pool.is_live(superblock, index), "page {index} of {superblock} is live already");
+        self.pool.set_live(superblock, index);
+        self.base.stats.live_pages += 1;
     }
 
     /// Programs the request's pages at their own offsets in `target`; their old versions are in `current`.
@@ -187,8 +202,7 @@ impl<D: FlashDevice> SbmGcl<D> {
             let old = is_old.then(|| self.pool.page(current, index));
             let to = self.pool.target(target, index, 0);
             let written = self.base.write_span(old, to, &span, part.data, part.at)?;
-            self.pool.set_live(target, index);
-            self.base.stats.live_pages += 1;
+            self.gain_live(target, index);
             done = self.base.device.join(done, written);
         }
         Ok(done)
@@ -213,7 +227,9 @@ impl<D: FlashDevice> SbmGcl<D> {
         };
         self.keep_or_drop(target, &moved);
         let moved = moved?;
-        self.base.stats.live_pages -= u64::from(self.pool.live_pages(current));
+        let (before, after) = (self.pool.live_pages(current), self.pool.live_pages(target));
+        assert!(after >= before, "{after} of {before} pages went from {current} to {target}");
+        self.lose_live(current);
         self.pool.drop_all(current);
         self.remap(part.logical, target);
         let written = written?;
@@ -229,8 +245,7 @@ impl<D: FlashDevice> SbmGcl<D> {
                 let lpn = Lpn(part.logical * self.pool.pages + index);
                 let (from, to) = (self.pool.page(current, index), self.pool.target(target, index, 0));
                 let copied = self.base.copy(from, to, lpn, Issue::new(part.at, Cause::Merge))?;
-                self.pool.set_live(target, index);
-                self.base.stats.live_pages += 1;
+                self.gain_live(target, index);
                 done = self.base.device.join(done, copied);
             }
             next = self.pool.next_live(current, index + 1);
@@ -245,6 +260,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
     ) -> Result<Token, FtlError> {
+        assert_eq!(self.base.order, Order::EraseFirst, "superblock {current} is rewritten in place");
         let reads = self.gather(current, part, spans)?;
         let mut done = reads;
         let mut erased_blocks = 0;
@@ -269,8 +285,7 @@ impl<D: FlashDevice> SbmGcl<D> {
             let to = Target { after: read, ..Target::at(self.pool.page(current, index)) };
             let written = self.base.program_slot(slot, to, lpn, Issue::new(part.at, cause))?;
             if !self.pool.is_live(current, index) {
-                self.pool.set_live(current, index);
-                self.base.stats.live_pages += 1;
+                self.gain_live(current, index);
             }
             done = self.base.device.join(done, written);
         }
@@ -307,6 +322,8 @@ impl<D: FlashDevice> SbmGcl<D> {
             self.waiting.push(Waiting { index, cause: Cause::Host, read });
             reads = self.base.device.join(reads, read);
         }
+        let waiting = self.waiting.len();
+        assert!(waiting <= self.pool.pages as usize, "{waiting} pages wait for superblock {current}");
         Ok(reads)
     }
 
@@ -362,6 +379,7 @@ impl<D: FlashDevice> Strategy for SbmGcl<D> {
             return;
         }
         self.pool.set_dead(superblock, index);
+        assert!(self.base.stats.live_pages > 0, "{lpn:?} was live, and none is");
         self.base.stats.live_pages -= 1;
         if self.pool.live_pages(superblock) == 0 {
             self.map[logical as usize] = NONE;

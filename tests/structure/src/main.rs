@@ -9,10 +9,12 @@
 //! exceeded.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod assertions;
 mod circles;
 mod facts;
 mod modules;
 
+use assertions::Assertions;
 use facts::{Counted, Facts};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,6 +28,10 @@ const FIELDS_MAX: usize = 20;
 const LINES_MAX: usize = 600;
 /// Lines of methods that only call a field's method of the same name.
 const FORWARDING_MAX: usize = 250;
+/// Changing functions of layers, journal and directory without an assertion.
+const SILENT_MAX: usize = 0;
+/// Assertions per thousand lines of these.
+const DENSITY_MIN: usize = 0;
 /// Crates whose structs are counted.
 const DATA_PATH: [&str; 6] = ["cache", "engine", "ftl", "media", "policies", "sim"];
 
@@ -45,7 +51,8 @@ fn main() -> ExitCode {
         }
     };
     let facts: Vec<Facts> = crates.iter().map(Facts::of).collect();
-    let is_exceeded = print(&facts);
+    let is_exceeded =
+        print(&facts) | print_assertions(&crates.iter().map(Assertions::of).collect::<Vec<_>>());
     let is_checked = !flags.is_empty();
     if is_exceeded && is_checked { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
@@ -106,4 +113,21 @@ fn print_sizes(facts: &[Facts]) {
     for one in facts {
         println!("  {:6} {:6} {}", one.lines, one.code, one.name);
     }
+}
+
+/// Functions without an assertion; gives whether they are too many.
+fn print_assertions(found: &[Assertions]) -> bool {
+    let sum = |of: fn(&Assertions) -> usize| found.iter().map(of).sum::<usize>();
+    let (count, lines, stated) = (sum(|one| one.count), sum(|one| one.lines), sum(|one| one.stated));
+    let silent: Vec<&String> = found.iter().flat_map(|one| &one.silent).collect();
+    let density = count * 1000 / lines.max(1);
+    println!(
+        "assertions: {count} in {lines} lines of layers, journal and directory, {density} per thousand; \
+         {stated} changing functions with one, {} without, expected at most {SILENT_MAX}",
+        silent.len()
+    );
+    for name in &silent {
+        println!("  {name}");
+    }
+    silent.len() > SILENT_MAX || density < DENSITY_MIN
 }

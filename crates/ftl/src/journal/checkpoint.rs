@@ -14,6 +14,7 @@ impl<D: FlashDevice> Journal<D> {
     #[cold]
     #[inline(never)]
     pub(super) fn tick(&mut self, at: SimTime) {
+        assert!(self.programs >= self.due, "{} programs, where {} were due", self.programs, self.due);
         if self.stopped.is_some() {
             self.due = u64::MAX;
             return;
@@ -28,6 +29,8 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     fn set_due(&mut self) {
+        let (begun, programs) = (self.meta.begun_at, self.programs);
+        assert!(begun <= programs, "a checkpoint began after {begun} programs, of {programs}");
         let next = match &self.meta.draft {
             Some(draft) => self.programs + draft.stride,
             None => self.meta.begun_at + self.meta.interval,
@@ -73,6 +76,8 @@ impl<D: FlashDevice> Journal<D> {
         let header = Header::new(&geometry, layout.has_bits, self.seq, &self.meta.pool);
         let header = header.to_bytes();
         let generation = self.meta.next_generation;
+        let current = self.meta.current.generation;
+        assert!(current < generation, "checkpoint {generation} is begun after {current}");
         self.meta.next_generation += 1;
         let slices = self.newest.end().div_ceil(layout.slice) as usize;
         let parts = header.len() + table.as_bytes().len();
@@ -101,6 +106,7 @@ impl<D: FlashDevice> Journal<D> {
             self.begin();
         }
         while !self.step(at)? {}
+        assert!(self.meta.draft.is_none(), "a checkpoint is complete, and under way: {:?}", self.meta.draft);
         self.set_due();
         Ok(())
     }
@@ -142,6 +148,7 @@ impl<D: FlashDevice> Journal<D> {
                 (true, Kind::Map)
             }
         };
+        assert_ne!(kind, Kind::Records, "the kind of part {part}, which a checkpoint begins with");
         draft.next = if has_more { (kind, part + 1) } else { (following, 0) };
         let what = (kind, part);
         if matches!(kind, Kind::Header | Kind::Held) {
@@ -156,6 +163,8 @@ impl<D: FlashDevice> Journal<D> {
     fn complete(&mut self, at: SimTime) -> Result<(), FlashError> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(()) };
+        let (current, next) = (meta.current.generation, draft.region.generation);
+        assert!(current < next, "checkpoint {next} takes the place of {current}");
         let mut records = std::mem::take(&mut draft.repeats);
         if self.options.sabotage == Sabotage::ForgetRepeats {
             records.clear();

@@ -87,6 +87,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         issue: Issue,
     ) -> Result<Token, FlashError> {
         let is_mapped = self.check_program(page, oob.lpn, issue.cause)?;
+        assert_eq!(self.seq % SEQ_STEP, 0, "the next number of host data, {}", self.seq);
         if issue.cause == Cause::Host {
             oob.seq = self.seq;
         } else if oob.seq % SEQ_STEP < SEQ_STEP - 1 {
@@ -125,6 +126,8 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         }
         if self.options.sabotage != Sabotage::EraseBeforeJournal {
             self.write_records(issue.at).inspect_err(|error| self.stop(*error))?;
+            let waiting = &self.meta.records;
+            assert!(waiting.is_empty(), "{waiting:?} are not written before {block:?} is erased");
         }
         let mut after = issue.after;
         if self.options.sabotage != Sabotage::EraseWithoutWait {
@@ -144,7 +147,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     }
 
     fn mark_bad(&mut self, block: BlockId) {
-        debug_assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
+        assert_eq!(self.newest.in_block(block.0), 0, "block {} is given up with data", block.0);
         // The device itself hears of it at the next start: until then the copies of what the block held may
         // not be durable, and a bad block cannot be read.
         self.flags[block.index()] |= RETIRED;
@@ -161,6 +164,8 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
     fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError> {
         self.refuse_if_stopped()?;
         let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
+        let known = self.newest.end();
+        assert!(first < end && end <= known, "pages {first} to {end} are dropped, of {known}");
         self.is_touched = true;
         self.meta.note_drop(first, end, &mut self.seq);
         if self.meta.records.len() >= self.meta.layout.records() {
@@ -187,6 +192,8 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         if version(page).is_none_or(|found| version(known).is_some_and(|known| known != found)) {
             return Err(no_copy);
         }
+        let block = self.device.geometry().block_of(page);
+        assert!(!self.is_reserved(block), "{lpn:?} goes to {page:?} of the journal's own {block:?}");
         self.newest.set(lpn, page);
         self.is_touched = true;
         self.meta.records.push(Record::Place { page: page.0 });
@@ -213,6 +220,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
             // Nothing is under way at a shutdown.
             self.doubtful.clear();
             self.checkpoint_now(at).inspect_err(|error| self.stop(*error))?;
+            assert!(self.meta.records.is_empty(), "{:?} are left at a shutdown", self.meta.records);
             self.is_touched = false;
         }
         self.barrier(Barrier::Durable, at)

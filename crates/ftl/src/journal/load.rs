@@ -208,6 +208,8 @@ impl<D: FlashDevice> Opening<D> {
                 }
             }
         }
+        let (found, read) = (all.len() as u64, self.report.metadata_pages);
+        assert!(found <= read, "{found} pages of the journal among {read} that were read");
         all.sort_unstable();
         Ok(Pages { all, seq: 0 })
     }
@@ -235,6 +237,8 @@ impl<D: FlashDevice> Opening<D> {
                 _ => parts.bad.push((meta.index, meta.page)),
             }
         }
+        let (parts_found, counted) = (parts.payloads.len(), parts.copies.len());
+        assert_eq!(parts_found, counted, "parts of {kind:?} of checkpoint {generation}");
         Ok(parts)
     }
 

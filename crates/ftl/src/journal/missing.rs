@@ -34,6 +34,7 @@ impl<D: FlashDevice> Journal<D> {
                     None if is_free => continue,
                     None => (Lpn::PADDING, 0),
                 };
+                assert!(!self.is_reserved(block), "{page:?} of the journal's own {block:?} is marked");
                 let oob = Oob { lpn, stream, seq: self.seq };
                 self.seq += SEQ_STEP;
                 let zeroes = vec![0; geometry.page_bytes as usize];

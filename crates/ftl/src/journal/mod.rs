@@ -122,17 +122,17 @@ impl<D: FlashDevice> Journal<D> {
 
     #[cold]
     fn stop(&mut self, error: FlashError) {
-        if self.stopped.is_none() {
-            self.stopped = Some(match error {
-                FlashError::ReadOnly { reason } => reason,
-                _ => "the journal could not be written",
-            });
-        }
+        self.stopped.get_or_insert(match error {
+            FlashError::ReadOnly { reason } => reason,
+            _ => "the journal could not be written",
+        });
     }
 
     /// A program failed.
     #[cold]
     fn failed(&mut self, page: Ppn, error: FlashError) -> FlashError {
+        let block = self.device.geometry().block_of(page);
+        assert!(!self.is_reserved(block), "{page:?} of the journal's own {block:?}: {error}");
         if matches!(error, FlashError::ProgramFailed { .. }) && !self.doubtful.contains(&page) {
             self.doubtful.push(page);
         }

@@ -38,6 +38,7 @@ impl Newest {
 
     #[inline]
     pub fn set(&mut self, lpn: Lpn, page: Ppn) {
+        assert!(page != Ppn::NONE, "{lpn:?} holds something, and that is nowhere");
         let old = std::mem::replace(&mut self.entries[lpn.index()], entry_of(page));
         match page_of(old) {
             Some(old) => self.leave(old),
@@ -49,7 +50,9 @@ impl Newest {
 
     #[inline]
     fn leave(&mut self, page: Ppn) {
-        let count = &mut self.in_block[self.pages_per_block.quotient(page.0) as usize];
+        let (block, blocks) = (self.pages_per_block.quotient(page.0) as usize, self.in_block.len());
+        assert!(block < blocks, "{page:?} is in block {block} of {blocks}");
+        let count = &mut self.in_block[block];
         // Below 0 only after an erase that was allowed although it lost data.
         *count = count.saturating_sub(1);
     }
@@ -58,6 +61,7 @@ impl Newest {
     pub fn unset(&mut self, lpn: Lpn) -> bool {
         let Some(old) = page_of(std::mem::take(&mut self.entries[lpn.index()])) else { return false };
         self.leave(old);
+        assert!(self.live > 0, "{lpn:?} held something at {old:?}, and no page does");
         self.live -= 1;
         true
     }

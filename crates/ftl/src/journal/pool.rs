@@ -77,6 +77,7 @@ impl Meta {
 
     /// A block of the pool failed before the start: nothing more is written to it. What it holds is read on.
     pub fn remember_failed(&mut self, block: BlockId) {
+        assert_eq!(self.pool.len(), self.dead.len(), "the journal's own blocks when {block:?} had failed");
         if let Some(place) = self.pool.iter().position(|own| *own == block) {
             self.dead[place] = true;
         }
@@ -84,6 +85,7 @@ impl Meta {
 
     /// Notes that pages `first..end` were dropped. Shares a sequence number with a drop just before it.
     pub fn note_drop(&mut self, first: u32, end: u32, next_seq: &mut u64) {
+        assert!(first < end, "pages {first} to {end} are dropped as {next_seq}");
         let mut own_seq = *next_seq;
         if let Some(Record::Drop { first: last_first, count, seq }) = self.records.last_mut()
             && *seq + SEQ_STEP == *next_seq
@@ -150,6 +152,8 @@ impl<D: FlashDevice> Journal<D> {
                     Err(error) => return Err(error),
                 }
             }
+            let written = device.write_pointer(block);
+            assert_eq!(written, 0, "pages of the journal's {block:?}, which was erased");
             meta.rotor = index + 1;
             return Ok(index);
         }
@@ -177,6 +181,8 @@ impl<D: FlashDevice> Journal<D> {
         at: SimTime,
     ) -> Result<(), FlashError> {
         let geometry = *self.device.geometry();
+        let (len, room) = (self.meta.payload.len(), self.meta.layout.payload);
+        assert!(len <= room, "{len} bytes of {kind:?} {part} go to a page of {room}");
         self.meta.chain = self.device.join(self.meta.chain, after);
         loop {
             let region = self.meta.region(place);

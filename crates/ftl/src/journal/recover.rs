@@ -56,6 +56,7 @@ impl<D: FlashDevice> Journal<D> {
         scan.read_places(&mut self.device, &self.flags, &mut self.report).map_err(unknown)?;
         let last = scan.apply(&mut self.device, &mut self.newest)?;
         self.seq = (seq.max(start_seq).max(last) | (SEQ_STEP - 1)) + 1;
+        assert!(self.seq > start_seq, "number {} of the next write is not after {start_seq}", self.seq);
         self.report.live_pages = self.newest.live();
         let is_newest = self.report.source == RecoverySource::Checkpoint;
         self.report.was_clean = is_newest && self.report.scanned_blocks == 0 && records.is_empty();
@@ -91,6 +92,7 @@ impl<D: FlashDevice> Journal<D> {
         }
         for (part, payload) in single {
             let what = (Kind::Records, part);
+            assert!(part > 0, "a page of {} bytes of records without a number", payload.len());
             self.meta.payload.clear();
             self.meta.payload.extend_from_slice(&payload);
             self.put(Place::Current, what, Token::NONE, SimTime::ZERO)?;

@@ -204,6 +204,7 @@ impl Dropped {
             }
         }
         self.ranges.insert(first, (end, seq));
+        debug_assert_eq!(self.last(end - 1), Some(seq), "when page {} was dropped", end - 1);
     }
 
     /// When a page was last dropped.

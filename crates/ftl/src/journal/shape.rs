@@ -120,6 +120,7 @@ impl Table {
         is_retired: bool,
         is_programmed: impl Fn(u32) -> bool,
     ) {
+        assert!(write_pointer < RETIRED, "{write_pointer} pages of a block are programmed");
         let flag = if is_retired { RETIRED } else { 0 };
         self.bytes.extend_from_slice(&erase_count.to_le_bytes());
         self.bytes.extend_from_slice(&(write_pointer | flag).to_le_bytes());

@@ -23,6 +23,7 @@ impl<D: FlashDevice> Journal<D> {
     pub(super) fn write_record_page(&mut self, place: Place, at: SimTime) -> Result<(), FlashError> {
         let meta = &mut self.meta;
         let count = meta.records.len().min(meta.layout.records());
+        assert!(count > 0, "a page without records goes to {place:?}");
         meta.payload.clear();
         let mut after = Token::NONE;
         for record in &meta.records[..count] {

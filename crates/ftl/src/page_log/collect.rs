@@ -1,6 +1,6 @@
 //! Collection: who is the victim, and how a group is emptied and erased or given up.
 
-use super::space::State;
+use super::space::{Group, State};
 use super::{Collection, Move, PageLog};
 use crate::parts::base::{Target, WORN};
 use crate::parts::layer::Strategy as _;
@@ -65,6 +65,7 @@ impl<D: FlashDevice> PageLog<D> {
     /// Every group that holds a written page; what was being filled is abandoned. Copy-first the first filled
     /// goes first; erase-first the lowest row does, so that the log begins anew at the first row.
     fn collect_everything(&mut self, at: SimTime) -> Result<Token, FtlError> {
+        assert_eq!(self.collection, Collection::Everything, "what is collected when there is no room");
         self.abandon();
         let groups = 0..self.space.groups.len() as u32;
         let mut victims: Vec<u32> =
@@ -111,8 +112,7 @@ impl<D: FlashDevice> PageLog<D> {
             }
             let victim = self.space.emptiest();
             let fits = victim.filter(|(_, live)| u64::from(*live) + keep <= self.space.free_pages);
-            let Some((group, live)) = fits.filter(|(_, live)| *live < self.space.size()) else { break };
-            debug_assert!(live < self.space.size());
+            let Some((group, _)) = fits.filter(|(_, live)| *live < self.space.size()) else { break };
             let collected = self.collect(group, at)?;
             done = self.base.device.join(done, collected);
         }
@@ -146,7 +146,9 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// Empties a group and erases it, in the order of the layer; a failed one is given up instead.
     fn collect(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
-        let has_failed = self.space.group(group).state == State::Failed;
+        let state = self.space.group(group).state;
+        assert!(matches!(state, State::Full | State::Failed), "group {group} is collected: {state:?}");
+        let has_failed = state == State::Failed;
         if self.copies_first() && (has_failed || self.space.group(group).filled_at >= self.safe_before) {
             // A copy that outlived its original could not be thrown away.
             self.make_durable(at)?;
@@ -194,7 +196,9 @@ impl<D: FlashDevice> PageLog<D> {
                     }
                     continue;
                 };
-                let to = Target { page, stream: self.space.group(target).mark, after: read };
+                let Group { mark, state, .. } = *self.space.group(target);
+                debug_assert_eq!(state, State::Room, "group {target}, which {lpn:?} goes to");
+                let to = Target { page, stream: mark, after: read };
                 match self.base.program_slot(slot, to, lpn, issue) {
                     Ok(moved) => {
                         self.map(lpn, page, target);
@@ -216,7 +220,8 @@ impl<D: FlashDevice> PageLog<D> {
     fn read_live(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
         self.moves.clear();
         let mut reads = Token::NONE;
-        if self.space.group(group).live == 0 {
+        let live = self.space.group(group).live;
+        if live == 0 {
             return Ok(reads);
         }
         let (geometry, width) = (self.base.geometry, self.space.width.divisor());
@@ -233,6 +238,7 @@ impl<D: FlashDevice> PageLog<D> {
                 self.moves.push(Move { slot, lpn, read });
             }
         }
+        assert_eq!(self.moves.len(), live as usize, "live pages of group {group}");
         Ok(reads)
     }
 
@@ -240,6 +246,8 @@ impl<D: FlashDevice> PageLog<D> {
     /// or has failed, the group is dissolved; erase-first the block alone leaves it, with its live pages, and
     /// the others are unmapped until they are rewritten.
     fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
+        let live = self.space.group(group).live;
+        assert!(live == 0 || !self.copies_first(), "group {group} is erased with {live} live pages");
         let mut done = Token::NONE;
         let mut is_whole = true;
         for slot in 0..self.space.width.divisor() {
@@ -280,6 +288,7 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// A block cannot be erased any more: it keeps its live pages and is never written again.
     fn keep(&mut self, block: BlockId) {
+        assert!(!self.copies_first(), "{block:?} was erased before its pages were copied");
         self.space.remove(block);
         let (geometry, table) = (&self.base.geometry, &self.table);
         let is_here = |lpn| table.physical(lpn).is_some_and(|page| geometry.block_of(page) == block);
@@ -291,7 +300,9 @@ impl<D: FlashDevice> PageLog<D> {
         for waiting in &self.moves {
             self.table.release(waiting.lpn);
         }
-        self.base.stats.live_pages -= self.moves.len() as u64;
+        let (live, moves) = (self.base.stats.live_pages, self.moves.len() as u64);
+        assert!(moves <= live, "{moves} of {live} live pages of group {group} wait in memory");
+        self.base.stats.live_pages = live - moves;
         self.space.groups[group as usize].live = 0;
     }
 }

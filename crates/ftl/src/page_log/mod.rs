@@ -69,6 +69,7 @@ impl<D: FlashDevice> PageLog<D> {
     /// Maps a page that was programmed.
     #[inline(always)]
     fn map(&mut self, lpn: Lpn, page: Ppn, group: u32) {
+        debug_assert_eq!(self.space.group_of(page), group, "the group of {page:?}, which holds {lpn:?}");
         // Before the group can become a candidate: the old version may be in this very group.
         let old = self.table.allocate_page(lpn, page);
         match old {
@@ -137,6 +138,7 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
     fn unmap(&mut self, lpn: Lpn) {
         if let Some(old) = self.table.release(lpn) {
             self.space.lose(old);
+            assert!(self.base.stats.live_pages > 0, "{lpn:?} was live at {old:?}, and none is");
             self.base.stats.live_pages -= 1;
         }
     }
@@ -145,7 +147,9 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
         let safe = self.base.device.barrier(Barrier::Durable, at)?;
         if self.copies_first() {
             self.before_copies = self.base.both(self.before_copies, safe);
-            self.safe_before = self.space.filled;
+            let filled = self.space.filled;
+            assert!(self.safe_before <= filled, "{} groups are safe, of {filled}", self.safe_before);
+            self.safe_before = filled;
         }
         Ok(safe)
     }

@@ -191,6 +191,7 @@ impl Space {
     pub(super) fn turn_rotor(&mut self, group: u32) {
         if self.lanes.len() > 1 {
             let lane = self.lane_of(group) + 1;
+            debug_assert!(lane as usize <= self.lanes.len(), "group {group} is of lane {}", lane - 1);
             self.rotor = if lane as usize == self.lanes.len() { 0 } else { lane };
         }
     }
@@ -201,6 +202,7 @@ impl Space {
         self.free_pages -= 1;
         self.turn_rotor(group);
         let this = self.group_mut(group);
+        assert!(this.room > 0, "group {group} took a page and had no room: {this:?}");
         this.room -= 1;
         this.live += 1;
         this.next += 1;
@@ -228,6 +230,8 @@ impl Space {
             self.block_at(group, slot).is_some_and(|block| base.device.write_pointer(block) <= index)
         };
         let next = (next..self.size()).find(is_unwritten).unwrap_or_else(|| self.size());
+        let room = self.group(group).room;
+        assert!(next < self.size() || room == 0, "group {group} has room for {room} pages, and no place");
         self.group_mut(group).next = next;
     }
 
@@ -235,6 +239,7 @@ impl Space {
     fn seal(&mut self, group: u32) {
         let filled_at = self.filled;
         let this = self.group_mut(group);
+        assert_eq!((this.state, this.room), (State::Room, 0), "group {group}, which is full");
         (this.state, this.filled_at) = (State::Full, filled_at);
         let live = this.live;
         self.filled += 1;
@@ -269,9 +274,9 @@ impl Space {
     fn leave_queue(&mut self, group: u32) {
         let lane = self.lane_of(group);
         let queue = &mut self.lanes[lane as usize].queue;
-        if let Some(place) = queue.iter().position(|queued| *queued == group) {
-            queue.remove(place);
-        }
+        let place = queue.iter().position(|queued| *queued == group);
+        assert!(place.is_some(), "group {group} is not in the queue of lane {lane}");
+        place.map(|place| queue.remove(place));
         if queue.is_empty() {
             self.open.remove(lane);
         }
@@ -286,6 +291,7 @@ impl Space {
             return;
         }
         let this = self.group_mut(group);
+        assert!(this.live > 0, "{page:?} of group {group} was live: {this:?}");
         this.live -= 1;
         let live = this.live;
         if let Some(full) = self.full.as_mut().filter(|full| full.contains(group)) {
@@ -295,7 +301,9 @@ impl Space {
 
     /// The rest of a group with room is given up: it becomes a candidate, or failed.
     pub(super) fn close(&mut self, group: u32, failed: bool) {
-        self.free_pages -= u64::from(std::mem::take(&mut self.group_mut(group).room));
+        let room = u64::from(std::mem::take(&mut self.group_mut(group).room));
+        assert!(room <= self.free_pages, "group {group} has room for {room} of {}", self.free_pages);
+        self.free_pages -= room;
         self.leave_queue(group);
         if failed {
             self.group_mut(group).state = State::Failed;
@@ -310,15 +318,18 @@ impl Space {
     pub(super) fn form(&mut self, group: u32, blocks: impl Iterator<Item = BlockId>, live: u32) {
         for (slot, block) in self.slots(group).zip(blocks) {
             self.blocks[slot] = block.0;
-            self.group_of[block.index()] = group;
+            let other = std::mem::replace(&mut self.group_of[block.index()], group);
+            assert_eq!(other, NONE, "the group of {block:?}, which is put into {group}");
         }
         let this = self.group_mut(group);
+        assert_eq!(this.state, State::Gone, "group {group}, which is put together");
         (this.state, this.next, this.live) = (State::Room, 0, live);
     }
 
     /// Takes a block out of its group, which keeps a hole in its place; without blocks it is gone.
     pub(super) fn remove(&mut self, block: BlockId) {
         let group = std::mem::replace(&mut self.group_of[block.index()], NONE);
+        assert_ne!(group, NONE, "the group that {block:?} leaves");
         let slots = self.slots(group);
         let slot = self.blocks[slots.clone()].iter_mut().find(|own| **own == block.0);
         *slot.expect("a block of the group") = NONE;
@@ -332,6 +343,7 @@ impl Space {
         let unwritten =
             self.blocks(group).map(|block| self.geometry.pages_per_block - base.device.write_pointer(block));
         let room = unwritten.sum();
+        assert_eq!(self.group(group).state, State::Room, "group {group} with room for {room}");
         self.group_mut(group).room = room;
         self.skip_written(base, group);
         if room == 0 {
@@ -347,8 +359,8 @@ impl Space {
     /// An erased group becomes a spare if one is wanted, else it can be filled.
     pub(super) fn give<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
         let this = self.group_mut(group);
+        assert_eq!(this.live, 0, "live pages of group {group}, which was erased");
         (this.state, this.next, this.mark) = (State::Room, 0, 0);
-        debug_assert_eq!(this.live, 0);
         if self.spares.len() < self.wanted_spares {
             self.spares.push_back(group);
         } else {
@@ -360,6 +372,8 @@ impl Space {
     pub(super) fn take_spare<D: FlashDevice>(&mut self, base: &Base<D>) -> Option<u32> {
         let group = self.spares.pop_front()?;
         let first = self.block_at(group, 0)?;
+        let written: u32 = self.blocks(group).map(|block| base.device.write_pointer(block)).sum();
+        debug_assert_eq!(written, 0, "pages of group {group}, which was a spare");
         self.group_mut(group).mark = mark(first.0, base.device.erase_count(first));
         self.place(base, group);
         Some(self.lane_of(group))
@@ -379,6 +393,7 @@ impl Space {
         let Some(lane) = by_length.max_by_key(|lane| self.lanes[*lane].queue.len()) else { return false };
         let queue = &mut self.lanes[lane].queue;
         let group = queue.pop_back().expect("it has a last");
+        assert_eq!(self.groups[group as usize].live, 0, "live pages of group {group}, which is erased");
         if queue.is_empty() {
             self.open.remove(lane as u32);
         }
@@ -389,6 +404,7 @@ impl Space {
 
     /// The group has no blocks any more. Its good ones wait among the surplus.
     pub(super) fn dissolve<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
+        assert_eq!(self.group(group).live, 0, "live pages of group {group}, which is dissolved");
         self.failed.retain(|failed| *failed != group);
         for slot in self.slots(group) {
             let block = BlockId(self.blocks[slot]);
@@ -408,7 +424,8 @@ impl Space {
             return None;
         }
         let blocks: Vec<u32> = self.surplus.iter_mut().filter_map(VecDeque::pop_front).collect();
-        self.form(group, blocks.into_iter().take(width).map(BlockId), 0);
+        assert_eq!(blocks.len(), width, "blocks of group {group}, one of each unit: {blocks:?}");
+        self.form(group, blocks.into_iter().map(BlockId), 0);
         Some(group)
     }
 

@@ -41,6 +41,7 @@ impl<D: FlashDevice> PageMap<D> {
         }
         for Used { block, log, .. } in open {
             let next = self.device.write_pointer(BlockId(block));
+            assert!(next > 0, "block {block} of log {log} holds pages, and is erased");
             self.seq += u64::from(next);
             let domain = self.domain_of(block);
             self.domains[domain].reopen(block, log, next, &mut self.blocks.infos);

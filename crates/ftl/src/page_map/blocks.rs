@@ -35,13 +35,17 @@ impl Blocks {
 
     #[inline]
     pub fn set(&mut self, page: Ppn, block: u32) {
-        self.bits[page.index() / 64] |= 1 << (page.0 % 64);
+        let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
+        assert!(*word & bit == 0, "{page:?} of block {block} is valid already");
+        *word |= bit;
         self.infos[block as usize].valid += 1;
     }
 
     #[inline]
     pub fn clear(&mut self, page: Ppn, block: u32) -> BlockInfo {
-        self.bits[page.index() / 64] &= !(1 << (page.0 % 64));
+        let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
+        assert!(*word & bit != 0, "{page:?} of block {block} is not valid");
+        *word &= !bit;
         let info = &mut self.infos[block as usize];
         info.valid -= 1;
         *info
@@ -77,12 +81,22 @@ impl Blocks {
     /// Drops the first valid pages of a block, `count` of them, the last of which is `last`.
     pub fn clear_to(&mut self, block: u32, last: Ppn, count: u32) {
         let first = block * self.pages_per_block.divisor();
+        let valid = self.infos[block as usize].valid;
+        assert!(count <= valid, "{count} pages of block {block} are dropped, of {valid} that are valid");
+        assert_eq!(self.block_of(last), block, "the block of {last:?}");
         for word in first / 64..=last.0 / 64 {
             let from = first.max(word * 64) % 64;
             let to = last.0.min(word * 64 + 63) % 64;
             self.bits[word as usize] &= !((u64::MAX >> (63 - to + from)) << from);
         }
-        self.infos[block as usize].valid -= count;
+        self.infos[block as usize].valid = valid - count;
+        debug_assert_eq!(self.count_bits(block), valid - count, "valid bits of block {block} after {last:?}");
+    }
+
+    /// Valid pages of a block, counted one by one.
+    pub fn count_bits(&self, block: u32) -> u32 {
+        let mut pages = self.valid_pages(block);
+        std::iter::from_fn(|| self.next_valid(&mut pages)).count() as u32
     }
 
     pub const fn bytes(&self) -> u64 {

@@ -3,7 +3,7 @@
 use super::PageMap;
 use super::domain::Domain;
 use crate::victim::{BlockInfo, BlockState};
-use nandscape_core::{BlockId, FlashDevice, Lpn, Ppn};
+use nandscape_core::{BlockId, FlashDevice, Lpn};
 
 impl<D: FlashDevice> PageMap<D> {
     /// Checks the map against the blocks and the device; panics with the values.
@@ -23,9 +23,7 @@ impl<D: FlashDevice> PageMap<D> {
         assert_eq!(self.map.live(), live, "live pages");
         for (block, info) in self.blocks.infos.iter().enumerate() {
             assert_eq!(info.valid, valid[block], "valid pages of block {block}");
-            let first = block as u32 * self.pages_per_block;
-            let bits = (first..first + self.pages_per_block).filter(|p| self.blocks.is_valid(Ppn(*p)));
-            assert_eq!(bits.count() as u32, info.valid, "valid bits of block {block}");
+            assert_eq!(self.blocks.count_bits(block as u32), info.valid, "valid bits of block {block}");
         }
         for domain in &self.domains {
             domain.check(&self.blocks.infos, |block| self.device.write_pointer(BlockId(block)));

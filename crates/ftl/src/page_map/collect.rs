@@ -2,7 +2,7 @@
 
 use super::PageMap;
 use crate::parts::base::{LOST, READS};
-use crate::victim::BlockState;
+use crate::victim::{BlockInfo, BlockState};
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
@@ -39,8 +39,10 @@ impl<D: FlashDevice> PageMap<D> {
             let Some(victim) = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0) else {
                 return Ok(());
             };
-            self.domains[domain].unseal(victim, &mut self.blocks.infos);
-            self.domains[domain].victim_in_hand = Some((victim, Token::NONE));
+            let this = &mut self.domains[domain];
+            assert!(this.owns(victim), "victim {victim} of {this:?}");
+            this.unseal(victim, &mut self.blocks.infos);
+            this.victim_in_hand = Some((victim, Token::NONE));
         }
         self.empty_in_hand(domain, self.rules.gc_step, at)?;
         if self.domains[domain].victim_in_hand.is_none() { self.level_wear(domain, at) } else { Ok(()) }
@@ -57,6 +59,8 @@ impl<D: FlashDevice> PageMap<D> {
     /// Moves up to `most` pages of the victim in hand; erases it when none is left.
     fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> Result<(), FtlError> {
         let Some((victim, before)) = self.domains[domain].victim_in_hand.take() else { return Ok(()) };
+        let state = self.blocks.infos[victim as usize].state;
+        assert_eq!(state, BlockState::Victim, "block {victim}, which is being emptied");
         let issue = Issue::new(at, Cause::Gc);
         let moved = self.empty_or_seal(domain, victim, most, issue)?;
         let moved = self.device.join(before, moved);
@@ -150,7 +154,8 @@ impl<D: FlashDevice> PageMap<D> {
         } else {
             this.pick(&self.blocks.infos, self.seq)
         }?;
-        let valid = self.blocks.infos[victim as usize].valid;
+        let BlockInfo { valid, state } = self.blocks.infos[victim as usize];
+        assert_eq!(state, BlockState::Sealed, "block {victim}, which is a candidate");
         *without_gain = if valid == self.pages_per_block { *without_gain + 1 } else { 0 };
         let fits = |victim: u32, valid: u32| {
             (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
@@ -195,6 +200,8 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Erases an emptied block, or gives it up. Gives the completion.
     fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> Result<Token, FtlError> {
+        let info = self.blocks.infos[victim as usize];
+        assert_eq!((info.valid, info.state), (0, BlockState::Victim), "block {victim}, to be erased");
         self.stats.gc_runs += u64::from(issue.cause == Cause::Gc);
         match self.device.erase(BlockId(victim), issue) {
             Ok(erased) => {
@@ -218,6 +225,9 @@ impl<D: FlashDevice> PageMap<D> {
     fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> Result<Token, FtlError> {
         let log = self.domains[domain].target(block, issue.cause == Cause::Wear);
         let mut buffer = std::mem::take(&mut self.buffer);
+        let is_chosen =
+            matches!(self.blocks.infos[block as usize].state, BlockState::Victim | BlockState::Failed);
+        assert!(is_chosen, "block {block} is emptied: {:?}", self.blocks.infos[block as usize]);
         let result = self.move_pages(domain, (block, most), log, &mut buffer, issue);
         self.buffer = buffer;
         result
@@ -232,7 +242,7 @@ impl<D: FlashDevice> PageMap<D> {
         buffer: &mut [u8],
         issue: Issue,
     ) -> Result<Token, FtlError> {
-        debug_assert!(self.moves.is_empty());
+        assert!(self.moves.is_empty(), "{} moves are left of the last victim", self.moves.len());
         let mut done = Token::NONE;
         let mut last = Ppn::NONE;
         let mut failed = None;
@@ -289,7 +299,7 @@ impl<D: FlashDevice> PageMap<D> {
         let stores_data = !buffer.is_empty();
         let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
         let lpn = read.oob.lpn;
-        debug_assert_eq!(self.map.get(lpn), page);
+        debug_assert_eq!(self.map.get(lpn), page, "where {lpn:?} is, by the map");
         let data = stores_data.then_some(&*buffer);
         let (target, programmed) =
             self.append(domain, log, lpn, Some(read.oob), page_bytes, data, issue.after(read.done))?;
@@ -330,6 +340,7 @@ impl<D: FlashDevice> PageMap<D> {
         };
         buffer.fill(0);
         let data = if buffer.is_empty() { None } else { Some(&*buffer) };
+        debug_assert_eq!(self.map.get(oob.lpn), page, "where {:?}, which is lost, was", oob.lpn);
         let mark = Oob { stream: LOST, ..oob };
         let issue = Issue { cause, ..issue };
         let (target, programmed) =
@@ -363,6 +374,8 @@ impl<D: FlashDevice> PageMap<D> {
     /// The block at the cursor of a log failed a program.
     pub(super) fn abandon(&mut self, domain: usize, log: usize) {
         let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
+        let failed = &self.trouble.failed;
+        assert!(!failed.contains(&(domain, block)), "block {block} failed twice: {failed:?}");
         self.trouble.failed.push((domain, block));
         self.trouble.attention = true;
         self.trouble.has_lost_blocks = true;
@@ -378,6 +391,7 @@ impl<D: FlashDevice> PageMap<D> {
         self.device.mark_bad(BlockId(block));
         self.trouble.has_lost_blocks = true;
         let this = &mut self.domains[domain];
+        assert!(this.owns(block), "block {block} is given up by {this:?}");
         this.retire(block, count, &mut self.blocks.infos);
         if this.counts.good_blocks < this.marks.needed_blocks {
             self.trouble.attention = true;
@@ -398,7 +412,8 @@ impl<D: FlashDevice> PageMap<D> {
                 self.trouble.failed.push((domain, block));
                 return Err(error);
             }
-            debug_assert_eq!(self.blocks.infos[block as usize].state, BlockState::Failed);
+            let info = self.blocks.infos[block as usize];
+            assert_eq!((info.valid, info.state), (0, BlockState::Failed), "block {block}, to be given up");
             self.retire(domain, block);
         }
         if self.lacks_blocks() {

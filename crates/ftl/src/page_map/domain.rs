@@ -149,6 +149,11 @@ impl Domain {
         this
     }
 
+    /// Whether the block is one of this domain.
+    pub const fn owns(&self, block: u32) -> bool {
+        block.wrapping_sub(self.base) < self.blocks
+    }
+
     /// Blocks of a lane.
     pub const fn blocks_per_lane(&self) -> u32 {
         self.blocks / self.lanes.len() as u32
@@ -181,10 +186,8 @@ impl Domain {
 
     /// Takes over a block that a log was writing when the device was last used, up to page `next`.
     pub fn reopen(&mut self, block: u32, log: usize, next: u32, infos: &mut [BlockInfo]) {
-        infos[block as usize].state = BlockState::Open;
-        if let Some(pieces) = &mut self.pieces {
-            pieces.opened(block - self.base, log);
-        }
+        assert!(next < self.pages_per_block, "block {block} is reopened at page {next}, and is full");
+        self.adopt(block, log, infos);
         self.counts.free_pages += u64::from(self.pages_per_block - next);
         let leftover = Leftover { block, log, next };
         let is_empty = |slot: &usize| self.slots[*slot].next == self.slots[*slot].end;
@@ -197,6 +200,7 @@ impl Domain {
     /// A log goes on in a block from its next page.
     fn go_on(&mut self, log: usize, Leftover { block, next, .. }: Leftover) -> Frontier {
         let lane = (block - self.base) / self.blocks_per_lane();
+        assert!(next < self.pages_per_block, "log {log} goes on in block {block} at page {next}");
         self.open_on[log * self.lanes.len() + lane as usize] += 1;
         let first = block * self.pages_per_block;
         let end = first + self.pages_per_block;
@@ -213,6 +217,7 @@ impl Domain {
         let suits = |other: &Leftover| other.log == log || of_family && family(other.log) == family(log);
         let index = self.leftovers.iter().position(suits)?;
         let leftover = self.leftovers.swap_remove(index);
+        assert!(self.counts.free_pages > 0, "{leftover:?} has room, and the domain has none");
         Some(self.go_on(log, leftover))
     }
 
@@ -224,10 +229,18 @@ impl Domain {
 
     /// Takes over a block that is written no further.
     pub fn take_over(&mut self, block: u32, log: usize, infos: &mut [BlockInfo], now: u64) {
+        self.adopt(block, log, infos);
+        self.seal(block, infos, now);
+    }
+
+    /// A block that a log had opened before this start.
+    fn adopt(&mut self, block: u32, log: usize, infos: &mut [BlockInfo]) {
+        let info = &mut infos[block as usize];
+        assert_eq!(info.state, BlockState::Free, "block {block}, which log {log} wrote before");
+        info.state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(block - self.base, log);
         }
-        self.seal(block, infos, now);
     }
 
     /// A log holds data from before: it is in use.
@@ -241,6 +254,7 @@ impl Domain {
 
     /// A stream is written for the first time: its logs are kept in reserve from now on.
     pub fn activate(&mut self, log: usize) {
+        assert_eq!(self.logs[log].shape.kind, LogKind::Host, "log {log}, which a host write comes to");
         self.logs[log].active = true;
         let is_in_use = |log: &&Log| log.active && log.shape.kind == LogKind::Host;
         self.share = self.frontiers.of(self.logs.iter().filter(is_in_use).count());
@@ -257,6 +271,7 @@ impl Domain {
                 self.slots.resize(first + slots as usize, Frontier::default());
                 self.logs[log].begin(first as u32, slots);
             }
+            assert!(self.logs[log].range().end <= self.slots.len(), "slots of {:?}", self.logs[log]);
         }
         self.share_out();
     }
@@ -284,6 +299,7 @@ impl Domain {
             return false;
         }
         let (cursor, last) = (self.logs[log].cursor as usize, self.logs[log].last());
+        assert!(self.has_no_block(cursor), "log {log} gives up {:?}, which has room", self.slots[cursor]);
         self.slots[cursor] = std::mem::take(&mut self.slots[last]);
         self.logs[log].narrow();
         self.set_marks();
@@ -349,6 +365,7 @@ impl Domain {
             while self.has_no_block(self.logs[log].cursor as usize) && self.give_up_slot(log) {}
             let cursor = self.logs[log].cursor as usize;
             let slot = self.slots[cursor];
+            assert!(self.logs[log].range().contains(&cursor), "cursor {cursor} of {:?}", self.logs[log]);
             if slot.next < slot.end {
                 return true;
             }
@@ -384,7 +401,9 @@ impl Domain {
         let local = local.expect("the lane is not empty");
         let block = self.base + local;
         self.counts.free_blocks -= 1;
-        infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Open };
+        let info = &mut infos[block as usize];
+        assert_eq!(*info, BlockInfo::default(), "block {block}, which lane {lane} gave log {log}");
+        info.state = BlockState::Open;
         if let Some(pieces) = &mut self.pieces {
             pieces.opened(local, log);
         }
@@ -397,6 +416,7 @@ impl Domain {
         self.counts.free_pages -= 1;
         let cursor = self.logs[log].cursor as usize;
         let slot = &mut self.slots[cursor];
+        assert!(slot.next < slot.end, "log {log} programmed {} of a block that is full", slot.next);
         slot.next += 1;
         if slot.next == slot.border {
             slot.border = slot.end.min(slot.next + self.program_pages);
@@ -411,13 +431,22 @@ impl Domain {
     #[inline(never)]
     fn filled(&mut self, log: usize, slot: usize, infos: &mut [BlockInfo], now: u64) {
         let Frontier { block, lane, .. } = self.slots[slot];
-        self.open_on[log * self.lanes.len() + lane as usize] -= 1;
+        self.left(log, lane, block);
         self.seal(block, infos, now);
+    }
+
+    /// A block is not one of a log's open blocks on its lane any more.
+    fn left(&mut self, log: usize, lane: u32, block: u32) {
+        let open = &mut self.open_on[log * self.lanes.len() + lane as usize];
+        assert!(*open > 0, "log {log} leaves block {block}, and has none open on lane {lane}");
+        *open -= 1;
     }
 
     /// Makes a full block a candidate.
     pub fn seal(&mut self, block: u32, infos: &mut [BlockInfo], now: u64) {
         let info = &mut infos[block as usize];
+        assert!(matches!(info.state, BlockState::Open | BlockState::Victim), "block {block}: {info:?}");
+        assert!(info.valid <= self.pages_per_block, "block {block}: {info:?}");
         info.state = BlockState::Sealed;
         self.counts.sealed += 1;
         self.counts.invalid_sealed += u64::from(self.pages_per_block - info.valid);
@@ -438,6 +467,7 @@ impl Domain {
     #[inline]
     pub fn invalidated(&mut self, block: u32, valid: u32, now: u64) {
         self.counts.invalid_sealed += 1;
+        assert!(valid < self.pages_per_block, "block {block} lost a page and has {valid} valid ones");
         let local = block - self.base;
         match (&mut self.split, &self.pieces) {
             (Some(split), Some(pieces)) => {
@@ -468,8 +498,9 @@ impl Domain {
             let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.slots[slot]);
             if next < end {
                 room += u64::from(end - next);
+                assert_eq!(infos[block as usize].state, BlockState::Open, "block {block} of log {log}");
                 self.counts.free_pages -= u64::from(end - next);
-                self.open_on[log * self.lanes.len() + lane as usize] -= 1;
+                self.left(log, lane, block);
                 self.seal(block, infos, now);
             }
         }
@@ -483,6 +514,7 @@ impl Domain {
     /// Gives up what is unwritten of a block that waits to be written on; gives the pages.
     fn give_up(&mut self, leftover: &Leftover, infos: &mut [BlockInfo], now: u64) -> u64 {
         let pages = u64::from(self.pages_per_block - leftover.next);
+        assert!(pages <= self.counts.free_pages, "{leftover:?} has {pages} of {:?}", self.counts);
         self.counts.free_pages -= pages;
         self.seal(leftover.block, infos, now);
         pages
@@ -491,6 +523,7 @@ impl Domain {
     /// The candidate is about to be emptied.
     pub fn unseal(&mut self, block: u32, infos: &mut [BlockInfo]) {
         let info = &mut infos[block as usize];
+        assert_eq!(info.state, BlockState::Sealed, "block {block}, which is to be emptied");
         info.state = BlockState::Victim;
         self.counts.sealed -= 1;
         self.counts.invalid_sealed -= u64::from(self.pages_per_block - info.valid);
@@ -507,15 +540,18 @@ impl Domain {
     /// The block at the cursor of a log failed a program: closes it. Gives the block.
     pub fn abandon(&mut self, log: usize, infos: &mut [BlockInfo]) -> u32 {
         let slot = std::mem::take(&mut self.slots[self.logs[log].cursor as usize]);
+        assert!(slot.next < slot.end, "log {log} failed in a block that is full: {slot:?}");
         self.counts.free_pages -= u64::from(slot.end - slot.next);
-        self.open_on[log * self.lanes.len() + slot.lane as usize] -= 1;
+        self.left(log, slot.lane, slot.block);
         infos[slot.block as usize].state = BlockState::Failed;
         slot.block
     }
 
     /// An emptied block was erased.
     pub fn release(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
-        infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Free };
+        let info = &mut infos[block as usize];
+        assert_eq!((info.valid, info.state), (0, BlockState::Victim), "block {block}, which was erased");
+        *info = BlockInfo::default();
         self.emptied(block);
         let local = block - self.base;
         let lane = local / self.blocks_per_lane();
@@ -527,7 +563,10 @@ impl Domain {
 
     /// An emptied block is given up.
     pub fn retire(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
-        infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Bad };
+        let info = &mut infos[block as usize];
+        let is_due = matches!(info.state, BlockState::Victim | BlockState::Failed) && info.valid == 0;
+        assert!(is_due, "block {block} is given up: {info:?}");
+        info.state = BlockState::Bad;
         self.emptied(block);
         self.counts.good_blocks -= 1;
         self.wear.retired(erase_count);

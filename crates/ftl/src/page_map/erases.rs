@@ -24,6 +24,7 @@ impl Erases {
             if self.last.len() > self.under_way + 1 {
                 self.last.pop_front();
             }
+            assert!(self.last.len() <= self.under_way + 1, "{} of {}", self.last.len(), self.under_way);
         }
     }
 

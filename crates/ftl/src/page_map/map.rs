@@ -48,6 +48,8 @@ impl Map {
     /// Maps a page that was at `old` before, which is what `get` gives.
     #[inline]
     pub fn set(&mut self, lpn: Lpn, page: Ppn, old: Ppn) {
+        assert!(page.is_some() && page != old, "{lpn:?} goes from {old:?} to {page:?}");
+        debug_assert_eq!(self.get(lpn), old, "where {lpn:?} was before {page:?}");
         self.entries[lpn.index()] = page;
         if old == Ppn::NONE {
             self.live += 1;
@@ -58,6 +60,8 @@ impl Map {
     /// Redirects a page that is mapped.
     #[inline]
     pub fn redirect(&mut self, lpn: Lpn, page: Ppn) {
+        assert!(page.is_some(), "{lpn:?} is moved to no page");
+        debug_assert!(self.get(lpn).is_some(), "{lpn:?} is moved to {page:?} and is not mapped");
         self.entries[lpn.index()] = page;
     }
 
@@ -65,8 +69,10 @@ impl Map {
     pub fn unset(&mut self, lpn: Lpn) -> Ppn {
         let old = std::mem::replace(&mut self.entries[lpn.index()], Ppn::NONE);
         if old != Ppn::NONE {
+            let live = &mut self.live_in_chunk[(lpn.0 / CHUNK) as usize];
+            assert!(*live > 0, "{lpn:?} at {old:?} is in a chunk without live pages, of {}", self.live);
+            *live -= 1;
             self.live -= 1;
-            self.live_in_chunk[(lpn.0 / CHUNK) as usize] -= 1;
         }
         old
     }
@@ -135,6 +141,7 @@ impl Sectors {
     #[inline]
     pub fn set(&mut self, lpn: Lpn, mask: u64) {
         if self.per_page > 1 {
+            assert!(mask <= self.whole(), "{lpn:?} of {} sectors: {mask:#x}", self.per_page);
             let (word, shift) = self.place(lpn);
             self.words[word] = self.words[word] & !(self.whole() << shift) | mask << shift;
         }

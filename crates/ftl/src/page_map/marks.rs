@@ -64,6 +64,11 @@ impl Marks {
         let Watermarks { low, high, background } = self.shape.marks;
         (self.low_pages, self.high_pages, self.background_pages) =
             (pages(low), pages(high), pages(background));
+        assert!(
+            low <= high && high <= background,
+            "watermarks of {open} open blocks: {:?}",
+            self.shape.marks
+        );
         self.needed_blocks = (self.shape.data_blocks + open + low.div_ceil(block)) as u32;
         // Victims are emptied step by step from a block before the low watermark on.
         let head_start = if self.shape.steps { block } else { 0 };

@@ -224,6 +224,10 @@ impl<D: FlashDevice> PageMap<D> {
     #[inline]
     fn remap(&mut self, domain: usize, lpn: Lpn, page: Ppn, old: Ppn) {
         self.map.set(lpn, page, old);
+        debug_assert!(
+            self.blocks.is_valid(page),
+            "{lpn:?} goes from {old:?} to {page:?}, which is not valid"
+        );
         self.stats.map_updates += 1;
         if old.is_some() {
             self.invalidate(domain, old);
@@ -234,6 +238,7 @@ impl<D: FlashDevice> PageMap<D> {
     fn invalidate(&mut self, domain: usize, page: Ppn) {
         let block = self.blocks.block_of(page);
         let info = self.blocks.clear(page, block);
+        debug_assert!(self.domains[domain].owns(block), "{page:?} of {:?}", self.domains[domain]);
         if info.state == BlockState::Sealed {
             self.domains[domain].invalidated(block, info.valid, self.seq);
         } else if info.valid == 0 && info.state == BlockState::Victim {
@@ -283,6 +288,7 @@ impl<D: FlashDevice> PageMap<D> {
             ) {
                 Ok(done) => {
                     self.seq += 1;
+                    debug_assert_eq!(self.blocks.block_of(page), block, "the block of {page:?} of log {log}");
                     self.blocks.set(page, block);
                     this.programmed(log, &mut self.blocks.infos, self.seq);
                     return Ok((page, done));
@@ -358,6 +364,8 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         at: SimTime,
     ) -> Result<Token, FtlError> {
         self.check_range(extent)?;
+        let bytes = data.map_or(extent.len, |data| data.len() as u64);
+        debug_assert_eq!(bytes, extent.len, "bytes that come with {extent:?}");
         let log = self.log_of(hint);
         if let Some(span) = self.single_page(extent)
             && !self.trouble.attention
@@ -507,6 +515,8 @@ impl<D: FlashDevice> Deferral for PageMap<D> {
         self.rules.deferred = deferred;
         for domain in 0..self.domains.len() {
             self.domains[domain].defer(deferred);
+            let marks = &self.domains[domain].marks;
+            assert!(marks.trigger_pages >= marks.floor_pages(false), "deferred {deferred}: {marks:?}");
             if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
                 self.reclaim(domain, logs::HOST, 0, at)?;
             }

@@ -64,6 +64,7 @@ impl<D: FlashDevice> PageMap<D> {
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<Token, FtlError> {
+        assert!(span.start + span.len <= self.page_bytes, "{span:?} of a page of {}", self.page_bytes);
         let merge = |this: &mut Self| {
             let mut buffer = std::mem::take(&mut this.buffer);
             let result = this.write_merged(domain, span, log, data, &mut buffer, at);

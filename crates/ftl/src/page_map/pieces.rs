@@ -68,8 +68,11 @@ impl Pieces {
         }
         let head = &mut self.heads[log];
         head.left -= 1;
-        self.piece[block as usize] = head.piece;
-        self.filled[head.piece as usize] += 1;
+        let was = std::mem::replace(&mut self.piece[block as usize], head.piece);
+        assert_eq!(was, NONE, "the piece of block {block}, which log {log} opens in {head:?}");
+        let filled = &mut self.filled[head.piece as usize];
+        *filled += 1;
+        assert!(*filled <= self.blocks_per_piece, "{filled} blocks in {head:?} of log {log}");
     }
 
     /// A block that is not open holds no data any more, or is given up.
@@ -78,7 +81,9 @@ impl Pieces {
         if piece == NONE {
             return;
         }
-        self.filled[piece as usize] -= 1;
+        let filled = self.filled[piece as usize];
+        assert!(filled > 0, "block {block} leaves piece {piece}, which is empty");
+        self.filled[piece as usize] = filled - 1;
         let head = self.heads[self.log_of(block)];
         if self.filled[piece as usize] == 0 && head.piece != piece {
             self.give_back(piece, head.stream);
@@ -88,6 +93,7 @@ impl Pieces {
     /// The log leaves its piece. Gives the blocks of it that were never opened.
     pub fn close(&mut self, log: usize) -> u32 {
         let Head { piece, left, stream } = self.heads[log];
+        assert!(left < self.blocks_per_piece, "log {log} opened no block of piece {piece}, {left} are left");
         self.heads[log] = Head { piece: NONE, left: 0, stream };
         if piece != NONE && self.filled[piece as usize] == 0 {
             self.give_back(piece, stream);
@@ -96,9 +102,12 @@ impl Pieces {
     }
 
     fn give_back(&mut self, piece: u32, stream: Option<u16>) {
+        assert!(self.unused.len() < self.filled.len(), "piece {piece} is given back, and all are unused");
         self.unused.push(piece);
         if let Some(stream) = stream {
-            self.counts[usize::from(stream)] -= 1;
+            let count = &mut self.counts[usize::from(stream)];
+            assert!(*count > 0, "stream {stream} gives back piece {piece}, and has none");
+            *count -= 1;
         }
     }
 

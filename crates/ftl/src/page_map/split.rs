@@ -60,17 +60,22 @@ impl Split {
         let family = &mut self.families[family];
         family.sealed += 1;
         family.invalid += u64::from(invalid);
+        let pages = self.law.pages_per_block as u32;
+        assert_eq!(valid + invalid, pages, "pages of block {block}, {valid} of them valid");
         family.victim.sealed(block, valid, now);
     }
 
     pub fn invalidated(&mut self, family: usize, block: u32, valid: u32, now: u64) {
         let family = &mut self.families[family];
+        assert!(family.sealed > 0, "block {block} with {valid} valid pages is of a stream without any");
         family.invalid += 1;
         family.victim.invalidated(block, valid, now);
     }
 
     pub fn removed(&mut self, family: usize, block: u32, invalid: u32) {
         let family = &mut self.families[family];
+        let held = (family.sealed, family.invalid);
+        assert!(held.0 > 0 && held.1 >= invalid.into(), "block {block} with {invalid} invalid of {held:?}");
         family.sealed -= 1;
         family.invalid -= u64::from(invalid);
         family.victim.removed(block);
@@ -83,6 +88,7 @@ impl Split {
         let mut best: Option<(f64, u32)> = None;
         for family in self.families.iter_mut().filter(|family| family.invalid > 0) {
             let Some(block) = family.victim.pick(facts) else { continue };
+            assert!(family.sealed > 0, "block {block} is offered by a stream that has none");
             if facts.blocks[block as usize].valid == 0 {
                 return Some(block);
             }
@@ -102,6 +108,7 @@ impl Split {
     /// Sets the shares from the bytes the host wrote to each stream so far and the pages each holds; `live`
     /// gives the valid pages of every block with its stream.
     pub fn review(&mut self, now: u64, written: &[u64], live: impl Iterator<Item = (usize, u32)>) {
+        assert!(self.is_due(now), "shares are set at {now}, before {:?}", self.next_review);
         self.next_review = Some(now + self.interval);
         for (family, written) in self.families.iter_mut().zip(written) {
             // A stream that falls silent loses its share by halves.
@@ -130,6 +137,7 @@ impl Split {
         let sum = wanted(&self.families, high);
         for family in &mut self.families {
             family.share = if sum > 0.0 { self.law.pages_for(family, high) / sum } else { 0.0 };
+            assert!((0.0..=1.0).contains(&family.share), "a share of {} of {sum} pages", family.share);
         }
     }
 

@@ -56,6 +56,8 @@ impl<D: FlashDevice> Logs for PageMap<D> {
         let log = usize::from(log);
         let infos = &mut self.blocks.infos;
         let pages: u64 = self.domains.iter_mut().map(|domain| domain.renew(log, infos, self.seq)).sum();
+        let total: u64 = self.domains.iter().map(|domain| u64::from(domain.blocks)).sum();
+        assert!(pages <= total * u64::from(self.pages_per_block), "log {log} gave up {pages} pages");
         Ok(pages * u64::from(self.page_bytes))
     }
 }

@@ -108,7 +108,9 @@ impl<D: FlashDevice> Adoption<'_, D> {
             }
         }
         if let Some(place) = self.as_it_is(logical, &holders)? {
-            self.logs -= u32::from(place.log != NONE);
+            let log = u32::from(place.log != NONE);
+            assert!(self.logs >= log, "superblock {logical} at {place:?} has a log, and all are used");
+            self.logs -= log;
             return Ok(place);
         }
         let data = self.put_together(logical, &holders)?;
@@ -269,7 +271,8 @@ impl<D: FlashDevice> Adoption<'_, D> {
             let (holder, page) = self.newest[lpn];
             if holder != NONE {
                 let ppn: Ppn = self.pool.page(holder, page);
-                self.pool.stranded.insert(Lpn(lpn as u32), ppn);
+                let other = self.pool.stranded.insert(Lpn(lpn as u32), ppn);
+                assert_eq!(other, None, "where {lpn} was stranded before {ppn:?}");
             }
         }
         for holder in holders {

@@ -267,6 +267,7 @@ impl<D: FlashDevice> Base<D> {
     /// Reads a live page into a slot in memory.
     #[inline(always)]
     pub(crate) fn read_slot(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+        assert!(slot < self.slot_oobs.len(), "{page:?} goes to slot {slot} of {}", self.slot_oobs.len());
         let range = self.slot_range(slot);
         let buffer = if self.stores_data { Some(&mut self.slots[range]) } else { None };
         let read = self.device.read(page, self.geometry.page_bytes, buffer, issue)?;
@@ -289,6 +290,7 @@ impl<D: FlashDevice> Base<D> {
     /// one of a host write.
     #[inline(never)]
     fn read_slot_or_mark(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+        assert_eq!(self.order, Order::CopyFirst, "{page:?} may be marked as lost");
         for _ in 0..READS {
             match self.read_slot(slot, page, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { .. })) => {}
@@ -322,6 +324,8 @@ impl<D: FlashDevice> Base<D> {
         data: Option<&[u8]>,
         at: SimTime,
     ) -> Result<Token, FtlError> {
+        let page_bytes = self.geometry.page_bytes;
+        assert!(span.start + span.len <= page_bytes, "{span:?} of a page of {page_bytes} bytes");
         let mut after = Token::NONE;
         if let Some(old) = old.filter(|_| self.rmw && !span.is_whole(self.geometry.page_bytes)) {
             after = self.read_slot(slot, old, Issue::new(at, Cause::Host))?;
@@ -361,6 +365,8 @@ impl<D: FlashDevice> Base<D> {
         issue: Issue,
     ) -> Result<Token, FtlError> {
         let source = self.slot_oobs[slot];
+        let is_its_own = source.lpn == lpn || source.lpn == Lpn::NONE;
+        debug_assert!(is_its_own, "{lpn:?} is programmed from slot {slot} with {source:?}");
         let lost = source.stream & LOST;
         let mut issue = issue.after(target.after);
         // A mark that was just made has no number yet.
@@ -378,6 +384,7 @@ impl<D: FlashDevice> Base<D> {
 
     /// Erases a block. `Ok(None)`: it refused for good (worn out or failed) and keeps what it held.
     pub(crate) fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Option<Token>, FtlError> {
+        debug_assert!(!self.device.is_bad(block), "{block:?}, which is bad, is to be erased");
         match self.device.erase(block, issue) {
             Ok(done) => Ok(Some(done)),
             Err(FlashError::WornOut { .. } | FlashError::EraseFailed { .. }) => {

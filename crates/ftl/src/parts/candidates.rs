@@ -57,7 +57,8 @@ impl Candidates {
 
     /// Makes `item` a candidate; `position` orders it in its group's queue.
     pub(crate) fn insert(&mut self, item: u32, weight: u32, position: u64) {
-        debug_assert!(weight != ABSENT);
+        let known = self.weights[item as usize];
+        assert!(weight != ABSENT && known == ABSENT, "item {item} of {weight} is a candidate of {known}");
         self.order[item as usize] = position;
         self.weights[item as usize] = weight;
         self.replay(item, false);
@@ -66,21 +67,24 @@ impl Candidates {
     /// Lowers the weight of a candidate.
     #[inline]
     pub(crate) fn lower(&mut self, item: u32, weight: u32) {
-        debug_assert!(weight <= self.weights[item as usize] && self.contains(item));
-        self.weights[item as usize] = weight;
+        let before = std::mem::replace(&mut self.weights[item as usize], weight);
+        assert!(before != ABSENT && weight <= before, "item {item} goes from {before} to {weight}");
         self.replay(item, true);
     }
 
     /// Takes a candidate out.
     pub(crate) fn remove(&mut self, item: u32) {
-        self.weights[item as usize] = ABSENT;
+        let before = std::mem::replace(&mut self.weights[item as usize], ABSENT);
+        assert!(before != ABSENT, "item {item} is taken out, and is no candidate");
         self.replay(item, false);
     }
 
     /// Plays the matches above a leaf again. An item that only improved stops at a match that it loses.
     #[inline]
     fn replay(&mut self, item: u32, improved: bool) {
-        let mut node = (self.weights.len() + item as usize) >> 1;
+        let leaf = self.weights.len() + item as usize;
+        debug_assert_eq!(self.winners[leaf], item, "the item at leaf {leaf}");
+        let mut node = leaf >> 1;
         while node > 0 {
             let winner = self.better(self.winners[2 * node], self.winners[2 * node + 1]);
             self.winners[node] = winner;

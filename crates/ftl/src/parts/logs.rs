@@ -75,7 +75,8 @@ impl LogTable {
     pub(crate) fn open(&mut self, logical: u32, superblock: u32) -> u32 {
         let slot = self.free.pop().expect("a free slot");
         self.logs[slot as usize] = Log { logical, superblock, next: 0 };
-        self.slot_of[logical as usize] = slot;
+        let other = std::mem::replace(&mut self.slot_of[logical as usize], slot);
+        assert_eq!(other, NONE, "the log of superblock {logical}, which gets slot {slot}");
         self.order.insert(slot, 0, self.touched);
         self.touched += 1;
         slot
@@ -84,23 +85,29 @@ impl LogTable {
     /// Opens a log that was found on flash, to be written on from page `next`.
     pub(crate) fn reopen(&mut self, logical: u32, superblock: u32, next: u32) -> u32 {
         let slot = self.open(logical, superblock);
+        assert!(next <= self.pages, "log {superblock} of {logical} goes on at {next} of {}", self.pages);
         self.logs[slot as usize].next = next;
         slot
     }
 
     /// Records that page `page` of a log that was found holds `index`.
     pub(crate) fn set(&mut self, slot: u32, index: u32, page: u32) {
+        let log = self.get(slot);
+        assert!(index < self.pages && page < log.next, "page {page} of {log:?} holds {index}");
         self.maps[(slot * self.pages + index) as usize] = page;
     }
 
     /// Nothing more is written to the log.
     pub(crate) fn end(&mut self, slot: u32) {
+        let log = self.get(slot);
+        assert_eq!(self.find(log.logical), Some(slot), "the slot of {log:?}, which is ended");
         self.logs[slot as usize].next = self.pages;
     }
 
     /// Closes a log and forgets its page map.
     pub(crate) fn close(&mut self, slot: u32) {
         let log = self.get(slot);
+        assert_eq!(self.find(log.logical), Some(slot), "the slot of {log:?}, which is closed");
         self.slot_of[log.logical as usize] = NONE;
         self.maps[(slot * self.pages) as usize..][..self.pages as usize].fill(NONE);
         self.order.remove(slot);
@@ -112,6 +119,7 @@ impl LogTable {
     pub(crate) fn append(&mut self, slot: u32, index: u32) -> Option<u32> {
         let log = &mut self.logs[slot as usize];
         let page = log.next;
+        assert!(page < self.pages && index < self.pages, "{index} goes to {log:?} of {} pages", self.pages);
         log.next += 1;
         let old = std::mem::replace(&mut self.maps[(slot * self.pages + index) as usize], page);
         (old != NONE).then_some(old)

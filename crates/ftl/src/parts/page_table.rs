@@ -59,7 +59,8 @@ impl PageTable {
         if !old.is_some() {
             return None;
         }
-        self.inverse[old.index()] = Lpn::NONE;
+        let owner = std::mem::replace(&mut self.inverse[old.index()], Lpn::NONE);
+        assert!(owner == lpn, "{lpn:?} leaves {old:?}, which belongs to {owner:?}");
         Some(old)
     }
 

@@ -14,10 +14,12 @@ impl RingSet {
     }
 
     pub(crate) fn insert(&mut self, member: u32) {
+        assert!(member < self.len, "{member} of {}", self.len);
         self.words[(member / 64) as usize] |= 1 << (member % 64);
     }
 
     pub(crate) fn remove(&mut self, member: u32) {
+        assert!(member < self.len, "{member} of {}", self.len);
         self.words[(member / 64) as usize] &= !(1 << (member % 64));
     }
 

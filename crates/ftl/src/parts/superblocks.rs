@@ -62,6 +62,10 @@ impl BitRows {
         &self.words[row as usize * self.per_row..][..self.per_row]
     }
 
+    fn count(&self, row: u32) -> u32 {
+        self.row(row).iter().map(|word| word.count_ones()).sum()
+    }
+
     fn row_mut(&mut self, row: u32) -> &mut [u64] {
         &mut self.words[row as usize * self.per_row..][..self.per_row]
     }
@@ -168,6 +172,7 @@ impl Superblocks {
 
     fn add_empty(&mut self, superblock: u32) {
         let group = self.group_of(superblock);
+        assert_eq!(self.live_pages(superblock), 0, "live pages of erased superblock {superblock}");
         self.empty[group as usize].push_back(superblock);
         self.empties += 1;
         self.open.insert(group);
@@ -213,6 +218,7 @@ impl Superblocks {
 
     #[inline]
     pub(crate) fn set_live(&mut self, superblock: u32, index: u32) {
+        assert!(index < self.pages, "page {index} of superblock {superblock} of {}", self.pages);
         let (word, bit) = self.live_bits.place(superblock, index);
         if self.live_bits.words[word] & bit == 0 {
             self.live_bits.words[word] |= bit;
@@ -224,7 +230,8 @@ impl Superblocks {
     #[inline]
     pub(crate) fn set_dead(&mut self, superblock: u32, index: u32) {
         let (word, bit) = self.live_bits.place(superblock, index);
-        debug_assert!(self.live_bits.words[word] & bit != 0);
+        let is_live = self.live_bits.words[word] & bit != 0;
+        assert!(is_live, "page {index} of superblock {superblock} dies twice");
         self.live_bits.words[word] &= !bit;
         self.live[superblock as usize] -= 1;
         self.note_if_dead(superblock);
@@ -232,7 +239,9 @@ impl Superblocks {
 
     /// A used superblock without live pages is a candidate.
     fn note_if_dead(&mut self, superblock: u32) {
-        if self.live[superblock as usize] == 0 && !self.dead.contains(superblock) {
+        let live = self.live_pages(superblock);
+        debug_assert_eq!(self.live_bits.count(superblock), live, "live pages of superblock {superblock}");
+        if live == 0 && !self.dead.contains(superblock) {
             self.dead.insert(superblock, 0, self.position[superblock as usize]);
         }
     }
@@ -244,6 +253,8 @@ impl Superblocks {
     }
 
     fn clear(&mut self, superblock: u32) {
+        let live = self.live_pages(superblock);
+        debug_assert_eq!(self.live_bits.count(superblock), live, "live pages of superblock {superblock}");
         self.live_bits.row_mut(superblock).fill(0);
         self.live[superblock as usize] = 0;
     }
@@ -253,6 +264,7 @@ impl Superblocks {
         let group = self.open.first_from(self.rotor)?;
         let queue = &mut self.empty[group as usize];
         let superblock = queue.pop_front()?;
+        assert!(!self.dead.contains(superblock), "superblock {superblock} is erased and a candidate");
         self.empties -= 1;
         if queue.is_empty() {
             self.open.remove(group);
@@ -286,6 +298,7 @@ impl Superblocks {
             if self.empties > keep
                 && let Some(superblock) = self.take_empty()
             {
+                assert!(self.empties >= keep, "superblock {superblock} leaves {} erased ones", self.empties);
                 if base.order == Order::CopyFirst {
                     self.gate[superblock as usize] = done;
                 }
@@ -306,6 +319,8 @@ impl Superblocks {
         victim: u32,
         at: SimTime,
     ) -> Result<Token, FtlError> {
+        let live = self.live_pages(victim);
+        assert_eq!(live, 0, "live pages of superblock {victim}, which is to be erased");
         let mut done = Token::NONE;
         let mut is_lost = self.layout.blocks(victim).any(|block| base.device.is_bad(block));
         if let Some(place) = self.failed.iter().position(|(failed, _)| *failed == victim && !is_lost) {
@@ -377,7 +392,9 @@ impl Superblocks {
     pub(crate) fn note_failure<D: FlashDevice>(&mut self, base: &mut Base<D>, page: Ppn) {
         let (superblock, _) = self.layout.locate(page);
         if !self.has_failed(superblock) {
-            self.failed.push((superblock, base.geometry.block_of(page)));
+            let block = base.geometry.block_of(page);
+            debug_assert!(self.layout.blocks(superblock).any(|own| own == block), "{page:?} of {superblock}");
+            self.failed.push((superblock, block));
             base.count_failure();
         }
     }
@@ -389,6 +406,7 @@ impl Superblocks {
 
     /// Takes over a used superblock, its live pages set: a place in its queue, or among the candidates.
     pub(crate) fn take_over(&mut self, superblock: u32) {
+        assert!(!self.dead.contains(superblock), "superblock {superblock} is taken over twice");
         self.position[superblock as usize] = self.taken;
         self.taken += 1;
         self.note_if_dead(superblock);
@@ -425,7 +443,7 @@ impl Superblocks {
             }
         }
         for superblock in 0..self.layout.superblocks() {
-            let set: u32 = self.live_bits.row(superblock).iter().map(|word| word.count_ones()).sum();
+            let set = self.live_bits.count(superblock);
             assert_eq!(set, self.live[superblock as usize], "live pages of superblock {superblock}");
             assert!(
                 !self.dead.contains(superblock) || set == 0,

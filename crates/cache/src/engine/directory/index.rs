@@ -139,6 +139,8 @@ impl Index {
     pub fn insert(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
         let hash = mix(key.0);
         let mut entry = self.entry(hash, slot);
+        assert_eq!(self.slot(entry), slot, "the slot of {key:?} in {} bits", self.bits);
+        debug_assert_eq!(self.find(key, slots), None, "the slot of {key:?} before {slot}");
         let (first, mut bucket) = (self.first(hash), self.second(hash));
         if self.put(first, entry) {
             return;
@@ -158,6 +160,7 @@ impl Index {
     }
 
     fn put(&mut self, bucket: usize, entry: u32) -> bool {
+        assert_ne!(entry, EMPTY, "an entry of bucket {bucket}");
         let place = self.buckets[bucket].0.iter_mut().find(|place| **place == EMPTY);
         place.map(|place| *place = entry).is_some()
     }
@@ -169,6 +172,7 @@ impl Index {
 
     /// `key`, which is in the index, now lies in `slot`; the old slot's record still names it.
     pub fn replace(&mut self, key: BlockKey, slot: u32, slots: &Slots) {
+        debug_assert_eq!(slots.key(slot), key, "the block of slot {slot}, which it goes to");
         match self.known(key, slots) {
             Place::Bucket(bucket, place) => {
                 self.buckets[bucket].0[place] = self.entry(mix(key.0), slot);
@@ -185,6 +189,7 @@ impl Index {
                 self.beside.swap_remove(place);
             }
         }
+        debug_assert_eq!(self.find(key, slots), None, "the slot of {key:?}, which was taken out");
     }
 
     /// Blocks in the index. For checks.

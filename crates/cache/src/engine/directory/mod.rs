@@ -76,6 +76,8 @@ impl<E: Eviction> Directory<E> {
     /// A volume of so many bytes has this number from now on, which is that of another one or the next.
     /// `None`, and nothing done, if there are no keys for its blocks.
     pub fn attach(&mut self, volume: u16, capacity: u64) -> Option<()> {
+        let share = self.shares.get(usize::from(volume)).copied().unwrap_or_default();
+        assert_eq!(share.held, 0, "slots of volume {volume}, which is made anew");
         self.slots.assign(volume, capacity.div_ceil(u64::from(self.shape.block_bytes())))?;
         self.shares.resize_with(self.shares.len().max(usize::from(volume) + 1), Share::default);
         self.shares[usize::from(volume)] = Share { capacity, ..Share::default() };
@@ -86,6 +88,7 @@ impl<E: Eviction> Directory<E> {
     pub fn detach(&mut self, volume: u16) {
         self.slots.release(volume);
         let share = &mut self.shares[usize::from(volume)];
+        assert_eq!(share.held, 0, "slots of volume {volume}, which is taken off");
         (share.quota, share.capacity) = (None, 0);
     }
 
@@ -156,6 +159,11 @@ impl<E: Eviction> Directory<E> {
 
     /// A slot that was taken gets a block, of which nothing is there yet.
     pub fn settle(&mut self, slot: u32, key: BlockKey) {
+        debug_assert_eq!(
+            self.slots.set_of(slot),
+            self.set(key),
+            "the set of slot {slot}, which {key:?} gets"
+        );
         self.slots.set_key(slot, key);
         self.index.insert(key, slot, &self.slots);
         self.shares[usize::from(key.volume())].held += 1;
@@ -175,7 +183,9 @@ impl<E: Eviction> Directory<E> {
     pub fn take_out(&mut self, slot: u32) -> Entry {
         let old = self.slots.entry(slot);
         self.index.remove(old.key, &self.slots);
-        self.shares[usize::from(old.key.volume())].held -= 1;
+        let share = &mut self.shares[usize::from(old.key.volume())];
+        assert!(share.held > 0, "slot {slot} held {old:?} of a volume without slots");
+        share.held -= 1;
         old
     }
 
@@ -187,6 +197,8 @@ impl<E: Eviction> Directory<E> {
 
     /// A block goes to another slot of its set, whose record names it already.
     pub fn relabel(&mut self, from: u32, to: u32) {
+        let (source, target) = (self.slots.set_of(from), self.slots.set_of(to));
+        assert_eq!(source, target, "the sets of slots {from} and {to}");
         self.index.replace(self.slots.key(from), to, &self.slots);
         let target = to - self.slots.base(self.slots.set_of(to));
         let (policy, source) = self.policy(from);
@@ -197,6 +209,7 @@ impl<E: Eviction> Directory<E> {
     pub fn give(&mut self, slot: u32) {
         if self.retired.as_ref().is_some_and(|retired| retired.has(slot)) {
             self.withdrawn += 1;
+            assert!(self.withdrawn <= self.slots.count(), "slot {slot} is withdrawn twice");
             self.slots.set_bits(slot, 0, 0);
         } else {
             self.slots.give(slot);
@@ -206,6 +219,7 @@ impl<E: Eviction> Directory<E> {
     /// A slot is used no more, from when it is free.
     pub fn retire(&mut self, slot: u32) {
         let count = self.slots.count();
+        assert!(slot < count, "slot {slot} of {count} is retired");
         let retired = self.retired.get_or_insert_with(|| Bits::new(count));
         if !retired.has(slot) {
             retired.set(slot);

@@ -65,6 +65,8 @@ impl<E: Eviction> Directory<E> {
             });
             // A policy need not have an order.
             order.extend((0..ways).filter(|local| !is_seen[*local as usize] && is_in_use(*local)));
+            let used = (0..ways).filter(|local| is_in_use(*local)).count();
+            debug_assert_eq!(order.len(), used, "blocks of set {set}, coldest first");
             let mut policy = make(ways, seed.wrapping_add(u64::from(set)));
             for local in order {
                 policy.insert(local, self.slots.key(base + local));

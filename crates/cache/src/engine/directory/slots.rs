@@ -22,10 +22,12 @@ impl Bits {
     }
 
     pub fn set(&mut self, index: u32) {
+        debug_assert!(index / 64 < self.0.len() as u32, "slot {index} of {} words", self.0.len());
         self.0[index as usize / 64] |= 1 << (index % 64);
     }
 
     pub fn clear(&mut self, index: u32) {
+        debug_assert!(index / 64 < self.0.len() as u32, "slot {index} of {} words", self.0.len());
         self.0[index as usize / 64] &= !(1 << (index % 64));
     }
 
@@ -175,7 +177,8 @@ impl Slots {
     /// stored in parts waits for all stores before.
     #[inline]
     fn put_word(&mut self, slot: u32, word: u64, mask: u64) {
-        let word = self.word(slot) & !mask | word & mask;
+        assert_eq!(word & !mask, 0, "{word:#x} of slot {slot} is more than its place takes");
+        let word = self.word(slot) & !mask | word;
         let at = slot as usize * self.record_bytes;
         self.records[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
@@ -232,7 +235,7 @@ impl Slots {
     }
 
     pub fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
-        debug_assert_eq!(dirty & !valid, 0, "what is dirty is valid");
+        assert_eq!(dirty & !valid, 0, "slot {slot} is dirty in {dirty:#x} and valid in {valid:#x}");
         let before = self.dirty_bits(slot);
         if dirty != before {
             self.dirty += u32::from(dirty != 0);
@@ -258,6 +261,7 @@ impl Slots {
             return None;
         }
         let next = self.raw_key(slot) as u32;
+        assert!(next == NONE || next < self.count, "slot {next} is free behind {slot}, of {}", self.count);
         self.free[set as usize] = next;
         self.prepare(next);
         self.used += 1;
@@ -277,6 +281,7 @@ impl Slots {
         for slot in (0..self.count()).rev().filter(|slot| !taken.has(*slot)) {
             self.give(slot);
         }
+        debug_assert_eq!(self.used + self.free_count(), self.count, "used and free slots");
     }
 
     /// Gives back a slot.
@@ -284,6 +289,7 @@ impl Slots {
         let set = self.set_of(slot) as usize;
         self.set_bits(slot, 0, 0);
         self.put_raw_key(slot, u64::from(self.free[set]));
+        assert!(self.free[set] != slot && self.used > 0, "slot {slot} is given back twice");
         self.free[set] = slot;
         self.used -= 1;
     }
@@ -300,6 +306,7 @@ impl Slots {
             return false;
         }
         let behind = next(self, slot);
+        assert!(self.used < self.count, "slot {slot} is free, and all {} are used", self.used);
         match before {
             NONE => self.free[set] = behind,
             before => self.put_raw_key(before, u64::from(behind)),

@@ -33,6 +33,7 @@ impl Spaces {
             if step == self.steps.len() {
                 self.steps.push(None);
             }
+            assert!((step as u64) < SPACES, "step {step} of {SPACES} for block {index} of volume {volume}");
             self.steps[step] = Some(BlockKey::new(volume, index << STEP_BITS));
             own.push(step as u16);
         }
@@ -47,7 +48,9 @@ impl Spaces {
             self.volumes.resize(volume + 1, Vec::new());
         }
         for step in std::mem::take(&mut self.volumes[volume]) {
-            self.steps[usize::from(step)] = None;
+            let first = self.steps[usize::from(step)].take();
+            let owner = first.map(BlockKey::volume);
+            assert_eq!(owner.map(usize::from), Some(volume), "the volume that has step {step}");
         }
     }
 
