@@ -28,10 +28,11 @@ const FIELDS_MAX: usize = 20;
 const LINES_MAX: usize = 600;
 /// Lines of methods that only call a field's method of the same name.
 const FORWARDING_MAX: usize = 250;
-/// Changing functions of layers, journal and directory without an assertion.
-const SILENT_MAX: usize = 0;
+/// Changing functions of layers, journal and directory without an assertion: three take what flash holds,
+/// which is whatever somebody wrote there.
+const SILENT_MAX: usize = 3;
 /// Assertions per thousand lines of these.
-const DENSITY_MIN: usize = 0;
+const DENSITY_MIN: usize = 20;
 /// Crates whose structs are counted.
 const DATA_PATH: [&str; 6] = ["cache", "engine", "ftl", "media", "policies", "sim"];
 

@@ -26,7 +26,7 @@ pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
         let has_both =
             accesses.is_some_and(|a| a.read_hits + a.read_misses > 0 && a.write_hits + a.write_misses > 0);
         out += &Chart {
-            curves: None,
+            attributes: "",
             kind: "misses",
             number: at,
             data: &[("cache", at)],

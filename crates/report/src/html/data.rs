@@ -2,23 +2,15 @@
 //! single requests thinned out evenly.
 
 use super::Page;
+use super::elements::kept_requests;
 use super::over_data::columns as columns_of_charts;
 use super::values::number;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
 use nandscape_sim::histogram::LogHistogram;
-use nandscape_sim::metrics::{RequestSample, Sample, Series};
+use nandscape_sim::metrics::{Sample, Series};
 use nandscape_sim::result::LatencySummary;
 use serde_json::{Map, Value, json};
-
-/// Single requests of a run in the page.
-const MAX_REQUESTS: usize = 6000;
-
-/// The requests of a series that go into the page: every k-th of those kept.
-pub(super) fn kept_requests(series: &Series) -> impl Iterator<Item = &RequestSample> {
-    let step = series.requests.len().div_ceil(MAX_REQUESTS).max(1);
-    series.requests.iter().step_by(step)
-}
 
 /// Everything the script needs.
 pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {

@@ -1,8 +1,8 @@
 //! Elements that the parts of the page are made of. Texts are escaped by the caller, but for those of facts.
 
 use super::escape::text;
-use super::over_data::Curves;
 use crate::number::grouped;
+use nandscape_sim::metrics::{RequestSample, Series};
 use std::fmt::{Display, Write as _};
 
 /// Cells of a row.
@@ -36,6 +36,15 @@ pub(super) fn facts(facts: &[(&str, String)]) -> String {
     out + "</dl>\n"
 }
 
+/// Single requests of a run in the page.
+const MAX_REQUESTS: usize = 6000;
+
+/// The requests of a series that go into the page: every k-th of those kept.
+pub(super) fn kept_requests(series: &Series) -> impl Iterator<Item = &RequestSample> {
+    let step = series.requests.len().div_ceil(MAX_REQUESTS).max(1);
+    series.requests.iter().step_by(step)
+}
+
 /// How many requests a chart shows.
 pub(super) fn shown(kept: usize, total: u64) -> String {
     let kept = kept as u64;
@@ -53,8 +62,8 @@ pub(super) struct Chart<'a> {
     pub number: usize,
     /// Which data are its own: names and numbers.
     pub data: &'a [(&'a str, usize)],
-    /// Of one that draws registered curves, which.
-    pub curves: Option<&'a Curves>,
+    /// Further attributes of its element, each after a blank.
+    pub attributes: &'a str,
     pub title: &'a str,
     pub about: &'a str,
     /// Names of its views; the script knows them by number, and begins with the first that has a name.
@@ -69,7 +78,7 @@ pub(super) const CHART: Chart<'static> = Chart {
     kind: "",
     number: 0,
     data: &[],
-    curves: None,
+    attributes: "",
     title: "",
     about: "",
     tabs: &[],
@@ -81,18 +90,14 @@ impl Chart<'_> {
     pub(super) fn html(&self) -> String {
         let Self { kind, number, title, .. } = self;
         let datum = |(name, number): &(&str, usize)| format!(" data-{name}=\"{number}\"");
-        let mut data: String = self.data.iter().map(datum).collect();
-        if let Some(Curves { show, floor, columns, .. }) = self.curves {
-            let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-            let names = names.join(" ");
-            let _ = write!(data, " data-columns=\"{names}\" data-show=\"{show}\" data-floor=\"{floor}\"");
-        }
+        let data: String = self.data.iter().map(datum).collect();
+        let attributes = self.attributes;
         let about = match self.about {
             "" => String::new(),
             about => format!("<p class=\"about\">{about}</p>"),
         };
         let mut out = format!(
-            "<figure class=\"card chart\" data-chart=\"{kind}\"{data} aria-labelledby=\"t-{kind}-{number}\">\n\
+            "<figure class=\"card chart\" data-chart=\"{kind}\"{data}{attributes} aria-labelledby=\"t-{kind}-{number}\">\n\
              <div class=\"chart-head\"><div><h4 id=\"t-{kind}-{number}\">{title}</h4>{about}</div>\
              <div class=\"controls\">"
         );

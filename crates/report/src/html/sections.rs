@@ -182,7 +182,7 @@ pub(super) fn requests(page: &Page<'_>) -> String {
         let mut panels = String::new();
         for &run in &page.groups[group].members {
             let Some(series) = &page.runs[run].series else { continue };
-            let kept = super::data::kept_requests(series).count();
+            let kept = elements::kept_requests(series).count();
             if kept == 0 {
                 continue;
             }

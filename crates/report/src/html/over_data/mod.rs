@@ -108,10 +108,13 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
         let mut out = String::from("<div class=\"grid\">\n");
         for curves in CURVES {
             let Some(tabs) = (curves.tabs)(&Ends { page, group }) else { continue };
-            let &Curves { kind, title, about, .. } = curves;
-            let data = [("group", group)];
-            let curves = Some(curves);
-            out += &Chart { kind, number: group, data: &data, curves, title, about, tabs, ..CHART }.html();
+            let &Curves { kind, title, about, show, floor, columns, .. } = curves;
+            let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+            let names = names.join(" ");
+            let attributes = format!(" data-columns=\"{names}\" data-show=\"{show}\" data-floor=\"{floor}\"");
+            let (data, attributes) = ([("group", group)], attributes.as_str());
+            out +=
+                &Chart { kind, number: group, data: &data, attributes, title, about, tabs, ..CHART }.html();
         }
         out + "</div>\n"
     })
