@@ -9,7 +9,7 @@ pub const ENTRY: SchedulerEntry = SchedulerEntry {
     info: Info {
         name: "serial",
         summary: "one page operation at a time on the whole device, transfers included",
-        source: "thesis table 4.2",
+        source: "[thesis table 4.2]",
         params: &[],
     },
     follows: Follows::Nothing,
