@@ -374,4 +374,6 @@ pub enum Listing {
     Outputs,
     /// Schedulers of flash operations.
     Schedulers,
+    /// Host interfaces, each a table of the configuration.
+    Interfaces,
 }

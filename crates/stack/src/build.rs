@@ -2,8 +2,8 @@
 
 use crate::caching;
 use crate::config::{ConfigError, StackConfig};
-use crate::flash::directed;
 pub use crate::flash::{BuildOptions, subsystem};
+use crate::interfaces::Place;
 use nandscape_core::Subsystem;
 use nandscape_disk::Keep;
 
@@ -19,7 +19,7 @@ pub fn build(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Subs
 }
 
 /// Builds all namespaces of a configuration with the sets they lie in, the device wholly erased, and the
-/// directives in front.
+/// host interfaces in front.
 pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     with_options(config, BuildOptions::default())
 }
@@ -30,6 +30,6 @@ fn with_options(
 ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     match &config.cache {
         Some(cache) => Ok(Box::new(caching::build(cache, config, options, Keep::Nothing)?)),
-        None => directed(config, subsystem(config, options)?),
+        None => config.with_interfaces(Place::Flash, Box::new(subsystem(config, options)?)),
     }
 }

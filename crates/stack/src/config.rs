@@ -8,10 +8,9 @@ pub mod cache;
 mod device;
 mod typed;
 
-use crate::directives::{Below, DirectivesKeys};
 use crate::faults::FaultsConfig;
-use crate::file_system::FsKeys;
 use crate::host::HostConfig;
+use crate::interfaces::{INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::ConfigError;
 use crate::keys::{flat, shape, table_of, take_table, text_of};
@@ -92,10 +91,8 @@ pub struct StackConfig {
     pub partition: Partition,
     /// How a device that keeps bytes finds back what it held.
     pub journal: JournalKeys,
-    /// What a served device makes of the file system on it.
-    pub fs: FsKeys,
-    /// What hints of writes mean.
-    pub directives: DirectivesKeys,
+    /// What stands between hosts and device.
+    pub(crate) interfaces: Interfaces,
     /// What goes wrong with the flash.
     pub faults: FaultsConfig,
     /// The disk, and what is in front of it; `None` where the flash is the device.
@@ -113,17 +110,19 @@ impl StackConfig {
         let workload = take_table(&mut table, "workload", "workload")?;
         let sets = take_table(&mut table, "sets", "sets")?;
         let namespaces = take_table(&mut table, "namespaces", "namespaces")?;
-        let directives = take_table(&mut table, "directives", "directives")?;
         let journal = JournalKeys::check(&take_table(&mut table, "journal", "journal")?)?;
-        let fs = FsKeys::check(&take_table(&mut table, "fs", "fs")?)?;
+        let interfaces = Interfaces::take(&mut table)?;
         let faults = take_table(&mut table, "faults", "faults")?;
         let cache = take_table(&mut table, "cache", "cache")?;
         let cache = CacheConfig::check(cache, take_table(&mut table, "disk", "disk")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
-            const KNOWN: &str = "cache, device, device.timing, disk, ftl, fs, host, journal, sets, namespaces, directives, faults, workload";
-            let near = registry::suggestion(key, KNOWN);
-            let message = format!("unknown table; known: {KNOWN}{near}");
+            const OWN: &str =
+                "cache, device, device.timing, disk, ftl, host, journal, sets, namespaces, faults, workload";
+            let interfaces = INTERFACES.iter().map(|entry| entry.info.name);
+            let known = interfaces.fold(OWN.to_owned(), |known, name| format!("{known}, {name}"));
+            let near = registry::suggestion(key, &known);
+            let message = format!("unknown table; known: {known}{near}");
             return Err(shape(key, message));
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
@@ -148,9 +147,8 @@ impl StackConfig {
             host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand: nand_options(&device, timing_options.program_pages)?,
-            directives: DirectivesKeys::check(&directives)?,
+            interfaces,
             journal,
-            fs,
             timing: timing_of(&timing_params)?,
             timing_options,
             scheduler: scheduler_of(&timing_params),
@@ -184,19 +182,16 @@ impl StackConfig {
     pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
         let streams = self.ftl_params.find(page_map::STREAMS).unwrap_or(0);
         let page_bytes = u64::from(self.geometry.page_bytes);
-        PolicySetup { streams: self.directives.host_ids(streams), capacity_bytes, page_bytes }
+        PolicySetup { streams: self.interfaces.host_ids(streams), capacity_bytes, page_bytes }
     }
 
-    /// Puts the classifier of `[fs]` in front of a subsystem that keeps bytes.
-    pub(crate) fn classified(
+    /// Puts the interfaces of a place in front of a subsystem.
+    pub(crate) fn with_interfaces(
         &self,
+        place: Place,
         subsystem: Box<dyn Subsystem + Send>,
     ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-        self.fs.wrap(self.policy_setup(0).streams, subsystem)
-    }
-
-    pub(crate) const fn below_directives(&self) -> Below<'_> {
-        Below { geometry: &self.geometry, ftl: &self.ftl_params }
+        self.interfaces.wrap(place, self, subsystem)
     }
 
     /// The whole configuration as TOML that can be read back.
@@ -265,16 +260,14 @@ impl StackConfig {
         table.insert("device".into(), device.into());
         table.insert("ftl".into(), ftl.into());
         // Only where a table says anything, so that what it would divide or change prints and hashes as ever.
-        let own = [
-            ("sets", self.partition.sets_table()),
-            ("namespaces", self.partition.namespaces_table()),
-            ("directives", self.directives.to_table()),
-            ("host", self.host.to_table()),
-            ("journal", self.journal.to_table()),
-            ("fs", self.fs.to_table()),
-            ("faults", self.faults.to_table()),
-        ];
-        table.extend(own.into_iter().filter_map(|(name, own)| Some((name.to_owned(), own?.into()))));
+        let own = [("sets", self.partition.sets_table()), ("namespaces", self.partition.namespaces_table())];
+        let own = own.into_iter().filter_map(|(name, own)| Some((name, own?)));
+        let own = own.chain(self.interfaces.to_tables(Place::Flash));
+        let host = [("host", self.host.to_table()), ("journal", self.journal.to_table())];
+        let own = own.chain(host.into_iter().filter_map(|(name, own)| Some((name, own?))));
+        let own = own.chain(self.interfaces.to_tables(Place::Served));
+        let own = own.chain(self.faults.to_table().map(|faults| ("faults", faults)));
+        table.extend(own.map(|(name, own)| (name.to_owned(), own.into())));
         if let Some(cache) = &self.cache {
             let (cache, disk) = cache.to_tables();
             table.insert("cache".into(), cache.into());

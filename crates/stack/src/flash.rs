@@ -1,9 +1,9 @@
-//! The flash stack of a configuration: media, scheduler, faults, translation layers, sets and directives.
+//! The flash stack of a configuration: media, scheduler, faults, translation layers, sets and interfaces.
 //! The device is monomorphised here: one copy of each translation layer for each scheduler, chosen once at
 //! build time. What stands over a medium that keeps bytes is compiled once for all of them.
 
 use crate::config::{ConfigError, StackConfig};
-use crate::directives::DirectiveKind;
+use crate::interfaces::Place;
 use crate::memory;
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
@@ -21,7 +21,7 @@ pub struct BuildOptions {
     pub count_programs: bool,
 }
 
-/// As [`crate::build_subsystem`] without directives, for callers that want the commands of NVM sets besides.
+/// As [`crate::build_subsystem`] without host interfaces, for callers that want the commands of NVM sets besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;
     if !config.faults.is_empty() {
@@ -135,17 +135,6 @@ fn layer<D: FlashDevice + Send + 'static>(
     Ok(ftl)
 }
 
-/// The directives in front of a subsystem, where there are any.
-pub(crate) fn directed(
-    config: &StackConfig,
-    subsystem: NvmSubsystem,
-) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-    if config.directives.kind == DirectiveKind::Direct {
-        return Ok(Box::new(subsystem));
-    }
-    Ok(Box::new(config.directives.wrap(config.below_directives(), subsystem)?))
-}
-
 /// The flash stack of a configuration over a device that keeps bytes in memory.
 pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
     memory::check(config.seen_geometry())?;
@@ -163,7 +152,8 @@ pub(crate) fn over(
     let device = with_time(config, with_faults(config, medium)?);
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
     let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
-    config.classified(directed(config, subsystem)?)
+    let over_flash = config.with_interfaces(Place::Flash, Box::new(subsystem))?;
+    config.with_interfaces(Place::Served, over_flash)
 }
 
 /// The device of a run that keeps no bytes and in which something goes wrong.

@@ -7,9 +7,9 @@
 //! * [`cache`]: a disk, and flash or memory in front of it.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`faults`]: what is to go wrong with the flash.
-//! * [`directives`]: what the device makes of stream ids and placement handles.
+//! * [`interfaces`]: what stands between hosts and the device: directives, and streams by what a file system
+//!   keeps in a block.
 //! * [`journal`]: the journal of a device that keeps bytes.
-//! * [`file_system`]: streams by what a file system keeps in a block.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Subsystem`].
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
@@ -18,12 +18,11 @@
 pub mod build;
 mod caching;
 pub mod config;
-pub mod directives;
 mod error;
 pub mod faults;
-pub mod file_system;
 mod flash;
 pub mod host;
+pub mod interfaces;
 pub mod jobs;
 pub mod journal;
 mod keys;

@@ -2,6 +2,7 @@
 
 use crate::config::{ConfigError, StackConfig, Typed};
 use crate::flash::{BuildOptions, build_in_memory, over};
+use crate::interfaces::{INTERFACES, Place};
 use crate::mapped::{LostPage, lost_pages};
 use crate::{caching, memory};
 use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
@@ -69,7 +70,10 @@ pub enum StorageError {
 
 /// Tables of the configuration that belong to a run, not to a device: an image neither keeps nor contradicts
 /// them.
-const OF_THE_RUN: &[&str] = &["workload", "faults", "fs"];
+fn of_the_run() -> Vec<&'static str> {
+    let served = INTERFACES.iter().filter(|entry| entry.place == Place::Served);
+    ["workload", "faults"].into_iter().chain(served.map(|entry| entry.info.name)).collect()
+}
 
 /// The configuration that a stack has: what was typed, or, over an image that exists, what it was made with.
 ///
@@ -82,8 +86,9 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
     }
     let mut stored = stored(path)?;
     let held = stored.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })?;
+    let of_the_run = of_the_run();
     for key in typed.keys() {
-        let is_of_the_run = OF_THE_RUN.iter().any(|table| key.split('.').next() == Some(table));
+        let is_of_the_run = of_the_run.iter().any(|table| key.split('.').next() == Some(table));
         // The keys of a preset were compared by themselves.
         if is_of_the_run || key == "device.preset" {
             continue;
@@ -99,7 +104,7 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
             });
         }
     }
-    for table in OF_THE_RUN {
+    for table in of_the_run {
         stored.replace_table(typed, table);
     }
     Ok(stored.check()?)
@@ -137,7 +142,10 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
             return Err(cache_in_image().into());
         }
         let cache = caching::build(cache, config, BuildOptions::default(), Keep::Bytes)?;
-        return Ok(Stored { subsystem: config.classified(Box::new(cache))?, image: None });
+        return Ok(Stored {
+            subsystem: config.with_interfaces(Place::Served, Box::new(cache))?,
+            image: None,
+        });
     }
     let Some(path) = storage.image() else {
         return Ok(Stored { subsystem: build_in_memory(config)?, image: None });
@@ -256,5 +264,10 @@ pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageE
     if config.cache.is_some() {
         return Err(cache_in_image().into());
     }
-    Ok(ImageMedium::create(path, config.seen_geometry(), &config.nand, &config.to_toml_without(OF_THE_RUN))?)
+    Ok(ImageMedium::create(
+        path,
+        config.seen_geometry(),
+        &config.nand,
+        &config.to_toml_without(&of_the_run()),
+    )?)
 }

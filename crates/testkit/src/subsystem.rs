@@ -18,9 +18,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub type Control<'a, S> = &'a dyn Fn(&mut S, u32, SimTime) -> Result<(), String>;
 
 /// What is tried.
-pub struct Trial<'a, S> {
+pub struct Trial<'a, S: ?Sized> {
     /// Makes the subsystem, anew for each run. It keeps bytes.
-    pub make: &'a dyn Fn() -> S,
+    pub make: &'a dyn Fn() -> Box<S>,
     /// Offsets and lengths are multiples of this.
     pub unit_bytes: u64,
     /// What is trimmed reads as zeroes, every unit of it.
@@ -108,7 +108,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 ///
 /// # Errors
 /// What was wrong, and after which steps.
-pub fn run<S: Subsystem>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Result<Seen, String> {
+pub fn run<S: Subsystem + ?Sized>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Result<Seen, String> {
     let all = steps(seed, count);
     let mut seen = Vec::new();
     let outcome = shrink(&all, 300, |steps| {
@@ -128,8 +128,8 @@ pub fn run<S: Subsystem>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Resul
     Err(format!("seed {seed}: two runs differ, first at command {at:?}"))
 }
 
-struct Run<'a, S> {
-    subsystem: S,
+struct Run<'a, S: ?Sized> {
+    subsystem: Box<S>,
     trial: &'a Trial<'a, S>,
     /// What every byte of each namespace must be.
     models: Vec<Vec<u8>>,
@@ -143,7 +143,7 @@ struct Run<'a, S> {
     unknown: u64,
 }
 
-impl<'a, S: Subsystem> Run<'a, S> {
+impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
     fn new(trial: &'a Trial<'a, S>) -> Result<Self, String> {
         let subsystem = (trial.make)();
         let models: Vec<Vec<u8>> =

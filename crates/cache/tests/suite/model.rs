@@ -83,7 +83,7 @@ fn try_out(pairs: &[(&str, &str)], modes: &[Mode], fast: Fast, disk: &[(&str, &s
             Ok(())
         }
     };
-    let make = || cache(pairs, fast, disk);
+    let make = || Box::new(cache(pairs, fast, disk));
     let trial = Trial { make: &make, unit_bytes: 512, is_zeroed: true, control: &control };
     let seen =
         run(&trial, seed, 300).unwrap_or_else(|error| panic!("{pairs:?} on {fast:?}, {disk:?}: {error}"));

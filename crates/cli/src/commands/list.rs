@@ -13,7 +13,8 @@ use nandscape_policies::admission::ADMISSIONS;
 use nandscape_policies::cleaning::{CAPS, CLEANINGS};
 use nandscape_policies::eviction::EVICTIONS;
 use nandscape_policies::simulate::BELADY;
-use nandscape_stack::{cache, config, directives, faults, file_system, host, journal, partition, presets};
+use nandscape_stack::interfaces::INTERFACES;
+use nandscape_stack::{cache, config, faults, host, journal, partition, presets};
 use std::fmt::Write;
 
 /// Prints registries.
@@ -68,28 +69,29 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Workloads => nandscape_trace::generators::GENERATORS.iter().map(|g| g.info).collect(),
         Listing::Formats => nandscape_trace::formats::FORMATS.iter().map(|f| f.info).collect(),
         Listing::Keys => {
-            vec![
-                config::DEVICE,
-                config::TIMING,
-                partition::SETS,
-                partition::NAMESPACES,
-                directives::DIRECTIVES,
+            let device = [config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES];
+            let others = [
                 host::HOST,
                 cache::CACHE,
                 nandscape_cache::compose::KEYS,
                 cache::DISK,
                 journal::JOURNAL,
-                file_system::FS,
                 faults::FAULTS,
                 config::WORKLOAD,
                 // Taken by every cleaning policy.
                 CAPS,
-            ]
+            ];
+            device.into_iter().chain(interfaces()).chain(others).collect()
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
         Listing::Outputs => super::outputs().map(|output| output.info).collect(),
+        Listing::Interfaces => interfaces().collect(),
         Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),
     }
+}
+
+fn interfaces() -> impl Iterator<Item = Info> {
+    INTERFACES.iter().map(|entry| entry.info)
 }
 
 /// Keys and values that a variant sets, by its name.

@@ -16,7 +16,7 @@ fn passes<S: Scheduler + Send + 'static>() -> u64 {
     let shape = shapes().into_iter().find(|shape| shape.name == "two channels, two LUNs").expect("a shape");
     let make = || {
         let device: Device<S> = device::<S>(&shape, false);
-        single(device)
+        Box::new(single(device))
     };
     // Trims reach whole pages of 1 KiB.
     let trial = Trial { make: &make, unit_bytes: 512, is_zeroed: false, control: &|_, _, _| Ok(()) };

@@ -8,6 +8,7 @@ mod directives;
 mod faults;
 mod file_system;
 mod host;
+mod interfaces;
 mod job_files;
 mod journal;
 mod sets;

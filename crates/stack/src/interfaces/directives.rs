@@ -1,12 +1,12 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use crate::keys::{ConfigError, flat, table_of};
+use super::{Boxed, InterfaceEntry, Place};
+use crate::config::StackConfig;
+use crate::keys::ConfigError;
 use nandscape_core::{
-    Geometry, Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem, keys,
-    words,
+    Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem, keys, words,
 };
 use nandscape_ftl::page_map::GC_ISOLATION;
-use nandscape_namespace::NvmSubsystem;
 use nandscape_namespace::directives::fdp::{
     EventType, Fdp, FdpConfiguration, HANDLES_MAX, Isolation, MediaBytes, PidFormat, Tail,
 };
@@ -38,12 +38,20 @@ keys! { PARAMS:
          written";
 }
 
-/// Keys of `[directives]`.
-pub static DIRECTIVES: Info = Info {
-    name: "directives",
-    summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
-    source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10",
-    params: PARAMS,
+/// Registry entry.
+pub const ENTRY: InterfaceEntry = InterfaceEntry {
+    info: Info {
+        name: "directives",
+        summary: "what the hint of a write means: a stream id, a placement handle, or nothing",
+        source: "NVMe base specification 2.2, sections 8.1.8 and 8.1.10",
+        params: PARAMS,
+    },
+    place: Place::Flash,
+    trial: &["ftl.streams=4", "directives.kind=streams"],
+    is_chosen: |params| params.get(KIND) != DirectiveKind::Direct,
+    check,
+    host_ids,
+    wrap: |params, config, subsystem| Ok(Box::new(Directing { params, config }.wrap(subsystem)?)),
 };
 
 const STREAM_KEYS: [Param; 4] = [MSL.param, WRITE_SIZE.param, ENABLED.param, ALLOCATE.param];
@@ -51,7 +59,7 @@ const FDP_KEYS: [Param; 3] = [HANDLES.param, EVENTS.param, TAIL.param];
 
 /// What hints mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DirectiveKind {
+enum DirectiveKind {
     /// The number of a log of the translation layer.
     Direct,
     /// Nothing.
@@ -64,84 +72,81 @@ pub enum DirectiveKind {
 
 words!(DirectiveKind: Direct = "direct", None = "none", Streams = "streams", Fdp = "fdp");
 
-/// `[directives]`, checked as far as it can be without the rest of the device.
-#[derive(Clone, Debug)]
-pub struct DirectivesKeys {
-    /// What hints mean.
-    pub kind: DirectiveKind,
-    events: Vec<EventType>,
-    params: Params,
+fn check(params: &Params) -> Result<(), ConfigError> {
+    let foreign = match params.get(KIND) {
+        DirectiveKind::Streams => FDP_KEYS.to_vec(),
+        DirectiveKind::Fdp => STREAM_KEYS.to_vec(),
+        DirectiveKind::Direct | DirectiveKind::None => [&STREAM_KEYS[..], &FDP_KEYS].concat(),
+    };
+    // What is printed has every key that has a default, so the default is no mistake.
+    if let Some(key) = foreign.into_iter().find(|key| params.text(*key) != key.default) {
+        let expected = format!("no such key with directives.kind = '{}'", params.text(KIND));
+        return Err(params.error(key, expected).into());
+    }
+    if params.get(ALLOCATE).is_some() && !params.get(ENABLED) {
+        return Err(params.error(ALLOCATE, "directives.enabled = true beside it").into());
+    }
+    events(params)?;
+    Ok(())
 }
 
-impl DirectivesKeys {
-    /// Checks the table.
-    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
-        let params = Params::check(&DIRECTIVES, "directives.", &flat("directives.", table)?)?;
-        let kind = params.get(KIND);
-        let foreign = match kind {
-            DirectiveKind::Streams => FDP_KEYS.to_vec(),
-            DirectiveKind::Fdp => STREAM_KEYS.to_vec(),
-            DirectiveKind::Direct | DirectiveKind::None => [&STREAM_KEYS[..], &FDP_KEYS].concat(),
-        };
-        // What is printed has every key that has a default, so the default is no mistake.
-        if let Some(key) = foreign.into_iter().find(|key| params.text(*key) != key.default) {
-            let expected = format!("no such key with directives.kind = '{}'", params.text(KIND));
-            return Err(params.error(key, expected).into());
-        }
-        if params.get(ALLOCATE).is_some() && !params.get(ENABLED) {
-            return Err(params.error(ALLOCATE, "directives.enabled = true beside it").into());
-        }
-        Ok(Self { kind, events: events(&params)?, params })
+fn host_ids(params: &Params, streams: u16) -> u16 {
+    match params.get(KIND) {
+        DirectiveKind::None => 0,
+        DirectiveKind::Direct => streams,
+        DirectiveKind::Streams => params.get(MSL).unwrap_or(streams),
+        // An id is one more than an index in the list of the first namespace, which is of all logs if none is
+        // given.
+        DirectiveKind::Fdp => params.get(HANDLES).map_or(streams + 1, |text| {
+            text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
+        }),
     }
+}
 
-    /// Ids, from 1, that a host may send with its writes over a layer of so many streams.
-    pub(crate) fn host_ids(&self, streams: u16) -> u16 {
-        match self.kind {
-            DirectiveKind::None => 0,
-            DirectiveKind::Direct => streams,
-            DirectiveKind::Streams => self.params.get(MSL).unwrap_or(streams),
-            // An id is one more than an index in the list of the first namespace, which is of all logs if
-            // none is given.
-            DirectiveKind::Fdp => self.params.get(HANDLES).map_or(streams + 1, |text| {
-                text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
-            }),
-        }
-    }
+/// Directives in the making: their keys, and the stack that they are put in front of.
+struct Directing<'a> {
+    params: &'a Params,
+    config: &'a StackConfig,
+}
 
-    /// The table, for printing, where it says anything.
-    pub(crate) fn to_table(&self) -> Option<toml::Table> {
-        (self.kind != DirectiveKind::Direct).then(|| table_of(&self.params))
-    }
-
-    /// Puts the directives in front of a subsystem; kind `direct` as if it were `none`.
-    pub(crate) fn wrap(
-        &self,
-        below: Below<'_>,
-        subsystem: NvmSubsystem,
-    ) -> Result<DirectedSubsystem, ConfigError> {
-        let (directives, controller, meaning) = match self.kind {
+impl Directing<'_> {
+    /// Kind `direct` as if it were `none`.
+    fn wrap(&self, subsystem: Boxed) -> Result<DirectedSubsystem, ConfigError> {
+        let ((directives, controller), meaning) = match self.params.get(KIND) {
             DirectiveKind::Direct | DirectiveKind::None => {
-                let (directives, controller) = none(below, &subsystem);
-                (directives, controller, HintMeaning::Nothing)
+                let groups = (0..self.groups()).map(|_| None).collect();
+                let empty = Directives::new(self.shape(&*subsystem, None, groups));
+                (populated(empty, subsystem.namespaces(), |_| &[]), HintMeaning::Nothing)
             }
-            DirectiveKind::Streams => {
-                let (directives, controller) = self.streams(below, &subsystem)?;
-                (directives, controller, HintMeaning::Stream)
-            }
-            DirectiveKind::Fdp => {
-                let (directives, controller) = self.fdp(below, &subsystem)?;
-                (directives, controller, HintMeaning::Placement)
-            }
+            DirectiveKind::Streams => (self.streams(&*subsystem)?, HintMeaning::Stream),
+            DirectiveKind::Fdp => (self.fdp(&*subsystem)?, HintMeaning::Placement),
         };
-        Ok(DirectedSubsystem::new(Box::new(subsystem), directives, controller, meaning))
+        Ok(DirectedSubsystem::new(subsystem, directives, controller, meaning))
     }
 
-    fn streams(
+    /// How many endurance groups there are.
+    fn groups(&self) -> u16 {
+        self.config.partition.endurance_groups.iter().map(|group| group + 1).max().unwrap_or(1)
+    }
+
+    fn shape(
         &self,
-        below: Below<'_>,
-        subsystem: &NvmSubsystem,
-    ) -> Result<(Directives, ControllerId), ParamError> {
-        let params = &self.params;
+        subsystem: &dyn Subsystem,
+        streams: Option<StreamsConfig>,
+        groups: Vec<Option<Fdp>>,
+    ) -> DirectivesConfig {
+        DirectivesConfig {
+            namespaces: subsystem.namespaces().len() as u32,
+            hosts: 1,
+            block_bytes: self.config.geometry.sector_bytes,
+            sets: self.config.partition.endurance_groups.clone(),
+            streams,
+            groups,
+        }
+    }
+
+    fn streams(&self, subsystem: &dyn Subsystem) -> Result<(Directives, ControllerId), ParamError> {
+        let params = self.params;
         let logs =
             (0..subsystem.inspect().sets()).map(|set| subsystem.inspect().logs(set)).min().unwrap_or(1);
         if logs < 2 {
@@ -152,12 +157,12 @@ impl DirectivesKeys {
             let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
             return Err(params.error(MSL, expected));
         }
-        let (sws, sgs) = self.granularity(below, subsystem.inspect().layer(0).log_status(1).piece_bytes)?;
+        let (sws, sgs) = self.granularity(subsystem.inspect().layer(0).log_status(1).piece_bytes)?;
         let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
-        let groups = (0..groups_of(subsystem)).map(|_| None).collect();
+        let groups = (0..self.groups()).map(|_| None).collect();
         let namespaces = subsystem.namespaces();
         let (mut directives, controller) =
-            populated(Directives::new(shape(below, subsystem, Some(streams), groups)), namespaces, |_| &[]);
+            populated(Directives::new(self.shape(subsystem, Some(streams), groups)), namespaces, |_| &[]);
         if params.get(ENABLED) {
             for nsid in 1..=namespaces.len() as u32 {
                 let enable = DirectiveCommand::enable(nsid, STREAMS, true);
@@ -177,9 +182,9 @@ impl DirectivesKeys {
     }
 
     /// SWS in logical blocks and SGS in units of it.
-    fn granularity(&self, below: Below<'_>, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
-        let block = u64::from(below.geometry.sector_bytes);
-        let page = u64::from(below.geometry.page_bytes);
+    fn granularity(&self, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
+        let block = u64::from(self.config.geometry.sector_bytes);
+        let page = u64::from(self.config.geometry.page_bytes);
         let size = self.params.get(WRITE_SIZE).unwrap_or(page);
         let expected = || {
             let smallest = piece_bytes.div_ceil(u64::from(u16::MAX)).next_multiple_of(block);
@@ -213,13 +218,9 @@ impl DirectivesKeys {
         })
     }
 
-    fn fdp(
-        &self,
-        below: Below<'_>,
-        subsystem: &NvmSubsystem,
-    ) -> Result<(Directives, ControllerId), ParamError> {
-        let params = &self.params;
-        let groups = groups_of(subsystem);
+    fn fdp(&self, subsystem: &dyn Subsystem) -> Result<(Directives, ControllerId), ParamError> {
+        let params = self.params;
+        let groups = self.groups();
         if groups != subsystem.inspect().sets() {
             return Err(params.error(KIND, "endurance groups of one set each (sets.endurance_groups)"));
         }
@@ -236,7 +237,7 @@ impl DirectivesKeys {
         let configuration = FdpConfiguration {
             format: PidFormat::new(0).expect("no bits"),
             groups: 1,
-            handles: isolation(below, logs),
+            handles: self.isolation(logs),
             placement_handles: logs,
             namespaces: namespaces.len() as u32,
             unit_bytes,
@@ -245,12 +246,12 @@ impl DirectivesKeys {
         let tail = if params.get(TAIL) == "media" { Tail::AsMedia } else { Tail::Unwritten };
         let lists = self.handles(namespaces.len(), logs)?;
         let fdps = (0..groups).map(|_| Some(Fdp::new(vec![configuration.clone()], tail))).collect();
-        let mut empty = Directives::new(shape(below, subsystem, None, fdps));
+        let mut empty = Directives::new(self.shape(subsystem, None, fdps));
         for endgid in 1..=u32::from(groups) {
             empty.set_fdp_feature(endgid, 1, &Unwritten).expect("there is no namespace yet");
         }
         let (mut directives, controller) = populated(empty, namespaces, |at| &lists[at]);
-        let events: Vec<u8> = self.events.iter().map(|event| event.code()).collect();
+        let events: Vec<u8> = events(params)?.into_iter().map(|event| event.code()).collect();
         for (nsid, list) in (1..).zip(&lists) {
             for handle in 0..list.len() as u32 {
                 let cdw11 = handle | (events.len() as u32) << 16;
@@ -282,6 +283,17 @@ impl DirectivesKeys {
             self.params.error(HANDLES, expected)
         })
     }
+
+    /// What the layer does with the survivors of each log.
+    fn isolation(&self, logs: u16) -> Vec<Isolation> {
+        let words: Vec<&str> =
+            self.config.ftl_params.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
+        let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
+            Some("initially") => Isolation::Initially,
+            _ => Isolation::Persistently,
+        };
+        (0..usize::from(logs)).map(of).collect()
+    }
 }
 
 /// Logs of a device that nobody has written.
@@ -301,41 +313,6 @@ impl Logs for Unwritten {
     }
 }
 
-/// What directives have to know of the stack below them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Below<'a> {
-    /// Shape of the flash.
-    pub geometry: &'a Geometry,
-    /// Parameters of the translation layer.
-    pub ftl: &'a Params,
-}
-
-/// A device without directives.
-fn none(below: Below<'_>, subsystem: &NvmSubsystem) -> (Directives, ControllerId) {
-    let groups = (0..groups_of(subsystem)).map(|_| None).collect();
-    populated(Directives::new(shape(below, subsystem, None, groups)), subsystem.namespaces(), |_| &[])
-}
-
-fn groups_of(subsystem: &NvmSubsystem) -> u16 {
-    (0..subsystem.inspect().sets()).map(|set| subsystem.endurance_group(set) + 1).max().unwrap_or(1)
-}
-
-fn shape(
-    below: Below<'_>,
-    subsystem: &NvmSubsystem,
-    streams: Option<StreamsConfig>,
-    groups: Vec<Option<Fdp>>,
-) -> DirectivesConfig {
-    DirectivesConfig {
-        namespaces: subsystem.namespaces().len() as u32,
-        hosts: 1,
-        block_bytes: below.geometry.sector_bytes,
-        sets: (0..subsystem.inspect().sets()).map(|set| subsystem.endurance_group(set)).collect(),
-        streams,
-        groups,
-    }
-}
-
 /// The namespaces in their order, and the one host there is.
 fn populated<'a>(
     mut directives: Directives,
@@ -348,16 +325,6 @@ fn populated<'a>(
     }
     let controller = directives.connect(HostId(1)).expect("room for one host");
     (directives, controller)
-}
-
-/// What the layer does with the survivors of each log.
-fn isolation(below: Below<'_>, logs: u16) -> Vec<Isolation> {
-    let words: Vec<&str> = below.ftl.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
-    let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
-        Some("initially") => Isolation::Initially,
-        _ => Isolation::Persistently,
-    };
-    (0..usize::from(logs)).map(of).collect()
 }
 
 fn events(params: &Params) -> Result<Vec<EventType>, ParamError> {

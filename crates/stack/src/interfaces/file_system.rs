@@ -1,7 +1,8 @@
 //! `[fs]`: what a served device makes of the file system on it.
 
-use crate::keys::{ConfigError, flat, table_of};
-use nandscape_core::{Extent, Info, Op, Params, Subsystem, TraceOp, keys};
+use super::{InterfaceEntry, Place};
+use crate::keys::ConfigError;
+use nandscape_core::{Extent, Info, Op, ParamError, Params, TraceOp, keys};
 use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,61 +20,45 @@ keys! { PARAMS:
         "file (CSV) for every command with its kind, which replays can read; it must not exist";
 }
 
-/// Keys of `[fs]`.
-pub static FS: Info = Info {
-    name: "fs",
-    summary: "streams by what a file system keeps in a block, for served devices",
-    source: "[FStream], [streams-article 2]",
-    params: PARAMS,
-};
-
-/// A checked `[fs]` table.
-#[derive(Clone, Debug)]
-pub struct FsKeys {
-    params: Params,
-    streams: KindStreams,
-}
-
-impl FsKeys {
-    /// Checks the table.
-    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
-        let params = Params::check(&FS, "fs.", &flat("fs.", table)?)?;
-        let streams =
-            KindStreams::parse(params.get(STREAMS)).map_err(|expected| params.error(STREAMS, expected))?;
+/// Registry entry.
+pub const ENTRY: InterfaceEntry = InterfaceEntry {
+    info: Info {
+        name: "fs",
+        summary: "streams by what a file system keeps in a block, for served devices",
+        source: "[FStream], [streams-article 2]",
+        params: PARAMS,
+    },
+    place: Place::Served,
+    trial: &["ftl.streams=4", "fs.classify=ext4"],
+    is_chosen: |params| params.get(CLASSIFY) != "off",
+    check: |params| {
+        streams(params)?;
         if params.get(RECORD).is_some_and(|path| !path.is_empty()) && params.get(CLASSIFY) == "off" {
             return Err(params.error(RECORD, "fs.classify = ext4 beside it").into());
         }
-        Ok(Self { params, streams })
-    }
-
-    /// The table, for printing, where it says anything.
-    pub(crate) fn to_table(&self) -> Option<toml::Table> {
-        (self.params.get(CLASSIFY) != "off").then(|| table_of(&self.params))
-    }
-
-    /// Puts the classifier in front of a subsystem that keeps bytes and has so many streams.
-    pub(crate) fn wrap(
-        &self,
-        ids: u16,
-        subsystem: Box<dyn Subsystem + Send>,
-    ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-        if self.params.get(CLASSIFY) == "off" {
-            return Ok(subsystem);
-        }
-        let highest = self.streams.highest();
+        Ok(())
+    },
+    host_ids: |_, ids| ids,
+    wrap: |params, config, subsystem| {
+        let (streams, ids) = (streams(params)?, config.policy_setup(0).streams);
+        let highest = streams.highest();
         if highest > ids {
             let expected = format!(
                 "streams up to {ids}, those of the device (ftl.streams), or none: stream {highest} is above"
             );
-            return Err(self.params.error(STREAMS, expected).into());
+            return Err(params.error(STREAMS, expected).into());
         }
         let has_volumes = subsystem.namespaces().len() > 1;
-        let mut classified = Classified::new(subsystem, self.streams, self.params.get(OFFSET));
-        if let Some(path) = self.params.get(RECORD).filter(|path| !path.is_empty()) {
+        let mut classified = Classified::new(subsystem, streams, params.get(OFFSET));
+        if let Some(path) = params.get(RECORD).filter(|path| !path.is_empty()) {
             classified.record(Box::new(Recorder::create(path, has_volumes)?));
         }
         Ok(Box::new(classified))
-    }
+    },
+};
+
+fn streams(params: &Params) -> Result<KindStreams, ParamError> {
+    KindStreams::parse(params.get(STREAMS)).map_err(|expected| params.error(STREAMS, expected))
 }
 
 /// Writes the native CSV with kinds. A write of several kinds is a line for each.

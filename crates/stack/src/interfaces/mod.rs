@@ -1,0 +1,82 @@
+//! Host interfaces: what stands between hosts and translation layers, or a cache. Each is a subsystem in front
+//! of another one, chosen and set up by a table of its own in the configuration.
+
+pub mod directives;
+pub mod file_system;
+
+use crate::config::StackConfig;
+use crate::keys::{ConfigError, flat, table_of, take_table};
+use nandscape_core::{Info, Params, Subsystem};
+
+/// Where an interface stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In front of the flash, whatever it is used for.
+    Flash,
+    /// In front of what is served, flash or a cache; replays do without. Images do not keep its table.
+    Served,
+}
+
+/// A registered host interface.
+#[derive(Debug)]
+pub struct InterfaceEntry {
+    /// The name of its table in the configuration, and the keys.
+    pub info: Info,
+    /// Where it stands.
+    pub place: Place,
+    /// Dotted keys with values, such as `ftl.streams=4`, with which the suites try it.
+    pub trial: &'static [&'static str],
+    /// Whether the keys ask for it. Other tables are not printed.
+    pub(crate) is_chosen: fn(&Params) -> bool,
+    /// Checks what the range of a key does not say.
+    pub(crate) check: fn(&Params) -> Result<(), ConfigError>,
+    /// Stream ids, from 1, that hosts may send with writes over a device of so many.
+    pub(crate) host_ids: fn(&Params, u16) -> u16,
+    /// Puts it in front of a subsystem. Called where the keys ask for it.
+    pub(crate) wrap: Wrap,
+}
+
+type Boxed = Box<dyn Subsystem + Send>;
+type Wrap = fn(&Params, &StackConfig, Boxed) -> Result<Boxed, ConfigError>;
+
+/// Every host interface. Of those in one place the first is the nearest to the flash.
+pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, file_system::ENTRY];
+
+/// The tables of all interfaces, checked, in the order of [`INTERFACES`].
+#[derive(Clone, Debug)]
+pub(crate) struct Interfaces(Vec<Params>);
+
+impl Interfaces {
+    /// Takes the tables out of the configuration and checks them.
+    pub fn take(typed: &mut toml::Table) -> Result<Self, ConfigError> {
+        let check = |entry: &InterfaceEntry| {
+            let name = entry.info.name;
+            let prefix = format!("{name}.");
+            let params =
+                Params::check(&entry.info, &prefix, &flat(&prefix, &take_table(typed, name, name)?)?)?;
+            (entry.check)(&params)?;
+            Ok(params)
+        };
+        Ok(Self(INTERFACES.iter().map(check).collect::<Result<_, ConfigError>>()?))
+    }
+
+    fn chosen(&self, place: Place) -> impl Iterator<Item = (&'static InterfaceEntry, &Params)> {
+        let all = INTERFACES.iter().zip(&self.0);
+        all.filter(move |(entry, params)| entry.place == place && (entry.is_chosen)(params))
+    }
+
+    /// Names and tables of the interfaces that were asked for.
+    pub fn to_tables(&self, place: Place) -> impl Iterator<Item = (&'static str, toml::Table)> {
+        self.chosen(place).map(|(entry, params)| (entry.info.name, table_of(params)))
+    }
+
+    /// Stream ids, from 1, that hosts may send with writes over a layer of so many.
+    pub fn host_ids(&self, streams: u16) -> u16 {
+        INTERFACES.iter().zip(&self.0).fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids))
+    }
+
+    /// Puts what was asked for in front of a subsystem.
+    pub fn wrap(&self, place: Place, config: &StackConfig, subsystem: Boxed) -> Result<Boxed, ConfigError> {
+        self.chosen(place).try_fold(subsystem, |below, (entry, params)| (entry.wrap)(params, config, below))
+    }
+}
