@@ -65,12 +65,7 @@ impl From<StorageError> for Failure {
 impl From<CacheFileError> for Failure {
     fn from(error: CacheFileError) -> Self {
         match error {
-            CacheFileError::Param(_)
-            | CacheFileError::UnknownVolume { .. }
-            | CacheFileError::Name { .. }
-            | CacheFileError::KeepsNothing { .. }
-            | CacheFileError::Volatile { .. }
-            | CacheFileError::Fixed { .. } => Self::usage(error),
+            CacheFileError::Param(_) | CacheFileError::Usage(_) => Self::usage(error),
             CacheFileError::IsDisk { .. }
             | CacheFileError::Manage {
                 source: ManageError::Exists { .. } | ManageError::NotBlank { .. } | ManageError::Taken { .. },

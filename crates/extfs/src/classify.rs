@@ -77,9 +77,9 @@ fn read_superblock(device_bytes: u64, read: &mut ReadAt<'_>) -> Result<Superbloc
     let mut bytes = [0; superblock::BYTES];
     let offset = superblock::OFFSET;
     if device_bytes < offset + superblock::BYTES as u64 {
-        return Err(ExtError::field(0, "size", format!("{device_bytes} bytes"), "at least 2048 bytes"));
+        return Err(ExtError::field(0, "size", format_args!("{device_bytes} bytes"), "at least 2048 bytes"));
     }
-    read(offset, &mut bytes).map_err(|message| ExtError::Read { offset, message })?;
+    read(offset, &mut bytes).map_err(|message| ExtError::read(offset, &message))?;
     Superblock::parse(&bytes, device_bytes)
 }
 
@@ -132,7 +132,7 @@ fn claim_all(
             match read(offset, &mut bytes) {
                 Ok(()) => Some(bytes),
                 Err(message) => {
-                    failed.get_or_insert(ExtError::Read { offset, message });
+                    failed.get_or_insert(ExtError::read(offset, &message));
                     None
                 }
             }
@@ -140,7 +140,10 @@ fn claim_all(
         walk(inode, shape.blocks, &mut meet, &mut node);
         match (failed, census.overlap) {
             (Some(error), _) => Err(error),
-            (None, Some(inode)) => Err(ExtError::Overlap { inode, blocks: shape.blocks }),
+            (None, Some(inode)) => Err(ExtError(format!(
+                "inode {inode}: inodes claim more than the {} blocks there are: expected each block to have one owner (e2fsck repairs that)",
+                shape.blocks
+            ))),
             (None, None) => Ok(()),
         }
     })
@@ -170,7 +173,7 @@ pub(crate) fn each_inode(
             let offset = block * u64::from(shape.block_bytes);
             match read(offset, bytes) {
                 Ok(()) => Ok(true),
-                Err(message) if is_strict => Err(ExtError::Read { offset, message }),
+                Err(message) if is_strict => Err(ExtError::read(offset, &message)),
                 Err(_) => Ok(false),
             }
         };
@@ -223,7 +226,7 @@ fn fill_by_bitmaps(
             continue;
         }
         let offset = group.block_bitmap * u64::from(shape.block_bytes);
-        read(offset, &mut bitmap).map_err(|message| ExtError::Read { offset, message })?;
+        read(offset, &mut bitmap).map_err(|message| ExtError::read(offset, &message))?;
         let clusters = (end - start).div_ceil(u64::from(shape.cluster_blocks));
         for_each_run(&bitmap, clusters as u32, |from, to, is_used| {
             let block = |cluster: u32| start + u64::from(cluster) * u64::from(shape.cluster_blocks);

@@ -66,7 +66,7 @@ pub(crate) fn read_groups(
         }
         match read(offset, &mut block) {
             Ok(()) => {}
-            Err(message) if is_strict => return Err(ExtError::Read { offset, message }),
+            Err(message) if is_strict => return Err(ExtError::read(offset, &message)),
             Err(_) => continue,
         }
         for (group, bytes) in chunk.iter_mut().zip(block.chunks(shape.descriptor_bytes as usize)) {

@@ -24,53 +24,23 @@ pub use classified::{Classified, KindSink};
 pub use classify::{FileSystemMap, KindTotal, Run, classify};
 pub use kind::Kind;
 pub use live::LiveMap;
+use std::fmt::Display;
 pub use streams::KindStreams;
 pub use superblock::{Features, Superblock};
 
-/// Why an image has no map.
+/// Why an image has no map: it cannot be read, or says what cannot be. The text names the byte, counted from
+/// the beginning of the file system, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExtError {
-    /// A structure says what cannot be. Offsets are counted from the beginning of the file system.
-    #[error("byte {offset}: {field} is {value}: expected {expected}")]
-    Field {
-        /// Where.
-        offset: u64,
-        /// Which field.
-        field: &'static str,
-        /// What it says.
-        value: String,
-        /// What would have been right.
-        expected: String,
-    },
-    /// The image could not be read.
-    #[error("byte {offset}: {message}")]
-    Read {
-        /// Where.
-        offset: u64,
-        /// Why.
-        message: String,
-    },
-    /// More blocks are claimed by inodes than there are.
-    #[error(
-        "inode {inode}: inodes claim more than the {blocks} blocks there are: expected each block to have one owner (e2fsck repairs that)"
-    )]
-    Overlap {
-        /// The inode at which it was found.
-        inode: u32,
-        /// Blocks of the file system.
-        blocks: u64,
-    },
-}
+#[error("{0}")]
+pub struct ExtError(String);
 
 impl ExtError {
-    pub(crate) fn field(
-        offset: u64,
-        field: &'static str,
-        value: impl std::fmt::Display,
-        expected: impl Into<String>,
-    ) -> Self {
-        Self::Field { offset, field, value: value.to_string(), expected: expected.into() }
+    pub(crate) fn field(offset: u64, field: &str, value: impl Display, expected: impl Display) -> Self {
+        Self(format!("byte {offset}: {field} is {value}: expected {expected}"))
+    }
+
+    pub(crate) fn read(offset: u64, message: &str) -> Self {
+        Self(format!("byte {offset}: {message}"))
     }
 }
 

@@ -79,7 +79,7 @@ impl Superblock {
     /// Reads the superblock of a file system on `device_bytes` bytes. `bytes` are the 1024 from byte 1024 on.
     pub(crate) fn parse(bytes: &[u8], device_bytes: u64) -> Result<Self, ExtError> {
         let wrong = |at: u64, field, value: &dyn std::fmt::Display, expected: &str| {
-            ExtError::field(OFFSET + at, field, value.to_string(), expected)
+            ExtError::field(OFFSET + at, field, value, expected)
         };
         if le16(bytes, 0x38) != MAGIC {
             let magic = format!("{:#06x}", le16(bytes, 0x38));

@@ -1,5 +1,6 @@
 //! Why a file cannot be a store.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,16 +8,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The operating system refused something.
-    #[error("{}: {what}: {source}", path.display())]
-    Io {
-        /// Path.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// Its answer.
-        source: io::Error,
-    },
     /// Another process, or the kernel, uses it.
     #[error("{}: in use by {by}", path.display())]
     InUse {
@@ -25,29 +16,17 @@ pub enum FileError {
         /// By whom.
         by: &'static str,
     },
-    /// Neither a file nor a block device.
-    #[error("{}: {found}: expected a file or a block device", path.display())]
-    Kind {
-        /// Path.
-        path: PathBuf,
-        /// What it is.
-        found: &'static str,
-    },
-    /// It has not the bytes that it should have.
-    #[error("{}: {bytes} bytes: expected {expected}", path.display())]
-    Size {
-        /// Path.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// What would do.
-        expected: String,
-    },
+    /// It is not what was expected, or the operating system refused something: with the path and why.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl FileError {
+    pub(crate) fn refused(path: &Path, detail: impl Display) -> Self {
+        Self::Refused(format!("{}: {detail}", path.display()))
+    }
+
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { path, what, source }
+        move |error| Self::refused(path, format!("{what}: {error}"))
     }
 }

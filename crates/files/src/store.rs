@@ -95,7 +95,8 @@ impl FileStore {
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, FileError> {
         let kind = std::fs::metadata(path).map_err(FileError::io(path, "open"))?.file_type();
         if let Some(found) = os::kind_of(kind).filter(|_| !kind.is_block_device()) {
-            return Err(FileError::Kind { path: path.to_owned(), found });
+            let detail = format!("{found}: expected a file or a block device");
+            return Err(FileError::refused(path, detail));
         }
         let is_block_device = kind.is_block_device();
         let file = flags(options, is_block_device).open(path).map_err(|error| {
@@ -130,7 +131,9 @@ impl FileStore {
         // The end of a block device is found as that of a file.
         let capacity_bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| FileError::io(path, "ask for the size")(error.into()))?;
-        let wrong = |expected| FileError::Size { path: path.to_owned(), bytes: capacity_bytes, expected };
+        let wrong = |expected: String| {
+            FileError::refused(path, format!("{capacity_bytes} bytes: expected {expected}"))
+        };
         if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(u64::from(block_bytes)) {
             return Err(wrong(format!("one or more blocks of {block_bytes} bytes")));
         }

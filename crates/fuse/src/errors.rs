@@ -1,8 +1,9 @@
 //! What goes wrong: in a request, as an error number; around the mount, as a message.
 
 use nandscape_core::ErrorClass;
+use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The error number that a client gets for an error of the stack; the one table from classes to numbers.
 ///
@@ -27,22 +28,9 @@ pub const fn errno(class: ErrorClass) -> i32 {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The name of a namespace cannot be a file's.
-    #[error(
-        "namespace '{name}' cannot be a file: expected a name without '/' that is neither empty, '.' nor '..'"
-    )]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// Something is wrong with the directory.
-    #[error("--mount {}: {error}", dir.display())]
-    Directory {
-        /// The directory.
-        dir: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
+    /// Not with this name, directory or loop device, or the mount cannot be undone: with why.
+    #[error("{0}")]
+    Refused(String),
     /// The directory is served already.
     #[error("--mount {}: expected a directory that is not in use, but nandscape serves it already", dir.display())]
     Served {
@@ -65,29 +53,12 @@ pub enum MountError {
         /// Who, as far as that can be found out: mounted loop devices, processes.
         users: Vec<String>,
     },
-    /// The mount cannot be undone for another reason.
-    #[error("cannot unmount {}: {error}", dir.display())]
-    Unmount {
-        /// The directory.
-        dir: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A loop device of an earlier server is in use.
-    #[error(
-        "{} of an earlier server on {} is still in use by {}: unmount that first",
-        device.display(),
-        dir.display(),
-        users.join(", ")
-    )]
-    Leftover {
-        /// The loop device.
-        device: PathBuf,
-        /// The directory.
-        dir: PathBuf,
-        /// Who uses it.
-        users: Vec<String>,
-    },
+}
+
+impl MountError {
+    pub(crate) fn unmount(dir: &Path, error: impl Display) -> Self {
+        Self::Refused(format!("cannot unmount {}: {error}", dir.display()))
+    }
 }
 
 /// What to do about a refused mount.

@@ -20,11 +20,15 @@ pub fn clear(dir: &Path) -> Result<Vec<String>, MountError> {
         for (device, _) in table::loop_devices(dir) {
             let users = table::users_of_device(&device);
             if !users.is_empty() {
-                return Err(MountError::Leftover { device, dir: dir.to_owned(), users });
+                return Err(MountError::Refused(format!(
+                    "{} of an earlier server on {} is still in use by {}: unmount that first",
+                    device.display(),
+                    dir.display(),
+                    users.join(", ")
+                )));
             }
         }
-        unmount(dir, true)
-            .map_err(|error| MountError::Unmount { dir: dir.to_owned(), error: error.into() })?;
+        unmount(dir, true).map_err(|error| MountError::unmount(dir, std::io::Error::from(error)))?;
         notes.push(format!("cleared {}, which a server that was killed had left mounted", dir.display()));
     }
     Ok(notes)

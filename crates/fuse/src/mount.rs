@@ -51,7 +51,9 @@ impl Mount {
         for (index, info) in engine.namespaces().iter().enumerate() {
             let name = info.name.clone();
             if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
-                return Err(MountError::Name { name });
+                return Err(MountError::Refused(format!(
+                    "namespace '{name}' cannot be a file: expected a name without '/' that is neither empty, '.' nor '..'"
+                )));
             }
             let file = BlockFile::new(Arc::clone(engine), index as u32, options.is_read_only);
             files.push((name, info.page_bytes, file));
@@ -74,7 +76,7 @@ impl Mount {
     /// The directory as the system knows it: absolute, made if it is missing, without links, cleared of what
     /// a killed server left in it. Gives it with notes on what was cleared.
     pub fn prepare(dir: &Path) -> Result<(PathBuf, Vec<String>), MountError> {
-        let failed = |error: io::Error| MountError::Directory { dir: dir.to_owned(), error };
+        let failed = |error: io::Error| MountError::Refused(format!("--mount {}: {error}", dir.display()));
         // The directory itself cannot be looked at while a dead mount covers it.
         let full = std::path::absolute(dir).map_err(failed)?;
         let full = match (full.parent(), full.file_name()) {
@@ -111,14 +113,14 @@ impl Mount {
     fn take_down(&mut self, lazily: bool) -> Result<(), MountError> {
         let Some(session) = &self.session else { return Ok(()) };
         if !session.is_finished() {
-            let dir = || self.dir.clone();
             match leftovers::unmount(&self.dir, lazily) {
                 // Somebody else has unmounted it.
                 Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
                 Err(Errno::BUSY) => {
-                    return Err(MountError::Busy { dir: dir(), users: table::users_of_mount(&self.dir) });
+                    let users = table::users_of_mount(&self.dir);
+                    return Err(MountError::Busy { dir: self.dir.clone(), users });
                 }
-                Err(error) => return Err(MountError::Unmount { dir: dir(), error: error.into() }),
+                Err(error) => return Err(MountError::unmount(&self.dir, io::Error::from(error))),
             }
         }
         let session = self.session.take().expect("it was there above");
@@ -128,11 +130,8 @@ impl Mount {
         }
         match session.join() {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(MountError::Unmount { dir: self.dir.clone(), error }),
-            Err(_) => Err(MountError::Unmount {
-                dir: self.dir.clone(),
-                error: io::Error::other("a thread that served requests panicked"),
-            }),
+            Ok(Err(error)) => Err(MountError::unmount(&self.dir, error)),
+            Err(_) => Err(MountError::unmount(&self.dir, "a thread that served requests panicked")),
         }
     }
 }

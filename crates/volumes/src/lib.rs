@@ -11,12 +11,14 @@ pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
-use nandscape_cache::compose::{ComposeError, Design, Typed};
+use nandscape_cache::Mode;
+use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
 use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock, WATCH_BYTES};
 use nandscape_core::{ParamError, Store as _};
 pub use nandscape_files::FileError;
 use nandscape_files::{FileOptions, FileStore};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -41,103 +43,18 @@ pub enum CacheFileError {
         #[source]
         source: ManageError,
     },
-    /// The cache cannot be started.
-    #[error("{}: {source}", path.display())]
-    Start {
-        /// The cache.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: ComposeError,
-    },
-    /// What the superblock says of its use.
-    #[error("{}: settings of the cache: {detail}", path.display())]
-    Settings {
-        /// The cache.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
-    /// No volume of that name.
-    #[error("no volume '{name}': expected one of {known}")]
-    UnknownVolume {
-        /// What was asked for.
-        name: String,
-        /// Those there are.
-        known: String,
-    },
-    /// A name that cannot be.
-    #[error("volume name '{name}': expected {expected}")]
-    Name {
-        /// What was asked for.
-        name: String,
-        /// What would do.
-        expected: String,
-    },
-    /// A design of which nothing would be left.
-    #[error(
-        "metadata '{kind}' keeps nothing: expected another kind, or 'serve --cache ram:SIZE' for a cache in memory"
-    )]
-    KeepsNothing {
-        /// The kind.
-        kind: &'static str,
-    },
-    /// A mode in which a loss of power would lose data.
-    #[error(
-        "mode {mode} in memory: expected write-through, write-around or pass-through, since what is dirty would be lost with the process"
-    )]
-    Volatile {
-        /// The mode.
-        mode: &'static str,
-    },
-    /// It is served without a change to anything.
-    #[error("served read-only: {detail}")]
-    ReadOnly {
-        /// Why.
-        detail: String,
-    },
+    /// A name, mode, kind of metadata or key that cannot be, with what would do.
+    #[error("{0}")]
+    Usage(String),
     /// What is to be a cache is the disk of one.
     #[error("{}: expected no disk of a cache, and beside it is the stamp file {}", path.display(), mark_of(path).display())]
     IsDisk {
         /// It.
         path: PathBuf,
     },
-    /// A disk that is used already.
-    #[error("{}: {what}: expected a disk of its own for each volume", path.display())]
-    Twice {
-        /// The disk.
-        path: PathBuf,
-        /// What it is.
-        what: String,
-    },
-    /// The operating system.
-    #[error("{}: {what}: {source}", path.display())]
-    Io {
-        /// Path.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// Its answer.
-        source: io::Error,
-    },
-    /// A mode that a kill of the server would make lose data that nobody then knows of.
-    #[error(
-        "mode {mode} of a cache that is served, with metadata 'at-removal': expected it before the start, since a kill would lose dirty blocks without a trace"
-    )]
-    Untraced {
-        /// The mode.
-        mode: &'static str,
-    },
-    /// A setting that would leave dirty blocks where they cannot be.
-    #[error("{key} cannot change while the cache holds blocks ({blocks} now): expected one of {allowed}")]
-    Fixed {
-        /// The key.
-        key: String,
-        /// Blocks cached.
-        blocks: u64,
-        /// Keys that can.
-        allowed: String,
-    },
+    /// Not with this cache or this disk as they are, or the operating system refused: with the path and why.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// How a cache is made.
@@ -167,8 +84,28 @@ fn check_changeable(changes: &Typed, blocks: u64) -> Result<(), CacheFileError> 
         None => Ok(()),
         Some(key) => {
             let allowed = CHANGEABLE.join(", ") + ", limit, quota.VOLUME and the parameters of policies";
-            Err(CacheFileError::Fixed { key: format!("cache.{key}"), blocks, allowed })
+            Err(CacheFileError::Usage(format!(
+                "cache.{key} cannot change while the cache holds blocks ({blocks} now): expected one of {allowed}"
+            )))
         }
+    }
+}
+
+impl CacheFileError {
+    fn refused(path: &Path, detail: impl Display) -> Self {
+        Self::Refused(format!("{}: {detail}", path.display()))
+    }
+
+    fn name(name: &str, expected: &str) -> Self {
+        Self::Usage(format!("volume name '{name}': expected {expected}"))
+    }
+
+    /// Dirty blocks of a cache in memory.
+    fn volatile(mode: Mode) -> Self {
+        Self::Usage(format!(
+            "mode {} in memory: expected write-through, write-around or pass-through, since what is dirty would be lost with the process",
+            mode.name()
+        ))
     }
 }
 
@@ -227,7 +164,10 @@ impl CacheFile {
         };
         let setup = setup.map_err(|source| self.failed(whole(source.into())))?;
         if design.metadata == "none" {
-            return Err(CacheFileError::KeepsNothing { kind: design.metadata });
+            return Err(CacheFileError::Usage(
+                "metadata 'none' keeps nothing: expected another kind, or 'serve --cache ram:SIZE' for a cache in memory"
+                    .to_owned(),
+            ));
         }
         let settings = Settings { design: design.typed().clone(), ..Settings::default() }.text();
         let setup = nandscape_cache::metadata::Setup { settings, ..setup };
@@ -265,9 +205,9 @@ impl CacheFile {
     /// Opens the disk of a volume, where it was or at `path`.
     pub fn disk(&self, settings: &Settings, id: u16, path: Option<&Path>) -> Result<Place, CacheFileError> {
         let path = path.or_else(|| Some(&settings.volumes.get(&id)?.path));
-        let path = path.ok_or_else(|| CacheFileError::Settings {
-            path: self.fast.path().to_owned(),
-            detail: format!("volume {id} has no path: expected --disk NAME=PATH"),
+        let path = path.ok_or_else(|| {
+            let detail = format!("volume {id} has no path: expected --disk NAME=PATH");
+            Settings::wrong(self.fast.path(), &detail)
         })?;
         Place::open_disk(path, FileOptions::default())
     }
@@ -281,13 +221,11 @@ impl CacheFile {
         replace: bool,
     ) -> Result<u64, CacheFileError> {
         let (held, mut settings) = self.look()?;
-        let wrong =
-            |expected: &str| CacheFileError::Name { name: name.to_owned(), expected: expected.to_owned() };
         if !is_name(name) {
-            return Err(wrong(NAME_EXPECTED));
+            return Err(CacheFileError::name(name, NAME_EXPECTED));
         }
         if settings.id(name).is_ok() {
-            return Err(wrong("one that no volume has"));
+            return Err(CacheFileError::name(name, "one that no volume has"));
         }
         let path = std::fs::canonicalize(disk).map_err(refused(disk, "open"))?;
         self.check_alone(&settings, &path)?;
@@ -305,12 +243,15 @@ impl CacheFile {
     fn check_alone(&self, settings: &Settings, disk: &Path) -> Result<(), CacheFileError> {
         let Ok(own) = std::fs::metadata(disk) else { return Ok(()) };
         let is_it = |path: &Path| std::fs::metadata(path).is_ok_and(|other| is_same_file(&own, &other));
-        let twice = |what: String| Err(CacheFileError::Twice { path: disk.to_owned(), what });
+        let twice = |what: &str| {
+            let detail = format!("{what}: expected a disk of its own for each volume");
+            Err(CacheFileError::refused(disk, detail))
+        };
         if is_it(self.path()) {
-            return twice("the cache itself".to_owned());
+            return twice("the cache itself");
         }
         match settings.volumes.values().find(|volume| is_it(&volume.path)) {
-            Some(volume) => twice(format!("the disk of volume {}", volume.name)),
+            Some(volume) => twice(&format!("the disk of volume {}", volume.name)),
             None => Ok(()),
         }
     }
@@ -468,9 +409,8 @@ impl CacheFile {
         let given_up = self.given_up(&held, &settings, id, disk)?;
         let volume = held.superblock.volumes.iter().find(|volume| volume.id == id);
         let bytes = volume.map_or(0, |volume| volume.bytes);
-        let wrong = |what, source| CacheFileError::Io { path: target.to_owned(), what, source };
         if target.symlink_metadata().is_ok() {
-            return Err(wrong("create", io::ErrorKind::AlreadyExists.into()));
+            return Err(refused(target, "create")(io::ErrorKind::AlreadyExists.into()));
         }
         // It has its name once it is whole.
         let mut part = target.as_os_str().to_owned();
@@ -481,7 +421,7 @@ impl CacheFile {
         let mut place = Place::new(store, &part);
         let done = manage::copy_dirty(&mut self.fast, &mut place, id, given_up.as_ref(), progress);
         let done = done.map_err(|source| self.failed(source));
-        let done = done.and_then(|()| std::fs::rename(&part, target).map_err(|error| wrong("rename", error)));
+        let done = done.and_then(|()| std::fs::rename(&part, target).map_err(refused(target, "rename")));
         done.inspect_err(|_| drop(std::fs::remove_file(&part)))
     }
 }
@@ -504,7 +444,6 @@ fn draw_uuid(path: &Path) -> Result<[u8; 16], CacheFileError> {
 }
 
 /// The operating system's answer to something that was tried on a path.
-fn refused(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> CacheFileError + use<> {
-    let path = path.to_owned();
-    move |source| CacheFileError::Io { path, what, source }
+fn refused(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> CacheFileError {
+    move |error| CacheFileError::refused(path, format!("{what}: {error}"))
 }

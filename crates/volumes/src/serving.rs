@@ -15,7 +15,7 @@ use super::{CacheFile, CacheFileError, NAME_EXPECTED, Named, Place, Settings, ch
 use giving_up::{GivingUp, Teller};
 use heart::Heart;
 use live::Live;
-use nandscape_cache::compose::{ComposeError, Design};
+use nandscape_cache::compose::Design;
 use nandscape_cache::engine::{Cache, Disk as Member, Started};
 use nandscape_cache::manage::{self, Change, Disk as _, ManageError, Recorder, Watch};
 use nandscape_cache::metadata::{Area as _, Report};
@@ -164,7 +164,7 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
         Some(_) => unchanged::open(&design, cache.fast.store(), members.collect()),
         None => design.open(cache.fast.store(), members.collect(), SimTime::ZERO),
     };
-    let mut started = started.map_err(|source| start_failed(fast, source))?;
+    let mut started = started.map_err(|error| CacheFileError::refused(fast, error))?;
     let teller = Teller::default();
     let recorder =
         Recorder::new(&mut cache.fast, watching.records()).map_err(|source| cache.failed(source))?;
@@ -198,18 +198,16 @@ pub fn cache_in_memory(
     let ram = RamDisk::new(bytes / 4096 * 4096, speed, Keep::Bytes);
     let fast = PathBuf::from("ram");
     if design.mode.makes_dirty() {
-        return Err(CacheFileError::Volatile { mode: design.mode.name() });
+        return Err(CacheFileError::volatile(design.mode));
     }
     let mut served = Vec::new();
     let mut members = Vec::new();
     for (id, (name, path)) in (0..).zip(disks) {
-        let name_expected =
-            |expected: &str| CacheFileError::Name { name: name.clone(), expected: expected.to_owned() };
         if !is_name(name) {
-            return Err(name_expected(NAME_EXPECTED));
+            return Err(CacheFileError::name(name, NAME_EXPECTED));
         }
         if served.iter().any(|other: &Served| other.name == *name) {
-            return Err(name_expected("one that no other volume has"));
+            return Err(CacheFileError::name(name, "one that no other volume has"));
         }
         let mut place = Place::open_disk(path, nandscape_files::FileOptions::default())?;
         let beside = place.beside().map_err(|source| CacheFileError::Manage {
@@ -228,7 +226,7 @@ pub fn cache_in_memory(
     }
     let uuid = super::draw_uuid(&fast)?;
     let started = design.create(Box::new(ram), members, uuid, SimTime::ZERO);
-    let started = started.map_err(|source| start_failed(&fast, source))?;
+    let started = started.map_err(|error| CacheFileError::refused(&fast, error))?;
     let mut typed = design.typed().clone();
     // Not what files need.
     typed.entry("flushing".to_owned()).or_insert_with(|| design.flushing.name().to_owned());
@@ -255,10 +253,6 @@ fn shares(
         let _ = cache.set_quota(id, slots);
     }
     Ok(())
-}
-
-fn start_failed(fast: &Path, source: ComposeError) -> CacheFileError {
-    CacheFileError::Start { path: fast.to_owned(), source }
 }
 
 /// What else a server starts with.

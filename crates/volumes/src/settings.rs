@@ -36,9 +36,14 @@ pub(super) const QUOTA: &str = "quota";
 const VOLUME: &str = "volume";
 
 impl Settings {
+    /// What is wrong with the settings of the cache at `fast`.
+    pub(crate) fn wrong(fast: &Path, detail: &str) -> CacheFileError {
+        CacheFileError::refused(fast, format!("settings of the cache: {detail}"))
+    }
+
     /// From the text in the superblock of the cache at `fast`.
     pub fn parse(fast: &Path, text: &str) -> Result<Self, CacheFileError> {
-        let wrong = |detail: String| CacheFileError::Settings { path: fast.to_owned(), detail };
+        let wrong = |detail: String| Self::wrong(fast, &detail);
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
         let mut settings = Self::default();
         for (key, value) in table {
@@ -104,7 +109,8 @@ impl Settings {
     /// The number of the volume of that name.
     pub fn id(&self, name: &str) -> Result<u16, CacheFileError> {
         let found = self.volumes.iter().find(|(_, volume)| volume.name == name).map(|(id, _)| *id);
-        found.ok_or_else(|| CacheFileError::UnknownVolume { name: name.to_owned(), known: self.names() })
+        let unknown = || format!("no volume '{name}': expected one of {}", self.names());
+        found.ok_or_else(|| CacheFileError::Usage(unknown()))
     }
 
     fn names(&self) -> String {

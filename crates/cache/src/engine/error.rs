@@ -22,40 +22,9 @@ pub enum CacheError {
     /// The metadata cannot be created or opened.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// A volume's disk is not among those given.
-    #[error("volume {volume}: no disk with uuid {} among those given", hex(uuid))]
-    NoDisk {
-        /// The volume.
-        volume: u16,
-        /// Of its disk.
-        uuid: [u8; 16],
-    },
-    /// A disk that is not one of the cache's.
-    #[error("the disk with uuid {} is no volume of this cache", hex(uuid))]
-    StrangeDisk {
-        /// Of the disk.
-        uuid: [u8; 16],
-    },
-    /// A disk has another size than when it was attached.
-    #[error("disk of volume {volume}: {bytes} bytes, expected {expected} as when it was attached")]
-    DiskSize {
-        /// The volume.
-        volume: u16,
-        /// What it has.
-        bytes: u64,
-        /// What it had.
-        expected: u64,
-    },
-    /// A block that the disk does not have lies in a slot where it cannot be with this map or these volumes.
-    #[error("dirty block of volume {volume} at offset {} in slot {slot}: expected a map and disks with which it can be there", extent.offset)]
-    Misplaced {
-        /// The slot.
-        slot: u32,
-        /// The volume.
-        volume: u16,
-        /// The block.
-        extent: Extent,
-    },
+    /// The disks given are not those of the cache, or it has a dirty block where none can be.
+    #[error("{0}")]
+    Disks(String),
     /// These bytes were dirty in a cache device that failed.
     #[error("{} bytes at offset {} of volume {volume} were lost with the cache device", extent.len, extent.offset)]
     Lost {
@@ -105,10 +74,6 @@ pub enum CacheError {
     },
 }
 
-fn hex(uuid: &[u8; 16]) -> String {
-    format!("{:032x}", u128::from_be_bytes(*uuid))
-}
-
 impl CacheError {
     /// An error of the store with this number: 0 is the fast one, then come the disks.
     pub(super) const fn of_side(side: u16, error: StoreError) -> Self {
@@ -134,12 +99,7 @@ impl CacheError {
             Self::NoVolume(number) => refused(format!("a volume of this cache, and not number {number}")),
             Self::Lost { extent: lost, .. } => NamespaceError::Lost { extent, lost },
             // Of an opening or a change of the cache: no command of a client gives rise to them.
-            error @ (Self::Metadata(_)
-            | Self::NoDisk { .. }
-            | Self::StrangeDisk { .. }
-            | Self::DiskSize { .. }
-            | Self::Misplaced { .. }
-            | Self::Setup { .. }) => {
+            error @ (Self::Metadata(_) | Self::Disks(_) | Self::Setup { .. }) => {
                 let source =
                     StoreError::Io { offset: extent.offset, len: extent.len, detail: error.to_string() };
                 store("cache".to_owned(), source)

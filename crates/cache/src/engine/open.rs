@@ -5,7 +5,7 @@ use super::hole::Hole;
 use super::timeline::{FAST, Gather, Moment};
 use super::{BoxedStore, Cache, CacheError, Setup};
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
-use nandscape_core::{Extent, SimTime};
+use nandscape_core::SimTime;
 use nandscape_policies::eviction::Eviction;
 
 /// A disk that is to be cached, and what tells it from others.
@@ -112,9 +112,10 @@ impl<E: Eviction> Cache<E> {
         }
         let refused = cache.restore(found.entries);
         if let Some((slot, Entry { key, .. })) = refused.iter().find(|(_, entry)| entry.dirty != 0) {
-            let block = u64::from(cache.directory.shape.block_bytes());
-            let extent = Extent::new(cache.directory.shape.offset(key.block()), block);
-            return Err(CacheError::Misplaced { slot: *slot, volume: key.volume(), extent });
+            let (volume, offset) = (key.volume(), cache.directory.shape.offset(key.block()));
+            return Err(CacheError::Disks(format!(
+                "dirty block of volume {volume} at offset {offset} in slot {slot}: expected a map and disks with which it can be there"
+            )));
         }
         let mut area = StoreArea::new(cache.timeline.side_mut(FAST).store.as_mut(), at);
         metadata::apply(&mut area, &repairs).map_err(CacheError::Fast)?;
@@ -247,15 +248,28 @@ fn in_order(
             ordered.push(Disk { store: Box::new(hole), uuid: [0; 16] });
         }
         let place = disks.iter().position(|disk| disk.uuid == volume.uuid);
-        let disk = disks.swap_remove(place.ok_or(CacheError::NoDisk { volume: number, uuid: volume.uuid })?);
-        let bytes = disk.store.capacity_bytes();
-        if bytes != volume.bytes {
-            return Err(CacheError::DiskSize { volume: number, bytes, expected: volume.bytes });
+        let missing = || {
+            let uuid = hex(volume.uuid);
+            CacheError::Disks(format!("volume {number}: no disk with uuid {uuid} among those given"))
+        };
+        let disk = disks.swap_remove(place.ok_or_else(missing)?);
+        let (bytes, expected) = (disk.store.capacity_bytes(), volume.bytes);
+        if bytes != expected {
+            return Err(CacheError::Disks(format!(
+                "disk of volume {number}: {bytes} bytes, expected {expected} as when it was attached"
+            )));
         }
         ordered.push(disk);
     }
     match disks.first() {
         None => Ok(ordered),
-        Some(disk) => Err(CacheError::StrangeDisk { uuid: disk.uuid }),
+        Some(disk) => {
+            let uuid = hex(disk.uuid);
+            Err(CacheError::Disks(format!("the disk with uuid {uuid} is no volume of this cache")))
+        }
     }
+}
+
+fn hex(uuid: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(uuid))
 }

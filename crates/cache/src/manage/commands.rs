@@ -20,7 +20,7 @@ pub fn create(
     if !replace {
         match look(fast) {
             Err(ManageError::Metadata(
-                MetadataError::Absent | MetadataError::TooSmall { .. } | MetadataError::Superblock { .. },
+                MetadataError::Absent | MetadataError::TooSmall { .. } | MetadataError::Superblock(_),
             )) => {
                 if let Some(offset) = first_byte(fast).map_err(ManageError::Fast)? {
                     return Err(ManageError::NotBlank { offset });
@@ -63,7 +63,7 @@ pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result
     let slow = |source| ManageError::Disk { volume: with.id, source };
     let count = superblock.volumes.len() + 1;
     if count > VOLUMES_MAX {
-        return Err(ManageError::Full { count, max: VOLUMES_MAX });
+        return Err(ManageError::Refused(format!("{count} volumes: expected at most {VOLUMES_MAX}")));
     }
     if let Beside::Mark(mark) = disk.beside().map_err(slow)? {
         let is_ours = mark.cache == superblock.uuid;

@@ -203,8 +203,12 @@ fn rewrite_held(
     let stays_dirty = |(_, entry): &&(u32, Entry)| change(*entry).is_some_and(|new| new.dirty != 0);
     let dirty: Vec<&Entry> = held.entries.iter().filter(stays_dirty).map(|(_, entry)| entry).collect();
     if held.superblock.kind == AT_REMOVAL && !dirty.is_empty() {
-        let dirty_bytes = dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
-        return Err(ManageError::Unsafe { kind: held.superblock.kind.clone(), dirty_bytes });
+        let dirty_bytes: u64 =
+            dirty.into_iter().flat_map(|entry| held.ranges(entry)).map(|range| range.len).sum();
+        return Err(ManageError::Refused(format!(
+            "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{}' would lose them in a loss of power; clean them first",
+            held.superblock.kind
+        )));
     }
     list(fast, held)?;
     let Opened { mut metadata, found, repairs, .. } = metadata::open(fast)?;

@@ -89,14 +89,6 @@ pub enum ManageError {
         /// Whose it is.
         change: Change,
     },
-    /// The superblock has no more room.
-    #[error("{count} volumes: expected at most {max}")]
-    Full {
-        /// Volumes with the new one.
-        count: usize,
-        /// Room.
-        max: usize,
-    },
     /// The disk belongs to a cache.
     #[error("the disk has a cache already, {}: expected none", stamp::hex(cache))]
     Taken {
@@ -148,16 +140,9 @@ pub enum ManageError {
         /// The volume.
         volume: u16,
     },
-    /// Not with this kind of metadata.
-    #[error(
-        "{dirty_bytes} dirty bytes of other volumes: expected none, since metadata '{kind}' would lose them in a loss of power; clean them first"
-    )]
-    Unsafe {
-        /// The kind.
-        kind: String,
-        /// Dirty bytes.
-        dirty_bytes: u64,
-    },
+    /// Too many volumes, or not with this kind of metadata: with what was expected.
+    #[error("{0}")]
+    Refused(String),
     /// A size at which cached blocks would lie beyond the end.
     #[error(
         "the disk of volume {volume} has {bytes} bytes: expected at least {needed}, since the cache holds a block that ends there"

@@ -34,12 +34,6 @@ pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume, WATCH
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// No kind of that name.
-    #[error("cache.metadata = '{name}': expected one of {}", KINDS.iter().map(|kind| kind.info.name).collect::<Vec<_>>().join(", "))]
-    UnknownKind {
-        /// What was asked for, or what a superblock says.
-        name: String,
-    },
     /// The fast store has no room.
     #[error("the fast store has {capacity} bytes: expected at least {needed}")]
     TooSmall {
@@ -48,43 +42,16 @@ pub enum MetadataError {
         /// What is needed.
         needed: u64,
     },
-    /// A number of the set-up is impossible.
-    #[error("{what} = {value}: expected {expected}")]
-    Setup {
-        /// Which one.
-        what: &'static str,
-        /// What it is.
-        value: u64,
-        /// What would do.
-        expected: &'static str,
-    },
-    /// More than a superblock holds.
-    #[error("{count} {what}: a superblock has room for {max}")]
-    TooMany {
-        /// Of what.
-        what: &'static str,
-        /// How many.
-        count: usize,
-        /// How many fit.
-        max: usize,
-    },
+    /// An unknown kind, an impossible set-up, more than a superblock holds, or one of another version: with
+    /// what was expected.
+    #[error("{0}")]
+    Refused(String),
     /// Neither copy of the superblock is intact.
     #[error("no cache here: neither superblock, at bytes 0 and 4096, is intact")]
     Absent,
-    /// Written by another version.
-    #[error("the superblock has version {found}: expected {expected}")]
-    Version {
-        /// What it has.
-        found: u32,
-        /// What is understood.
-        expected: u32,
-    },
     /// A superblock with an intact checksum says what cannot be.
-    #[error("the superblock is not sound: {detail}")]
-    Superblock {
-        /// What is wrong.
-        detail: String,
-    },
+    #[error("the superblock is not sound: {0}")]
+    Superblock(String),
     /// Blocks that the disks do not have may be missing.
     #[error("metadata of the cache is damaged: blocks that the disks do not have may be missing")]
     Damaged,
@@ -140,10 +107,11 @@ pub(crate) const AT_REMOVAL: &str = at_removal::KIND.info.name;
 
 /// The kind of that name.
 pub fn find(name: &str) -> Result<&'static Kind, MetadataError> {
-    KINDS
-        .iter()
-        .find(|kind| kind.info.name == name)
-        .ok_or_else(|| MetadataError::UnknownKind { name: name.to_owned() })
+    let unknown = || {
+        let known = KINDS.iter().map(|kind| kind.info.name).collect::<Vec<_>>().join(", ");
+        MetadataError::Refused(format!("cache.metadata = '{name}': expected one of {known}"))
+    };
+    KINDS.iter().find(|kind| kind.info.name == name).ok_or_else(unknown)
 }
 
 /// Bytes of a fast store on which exactly so many slots fit. Of `setup` the capacity does not matter.
@@ -157,8 +125,7 @@ pub fn bytes_for(kind: &str, setup: &Setup, slots: u32) -> Result<u64, MetadataE
     while !fits(high) {
         (low, high) = (high, high.saturating_mul(2));
         if low == high {
-            let expected = "fewer";
-            return Err(MetadataError::Setup { what: "slots", value: slots.into(), expected });
+            return Err(MetadataError::Refused(format!("slots = {slots}: expected fewer")));
         }
     }
     while low < high {
@@ -178,8 +145,9 @@ fn watch(setup: &Setup, area: &dyn Area) -> u64 {
 pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, MetadataError> {
     let kind = find(kind)?;
     if !setup.block_bytes.is_power_of_two() || !(512..=1 << 24).contains(&setup.block_bytes) {
-        let expected = "a power of two from 512 to 16777216 bytes";
-        return Err(MetadataError::Setup { what: "cache.block", value: setup.block_bytes.into(), expected });
+        let block = setup.block_bytes;
+        let detail = format!("cache.block = {block}: expected a power of two from 512 to 16777216 bytes");
+        return Err(MetadataError::Refused(detail));
     }
     let shape = (kind.shape)(setup)?;
     let mut superblock = Superblock {
@@ -201,12 +169,10 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         return (kind.open)(&superblock, area);
     }
     if !setup.store_block.is_power_of_two() || setup.store_block as usize > format::BLOCK {
-        let expected = "a power of two of at most 4096 bytes, for metadata that is kept";
-        return Err(MetadataError::Setup {
-            what: "block of the fast store",
-            value: setup.store_block.into(),
-            expected,
-        });
+        return Err(MetadataError::Refused(format!(
+            "block of the fast store = {}: expected a power of two of at most 4096 bytes, for metadata that is kept",
+            setup.store_block
+        )));
     }
     let copies = [superblock.write()?, {
         superblock.generation = 2;

@@ -35,7 +35,7 @@ fn shape(setup: &Setup) -> Result<Shape, MetadataError> {
 
 fn open(superblock: &Superblock, _: &mut dyn Area) -> Result<Opened, MetadataError> {
     if superblock.shape.tables != 0 {
-        return Err(MetadataError::Superblock { detail: "a table where none is kept".to_owned() });
+        return Err(MetadataError::Superblock("a table where none is kept".to_owned()));
     }
     let metadata = Box::new(Nothing { shape: superblock.shape });
     Ok(Opened { metadata, superblock: None, found: Found::default(), repairs: Vec::new() })

@@ -118,7 +118,7 @@ impl Shape {
         if self.tables == 1 && self.ring == 0 && !self.has_closing && self.unit >= 512 {
             return Ok(());
         }
-        Err(MetadataError::Superblock { detail: format!("not the shape of one table: {self:?}") })
+        Err(MetadataError::Superblock(format!("not the shape of one table: {self:?}")))
     }
 
     fn end(&self) -> u64 {
@@ -193,19 +193,13 @@ impl Superblock {
 
     /// Encodes it, as the write of its generation's copy.
     pub fn write(&self) -> Result<Write, MetadataError> {
-        if self.settings.len() > SETTINGS_MAX {
-            return Err(MetadataError::TooMany {
-                what: "bytes of settings",
-                count: self.settings.len(),
-                max: SETTINGS_MAX,
-            });
-        }
-        if self.volumes.len() > VOLUMES_MAX {
-            return Err(MetadataError::TooMany {
-                what: "volumes",
-                count: self.volumes.len(),
-                max: VOLUMES_MAX,
-            });
+        let sizes = [
+            ("bytes of settings", self.settings.len(), SETTINGS_MAX),
+            ("volumes", self.volumes.len(), VOLUMES_MAX),
+        ];
+        if let Some((what, count, max)) = sizes.into_iter().find(|(_, count, max)| count > max) {
+            let detail = format!("{count} {what}: a superblock has room for {max}");
+            return Err(MetadataError::Refused(detail));
         }
         Ok(Write { offset: self.generation % 2 * BLOCK as u64, bytes: self.encode() })
     }
@@ -290,7 +284,8 @@ impl Superblock {
             return Ok(None);
         }
         if u32_at(b, 16) != VERSION {
-            return Err(MetadataError::Version { found: u32_at(b, 16), expected: VERSION });
+            let detail = format!("the superblock has version {}: expected {VERSION}", u32_at(b, 16));
+            return Err(MetadataError::Refused(detail));
         }
         let kind = b[56..80].split(|c| *c == 0).next().unwrap_or_default();
         let shape = Shape {
@@ -312,7 +307,7 @@ impl Superblock {
             && volumes <= VOLUMES_MAX
             && settings <= SETTINGS_MAX;
         if !is_sound {
-            return Err(MetadataError::Superblock { detail: format!("impossible shape: {shape:?}") });
+            return Err(MetadataError::Superblock(format!("impossible shape: {shape:?}")));
         }
         if shape.end() > capacity {
             return Err(MetadataError::TooSmall { capacity, needed: shape.end() });
@@ -324,7 +319,7 @@ impl Superblock {
         }
         let text = |bytes: &[u8]| {
             String::from_utf8(bytes.to_vec())
-                .map_err(|_| MetadataError::Superblock { detail: "text that is not UTF-8".to_owned() })
+                .map_err(|_| MetadataError::Superblock("text that is not UTF-8".to_owned()))
         };
         let volume = |v: &[u8]| Volume {
             id: u16_at(v, 40),

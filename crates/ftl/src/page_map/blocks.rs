@@ -36,7 +36,7 @@ impl Blocks {
     #[inline]
     pub fn set(&mut self, page: Ppn, block: u32) {
         let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
-        assert!(*word & bit == 0, "{page:?} of block {block} is valid already");
+        assert!(*word & bit == 0, "page {} of block {block} is valid already", page.0);
         *word |= bit;
         self.infos[block as usize].valid += 1;
     }
@@ -44,7 +44,7 @@ impl Blocks {
     #[inline]
     pub fn clear(&mut self, page: Ppn, block: u32) -> BlockInfo {
         let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
-        assert!(*word & bit != 0, "{page:?} of block {block} is not valid");
+        assert!(*word & bit != 0, "page {} of block {block} is not valid", page.0);
         *word &= !bit;
         let info = &mut self.infos[block as usize];
         info.valid -= 1;

@@ -417,7 +417,7 @@ impl Domain {
         self.counts.free_pages -= 1;
         let cursor = self.logs[log].cursor as usize;
         let slot = &mut self.slots[cursor];
-        assert!(slot.next < slot.end, "log {log} programmed {} of a block that is full", slot.next);
+        debug_assert!(slot.next < slot.end, "log {log} programmed {} of a block that is full", slot.next);
         slot.next += 1;
         if slot.next == slot.border {
             slot.border = slot.end.min(slot.next + self.program_pages);
@@ -468,7 +468,7 @@ impl Domain {
     #[inline]
     pub fn invalidated(&mut self, block: u32, valid: u32, now: u64) {
         self.counts.invalid_sealed += 1;
-        assert!(valid < self.pages_per_block, "block {block} lost a page and has {valid} valid ones");
+        debug_assert!(valid < self.pages_per_block, "block {block} lost a page and has {valid} valid ones");
         let local = block - self.base;
         match (&mut self.split, &self.pieces) {
             (Some(split), Some(pieces)) => {

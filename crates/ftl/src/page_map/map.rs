@@ -48,7 +48,7 @@ impl Map {
     /// Maps a page that was at `old` before, which is what `get` gives.
     #[inline]
     pub fn set(&mut self, lpn: Lpn, page: Ppn, old: Ppn) {
-        assert!(page.is_some() && page != old, "{lpn:?} goes from {old:?} to {page:?}");
+        debug_assert!(page.is_some() && page != old, "{lpn:?} goes from {old:?} to {page:?}");
         debug_assert_eq!(self.get(lpn), old, "where {lpn:?} was before {page:?}");
         self.entries[lpn.index()] = page;
         if old == Ppn::NONE {
@@ -60,8 +60,8 @@ impl Map {
     /// Redirects a page that is mapped.
     #[inline]
     pub fn redirect(&mut self, lpn: Lpn, page: Ppn) {
-        assert!(page.is_some(), "{lpn:?} is moved to no page");
-        debug_assert!(self.get(lpn).is_some(), "{lpn:?} is moved to {page:?} and is not mapped");
+        let is_mapped = self.get(lpn).is_some();
+        debug_assert!(is_mapped && page.is_some(), "{lpn:?} is moved to {page:?}, mapped: {is_mapped}");
         self.entries[lpn.index()] = page;
     }
 

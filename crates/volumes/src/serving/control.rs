@@ -11,17 +11,20 @@ impl CachedFiles {
     /// Follows other settings from now on. What is refused changes nothing.
     fn change(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
         if let Some(why) = &self.read_only {
-            return Err(CacheFileError::ReadOnly { detail: why.clone() });
+            return Err(CacheFileError::Refused(format!("served read-only: {why}")));
         }
         let old = self.settings.design()?;
         let mut settings = self.settings.clone();
         settings.change(changes, self.cache.used().into())?;
         let new = settings.design()?;
         if new.mode.makes_dirty() && self.fast.is_none() {
-            return Err(CacheFileError::Volatile { mode: new.mode.name() });
+            return Err(CacheFileError::volatile(new.mode));
         }
         if new.mode.makes_dirty() && !old.mode.makes_dirty() && new.metadata == "at-removal" {
-            return Err(CacheFileError::Untraced { mode: new.mode.name() });
+            return Err(CacheFileError::Refused(format!(
+                "mode {} of a cache that is served, with metadata 'at-removal': expected it before the start, since a kill would lose dirty blocks without a trace",
+                new.mode.name()
+            )));
         }
         let admission = new.admission(self.cache.slots())?;
         let cleanings = new.cleanings(self.cache.slots(), self.cache.ways())?;

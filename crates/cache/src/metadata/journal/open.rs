@@ -43,7 +43,7 @@ impl Slot {
 pub fn open(superblock: &Superblock, area: &mut dyn Area, has_dirty: bool) -> Result<Opened, MetadataError> {
     let shape = superblock.shape;
     if !is_journal(&shape, !has_dirty) {
-        return Err(MetadataError::Superblock { detail: format!("not the shape of a journal: {shape:?}") });
+        return Err(MetadataError::Superblock(format!("not the shape of a journal: {shape:?}")));
     }
     let mut found = Found::default();
     let stamps = stamps(superblock, area);
