@@ -10,7 +10,7 @@ mod typed;
 
 use crate::faults::FaultsConfig;
 use crate::host::HostConfig;
-use crate::interfaces::{INTERFACES, Interfaces, Place};
+use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::ConfigError;
 use crate::keys::{flat, shape, table_of, take_table, text_of};
@@ -191,7 +191,13 @@ impl StackConfig {
         place: Place,
         subsystem: Box<dyn Subsystem + Send>,
     ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
-        self.interfaces.wrap(place, self, subsystem)
+        let below = Below {
+            geometry: &self.geometry,
+            partition: &self.partition,
+            ftl_params: &self.ftl_params,
+            host_ids: self.policy_setup(0).streams,
+        };
+        self.interfaces.wrap(place, &below, subsystem)
     }
 
     /// The whole configuration as TOML that can be read back.

@@ -1,7 +1,6 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use super::{Boxed, InterfaceEntry, Place};
-use crate::config::StackConfig;
+use super::{Below, Boxed, InterfaceEntry, Place};
 use crate::keys::ConfigError;
 use nandscape_core::{
     Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem, keys, words,
@@ -51,7 +50,7 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
     is_chosen: |params| params.get(KIND) != DirectiveKind::Direct,
     check,
     host_ids,
-    wrap: |params, config, subsystem| Ok(Box::new(Directing { params, config }.wrap(subsystem)?)),
+    wrap: |params, below, subsystem| Ok(Box::new(Directing { params, below }.wrap(subsystem)?)),
 };
 
 const STREAM_KEYS: [Param; 4] = [MSL.param, WRITE_SIZE.param, ENABLED.param, ALLOCATE.param];
@@ -103,10 +102,10 @@ fn host_ids(params: &Params, streams: u16) -> u16 {
     }
 }
 
-/// Directives in the making: their keys, and the stack that they are put in front of.
+/// Directives in the making: their keys, and what they are put in front of.
 struct Directing<'a> {
     params: &'a Params,
-    config: &'a StackConfig,
+    below: &'a Below<'a>,
 }
 
 impl Directing<'_> {
@@ -126,7 +125,7 @@ impl Directing<'_> {
 
     /// How many endurance groups there are.
     fn groups(&self) -> u16 {
-        self.config.partition.endurance_groups.iter().map(|group| group + 1).max().unwrap_or(1)
+        self.below.partition.endurance_groups.iter().map(|group| group + 1).max().unwrap_or(1)
     }
 
     fn shape(
@@ -138,8 +137,8 @@ impl Directing<'_> {
         DirectivesConfig {
             namespaces: subsystem.namespaces().len() as u32,
             hosts: 1,
-            block_bytes: self.config.geometry.sector_bytes,
-            sets: self.config.partition.endurance_groups.clone(),
+            block_bytes: self.below.geometry.sector_bytes,
+            sets: self.below.partition.endurance_groups.clone(),
             streams,
             groups,
         }
@@ -183,8 +182,8 @@ impl Directing<'_> {
 
     /// SWS in logical blocks and SGS in units of it.
     fn granularity(&self, piece_bytes: u64) -> Result<(u32, u16), ParamError> {
-        let block = u64::from(self.config.geometry.sector_bytes);
-        let page = u64::from(self.config.geometry.page_bytes);
+        let block = u64::from(self.below.geometry.sector_bytes);
+        let page = u64::from(self.below.geometry.page_bytes);
         let size = self.params.get(WRITE_SIZE).unwrap_or(page);
         let expected = || {
             let smallest = piece_bytes.div_ceil(u64::from(u16::MAX)).next_multiple_of(block);
@@ -251,7 +250,8 @@ impl Directing<'_> {
             empty.set_fdp_feature(endgid, 1, &Unwritten).expect("there is no namespace yet");
         }
         let (mut directives, controller) = populated(empty, namespaces, |at| &lists[at]);
-        let events: Vec<u8> = events(params)?.into_iter().map(|event| event.code()).collect();
+        let events: Vec<u8> =
+            events(params)?.into_iter().map(nandscape_namespace::directives::fdp::EventType::code).collect();
         for (nsid, list) in (1..).zip(&lists) {
             for handle in 0..list.len() as u32 {
                 let cdw11 = handle | (events.len() as u32) << 16;
@@ -287,7 +287,7 @@ impl Directing<'_> {
     /// What the layer does with the survivors of each log.
     fn isolation(&self, logs: u16) -> Vec<Isolation> {
         let words: Vec<&str> =
-            self.config.ftl_params.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
+            self.below.ftl_params.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
         let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
             Some("initially") => Isolation::Initially,
             _ => Isolation::Persistently,

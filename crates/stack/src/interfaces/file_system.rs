@@ -39,8 +39,8 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
         Ok(())
     },
     host_ids: |_, ids| ids,
-    wrap: |params, config, subsystem| {
-        let (streams, ids) = (streams(params)?, config.policy_setup(0).streams);
+    wrap: |params, below, subsystem| {
+        let (streams, ids) = (streams(params)?, below.host_ids);
         let highest = streams.highest();
         if highest > ids {
             let expected = format!(

@@ -4,9 +4,9 @@
 pub mod directives;
 pub mod file_system;
 
-use crate::config::StackConfig;
 use crate::keys::{ConfigError, flat, table_of, take_table};
-use nandscape_core::{Info, Params, Subsystem};
+use crate::partition::Partition;
+use nandscape_core::{Geometry, Info, Params, Subsystem};
 
 /// Where an interface stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,18 @@ pub struct InterfaceEntry {
 }
 
 type Boxed = Box<dyn Subsystem + Send>;
-type Wrap = fn(&Params, &StackConfig, Boxed) -> Result<Boxed, ConfigError>;
+type Wrap = fn(&Params, &Below<'_>, Boxed) -> Result<Boxed, ConfigError>;
+
+/// What an interface stands in front of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Below<'a> {
+    pub geometry: &'a Geometry,
+    pub partition: &'a Partition,
+    /// Parameters of the translation layer.
+    pub ftl_params: &'a Params,
+    /// Stream ids, from 1, that hosts may send with writes.
+    pub host_ids: u16,
+}
 
 /// Every host interface. Of those in one place the first is the nearest to the flash.
 pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, file_system::ENTRY];
@@ -76,7 +87,7 @@ impl Interfaces {
     }
 
     /// Puts what was asked for in front of a subsystem.
-    pub fn wrap(&self, place: Place, config: &StackConfig, subsystem: Boxed) -> Result<Boxed, ConfigError> {
-        self.chosen(place).try_fold(subsystem, |below, (entry, params)| (entry.wrap)(params, config, below))
+    pub fn wrap(&self, place: Place, below: &Below<'_>, subsystem: Boxed) -> Result<Boxed, ConfigError> {
+        self.chosen(place).try_fold(subsystem, |inner, (entry, params)| (entry.wrap)(params, below, inner))
     }
 }
