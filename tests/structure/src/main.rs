@@ -28,9 +28,9 @@ const FIELDS_MAX: usize = 20;
 const LINES_MAX: usize = 600;
 /// Lines of methods that only call a field's method of the same name.
 const FORWARDING_MAX: usize = 250;
-/// Changing functions of layers, journal and directory without an assertion: three take what flash holds,
+/// Changing functions of layers, journal and directory without an assertion: four take what flash holds,
 /// which is whatever somebody wrote there.
-const SILENT_MAX: usize = 3;
+const SILENT_MAX: usize = 4;
 /// Assertions per thousand lines of these.
 const DENSITY_MIN: usize = 20;
 /// Crates whose structs are counted.

@@ -19,7 +19,8 @@ impl<D: FlashDevice> Journal<D> {
         let blocks: BTreeSet<BlockId> = pages.keys().map(|page| geometry.block_of(*page)).collect();
         let is_free = self.device.capabilities().out_of_order_program;
         for block in blocks {
-            if self.device.is_bad(block) {
+            // No map that was written here names a page of the journal's own blocks.
+            if self.device.is_bad(block) || self.is_reserved(block) {
                 continue;
             }
             let known = table.get(block);
@@ -34,7 +35,6 @@ impl<D: FlashDevice> Journal<D> {
                     None if is_free => continue,
                     None => (Lpn::PADDING, 0),
                 };
-                assert!(!self.is_reserved(block), "{page:?} of the journal's own {block:?} is marked");
                 let oob = Oob { lpn, stream, seq: self.seq };
                 self.seq += SEQ_STEP;
                 let zeroes = vec![0; geometry.page_bytes as usize];
