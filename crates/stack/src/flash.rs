@@ -21,7 +21,8 @@ pub struct BuildOptions {
     pub count_programs: bool,
 }
 
-/// As [`crate::build_subsystem`] without host interfaces, for callers that want the commands of NVM sets besides.
+/// As [`crate::build_subsystem`] without host interfaces, for callers that want the commands of NVM sets
+/// besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
     memory::check(config.seen_geometry())?;
     if !config.faults.is_empty() {

@@ -1,9 +1,9 @@
 //! Which functions state what must hold.
 //!
-//! Looked at are the methods that take `&mut self`, in the modules of [`MODULES`]. One needs an assertion with
-//! a message if it changes something of `self` or of an argument by itself: it assigns to a place, or calls a
-//! method of a collection that changes it. What only calls other methods needs none, nor does what only
-//! resets places to constants, nor a setter: at most three lines without an index.
+//! Looked at are the methods that take `&mut self`, in the modules of [`MODULES`]. One needs an assertion
+//! with a message if it changes something of `self` or of an argument by itself: it assigns to a place, or
+//! calls a method of a collection that changes it. What only calls other methods needs none, nor does what
+//! only resets places to constants, nor a setter: at most three lines without an index.
 
 use crate::modules::Crate;
 use syn::punctuated::Punctuated;

@@ -1,5 +1,5 @@
-//! Host interfaces: what stands between hosts and translation layers, or a cache. Each is a subsystem in front
-//! of another one, chosen and set up by a table of its own in the configuration.
+//! Host interfaces: what stands between hosts and translation layers, or a cache. Each is a subsystem in
+//! front of another one, chosen and set up by a table of its own in the configuration.
 
 pub mod directives;
 pub mod file_system;

@@ -27,8 +27,8 @@ pub(super) struct Curves {
     pub floor: u32,
     /// What is drawn in each view.
     pub columns: &'static [Column],
-    /// The names of its views in a group of runs; empty where there is one, and of those left out. `None` where
-    /// a chart would show nothing.
+    /// The names of its views in a group of runs; empty where there is one, and of those left out. `None`
+    /// where a chart would show nothing.
     pub tabs: fn(&Ends<'_>) -> Option<&'static [&'static str]>,
 }
 
