@@ -134,3 +134,24 @@ pub(super) fn columns(run: &Run, samples: &[Sample]) -> Vec<(&'static str, Vec<V
     let columns = columns.map(|(name, value)| (*name, moments.iter().map(value).collect::<Vec<_>>()));
     columns.filter(|(_, values)| values.iter().any(|value| !value.is_null())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_chart_has_names_of_its_own_and_values_that_the_script_can_show() {
+        let (mut kinds, mut columns) =
+            (BTreeSet::new(), BTreeSet::from(["x", "w50", "w99", "w999", "r50", "r99", "r999"]));
+        let script = include_str!("../../../assets/report.js");
+        let shows = script.lines().find_map(|line| line.trim().strip_prefix("const SHOW = ")).unwrap();
+        for curves in CURVES {
+            assert!(kinds.insert(curves.kind), "{} twice", curves.kind);
+            assert!(shows.contains(curves.show), "{}: {} is not in {shows}", curves.kind, curves.show);
+            for (column, _) in curves.columns {
+                assert!(columns.insert(column), "{}: {column} twice", curves.kind);
+            }
+        }
+    }
+}
