@@ -67,17 +67,3 @@ pub fn quoted(value: &str) -> String {
     }
     text + "\""
 }
-
-/// The value that was quoted; `None` if it was not.
-pub fn unquoted(text: &str) -> Option<String> {
-    let mut rest = text.strip_prefix('"')?.strip_suffix('"')?.chars();
-    let mut value = String::new();
-    while let Some(c) = rest.next() {
-        match c {
-            '"' => return None,
-            '\\' => value.push(rest.next()?),
-            c => value.push(c),
-        }
-    }
-    Some(value)
-}

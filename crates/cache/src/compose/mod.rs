@@ -17,7 +17,7 @@ use crate::engine::{BoxedStore, Cache, CacheError, Disk, Setup, Started};
 use crate::metadata::{self, MetadataError, Sketch, StoreArea};
 use crate::mode::Mode;
 use crate::presets::{self, Flushing, PRESETS, Preset, Quirks};
-use keys::{blocks, names, quoted, unquoted};
+use keys::{blocks, names, quoted};
 use nandscape_core::{ParamError, Params, SimTime};
 use nandscape_policies::Map;
 use nandscape_policies::admission::{Admission, Chain};
@@ -132,11 +132,6 @@ impl Design {
         Ok(design)
     }
 
-    /// The preset of that name as it is.
-    pub fn of_preset(name: &str) -> Result<Self, ParamError> {
-        Self::parse("", &Typed::from([("preset".to_owned(), name.to_owned())]))
-    }
-
     /// What it was parsed from: gives an equal design again.
     pub fn typed(&self) -> &Typed {
         &self.typed
@@ -145,24 +140,6 @@ impl Design {
     /// [`Design::typed`] as text, a key a line, which is also TOML: what is kept with the metadata.
     pub fn text(&self) -> String {
         self.typed.iter().fold(String::new(), |text, (key, value)| text + key + " = " + &quoted(value) + "\n")
-    }
-
-    /// The design that [`Design::text`] was made of.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Design::parse`]; a line that is not a key and a quoted value.
-    pub fn parse_text(prefix: &str, text: &str) -> Result<Self, ParamError> {
-        let line = |line: &str| {
-            let (key, value) = line.split_once(" = ")?;
-            Some((key.to_owned(), unquoted(value)?))
-        };
-        let mut typed = Typed::new();
-        for text in text.lines().filter(|text| !text.is_empty()) {
-            let expected = "lines of a key and a quoted value, such as mode = \"write-back\"";
-            typed.extend([line(text).ok_or_else(|| keys::bad(prefix, "settings", text, expected))?]);
-        }
-        Self::parse(prefix, &typed)
     }
 
     /// Key and value of every setting, defaults included, in a fixed order.
