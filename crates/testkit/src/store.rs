@@ -139,7 +139,7 @@ impl Run {
                     Some(by) => self.commands.now + by,
                     None => next.unwrap_or(self.commands.now).max(self.commands.now),
                 };
-                self.advance(until)
+                self.commands.advance(&mut *self.store, until)
             }
         }
     }
@@ -243,15 +243,12 @@ impl Run {
         self.commands.now
     }
 
-    fn advance(&mut self, until: SimTime) -> Result<(), String> {
-        self.commands.advance(&mut *self.store, until)
-    }
-
     fn drain(&mut self) -> Result<(), String> {
         self.commands.drain(&mut *self.store)?;
-        if self.store.idle_from() > self.now() {
-            // What a write cache still has to write is part of it.
-            self.advance(self.store.idle_from())?;
+        // What a write cache still has to write is part of it.
+        let idle_from = self.store.idle_from();
+        if idle_from > self.now() {
+            self.commands.advance(&mut *self.store, idle_from)?;
         }
         Ok(())
     }

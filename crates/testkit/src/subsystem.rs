@@ -159,13 +159,13 @@ impl<'a, S: Subsystem> Run<'a, S> {
                 self.subsystem.check_invariants();
             }
         }
-        self.drain()?;
+        self.commands.drain(&mut self.subsystem)?;
         self.check_counts()?;
         let (cache, host) = (self.subsystem.inspect().cache(), self.counts.clone());
         self.check_all()?;
         let token = self.subsystem.shutdown(self.commands.now).map_err(|error| error.to_string())?;
         self.submitted(token);
-        self.drain()?;
+        self.commands.drain(&mut self.subsystem)?;
         self.subsystem.check_invariants();
         let (times, overtaken) = self.commands.finished();
         Ok(Seen { times, unknown: self.commands.unknown, overtaken, host, cache })
@@ -203,13 +203,13 @@ impl<'a, S: Subsystem> Run<'a, S> {
                     Some(by) => self.commands.now + by,
                     None => self.subsystem.next_event().unwrap_or(self.commands.now).max(self.commands.now),
                 };
-                self.advance(until)
+                self.commands.advance(&mut self.subsystem, until)
             }
             Step::Idle(by) => {
-                self.drain()?;
+                self.commands.drain(&mut self.subsystem)?;
                 let until = self.commands.now + by;
                 self.subsystem.idle(self.commands.now, until).map_err(|error| error.to_string())?;
-                self.advance(until)
+                self.commands.advance(&mut self.subsystem, until)
             }
             Step::Control(what) => (self.trial.control)(&mut self.subsystem, what, self.commands.now),
         }
@@ -255,14 +255,10 @@ impl<'a, S: Subsystem> Run<'a, S> {
         answer.map(|answer| answer.done).map_err(|error| error.to_string())
     }
 
-    fn known(&self, token: Token) -> Option<SimTime> {
-        self.commands.known(&self.subsystem, token)
-    }
-
     fn joined(&mut self, a: Token, b: Token) -> Result<Token, String> {
-        let parts = [self.known(a), self.known(b)];
+        let parts = [self.commands.known(&self.subsystem, a), self.commands.known(&self.subsystem, b)];
         let both = self.subsystem.join(a, b);
-        match (parts, self.known(both)) {
+        match (parts, self.commands.known(&self.subsystem, both)) {
             ([Some(a), Some(b)], Some(both)) if both != a.max(b) => {
                 Err(format!("joined are {a} and {b}, which gives {both}"))
             }
@@ -275,7 +271,7 @@ impl<'a, S: Subsystem> Run<'a, S> {
 
     fn submitted(&mut self, token: Token) {
         // What has completed already, as a flush after which nothing was written, is answered at once.
-        let done = self.known(token).map(|done| done.max(self.commands.now));
+        let done = self.commands.known(&self.subsystem, token).map(|done| done.max(self.commands.now));
         self.commands.start(&mut self.subsystem, token, done);
     }
 
@@ -309,14 +305,6 @@ impl<'a, S: Subsystem> Run<'a, S> {
         }
     }
 
-    fn advance(&mut self, until: SimTime) -> Result<(), String> {
-        self.commands.advance(&mut self.subsystem, until)
-    }
-
-    fn drain(&mut self) -> Result<(), String> {
-        self.commands.drain(&mut self.subsystem)
-    }
-
     fn check_counts(&self) -> Result<(), String> {
         // Pages are the device's own.
         let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
@@ -337,6 +325,6 @@ impl<'a, S: Subsystem> Run<'a, S> {
             self.submitted(token);
             self.compare(namespace, extent, &data)?;
         }
-        self.drain()
+        self.commands.drain(&mut self.subsystem)
     }
 }
