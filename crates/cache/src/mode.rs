@@ -4,10 +4,11 @@ use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 
 /// How a cache treats reads and writes of blocks that it does not hold, and when writes reach the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Writes are answered when the cache has them.
+    #[default]
     WriteBack,
     /// Writes go to the disk and to the cache.
     WriteThrough,

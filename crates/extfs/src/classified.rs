@@ -333,12 +333,3 @@ impl KindReports for Classified {
         }
     }
 }
-
-impl std::fmt::Debug for Classified {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Classified")
-            .field("streams", &self.streams)
-            .field("offset", &self.offset)
-            .finish_non_exhaustive()
-    }
-}

@@ -381,10 +381,3 @@ impl Filesystem for Files {
         reply.error(Errno::EPERM);
     }
 }
-
-impl std::fmt::Debug for Files {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.entries.iter().map(|entry| &*entry.name).collect();
-        f.debug_struct("Files").field("names", &names).finish_non_exhaustive()
-    }
-}

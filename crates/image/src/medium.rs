@@ -40,9 +40,9 @@ impl ImageMedium {
         let flash = start::format(store, header, session, &bad)
             .and_then(|flash| os::sync_directory_of(path).map(|()| flash));
         // Half an image would only be in the way of the next attempt.
-        flash.map_err(|source| {
+        flash.map_err(|error| {
             drop(std::fs::remove_file(path));
-            ImageError::Io { path: path.to_owned(), what: "sync", source }
+            ImageError::io(path, "sync")(error)
         })
     }
 

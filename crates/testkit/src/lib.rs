@@ -10,6 +10,7 @@
 
 pub mod campaign;
 pub mod checksums;
+mod commands;
 pub mod conformance;
 pub mod crash;
 pub mod shrink;

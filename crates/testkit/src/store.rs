@@ -6,13 +6,12 @@
 //! before the time that was reached, and the counters. A command past the end or between blocks is refused
 //! and changes nothing.
 
+use crate::commands::Commands;
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{
-    Applied, BlockCommand, Completion, Extent, Hint, Op, SimTime, Store, StoreError, Token,
-};
+use nandscape_core::{Applied, BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -91,15 +90,10 @@ struct Run {
     block: u64,
     /// What every byte must be; empty where the store keeps none.
     model: Vec<u8>,
-    now: SimTime,
-    /// Up to where time was let go on.
-    reached: SimTime,
     applied: Vec<(BlockCommand, Applied)>,
-    /// Start and completion of each command that was started.
-    times: Vec<(SimTime, Option<SimTime>)>,
+    /// Those that were started.
+    commands: Commands,
     counts: HostCounts,
-    out: Vec<Completion>,
-    unknown: u64,
 }
 
 impl Run {
@@ -109,13 +103,9 @@ impl Run {
             block: u64::from(store.block_bytes()),
             store,
             model: vec![0; len],
-            now: SimTime::ZERO,
-            reached: SimTime::ZERO,
             applied: Vec::new(),
-            times: Vec::new(),
+            commands: Commands::default(),
             counts: HostCounts::default(),
-            out: Vec::new(),
-            unknown: 0,
         }
     }
 
@@ -134,15 +124,8 @@ impl Run {
         self.check_all()?;
         self.check_refusals()?;
         self.check_end()?;
-        let times: Vec<(SimTime, SimTime)> =
-            self.times.iter().map(|(start, done)| (*start, done.expect("drained"))).collect();
-        let mut first = SimTime::MAX;
-        let mut overtaken = 0;
-        for (_, done) in times.iter().rev() {
-            overtaken += u64::from(*done > first);
-            first = first.min(*done);
-        }
-        Ok(Seen { times, unknown: self.unknown, overtaken })
+        let (times, overtaken) = self.commands.finished();
+        Ok(Seen { times, unknown: self.commands.unknown, overtaken })
     }
 
     fn step(&mut self, step: Step) -> Result<(), String> {
@@ -153,10 +136,10 @@ impl Run {
             Step::Pass { by } => {
                 let next = self.store.next_event();
                 let until = match by {
-                    Some(by) => self.now + by,
-                    None => next.unwrap_or(self.now).max(self.now),
+                    Some(by) => self.commands.now + by,
+                    None => next.unwrap_or(self.commands.now).max(self.commands.now),
                 };
-                self.advance(until)
+                self.commands.advance(&mut *self.store, until)
             }
         }
     }
@@ -240,66 +223,32 @@ impl Run {
     }
 
     fn start(&mut self, which: usize, later: u64) -> Result<(), String> {
-        self.now += later;
+        self.commands.now += later;
         let (command, applied) = self.applied.remove(which);
-        let token = self.store.start(command, applied, self.now).map_err(|error| error.to_string())?;
+        let token =
+            self.store.start(command, applied, self.commands.now).map_err(|error| error.to_string())?;
         self.started(token)
     }
 
     fn started(&mut self, token: Token) -> Result<(), String> {
-        let tag = self.times.len() as u64;
-        let done = if token == Token::NONE { Some(self.now) } else { self.store.completion(token) };
-        if let Some(done) = done.filter(|done| *done < self.now) {
-            return Err(format!("completes at {done}, before its start at {}", self.now));
+        let (now, done) = (self.now(), self.commands.known(&*self.store, token));
+        if let Some(done) = done.filter(|done| *done < now) {
+            return Err(format!("completes at {done}, before its start at {now}"));
         }
-        if done.is_none() {
-            self.unknown += 1;
-            self.store.watch(token, tag);
-        }
-        self.times.push((self.now, done));
+        self.commands.start(&mut *self.store, token, done);
         Ok(())
     }
 
-    fn advance(&mut self, until: SimTime) -> Result<(), String> {
-        self.out.clear();
-        self.store.advance(until, &mut self.out);
-        self.now = self.now.max(until);
-        let mut before = self.reached;
-        for Completion { tag, at } in self.out.drain(..) {
-            let Some((start, done)) = self.times.get_mut(tag as usize) else {
-                return Err(format!("tag {tag} completes and was never asked for"));
-            };
-            if let Some(done) = done {
-                return Err(format!("command {tag} completes at {at}, and did at {done}"));
-            }
-            if at < *start || at > until || at < before {
-                return Err(format!(
-                    "command {tag} of {start} completes at {at}, after {before} and until {until}"
-                ));
-            }
-            (*done, before) = (Some(at), at);
-        }
-        self.reached = before;
-        match self.store.next_event() {
-            Some(next) if next <= until => {
-                Err(format!("at {until} there is still something to do at {next}"))
-            }
-            _ => Ok(()),
-        }
+    fn now(&self) -> SimTime {
+        self.commands.now
     }
 
     fn drain(&mut self) -> Result<(), String> {
-        while let Some(waiting) = self.times.iter().position(|(_, done)| done.is_none()) {
-            let Some(next) = self.store.next_event() else {
-                return Err(format!("nothing is left to happen, and command {waiting} is not done"));
-            };
-            self.advance(next.max(self.now))?;
-        }
-        let last = self.times.iter().filter_map(|(_, done)| *done).max().unwrap_or_default();
-        self.now = self.now.max(last);
-        if self.store.idle_from() > self.now {
-            // What a write cache still has to write is part of it.
-            self.advance(self.store.idle_from())?;
+        self.commands.drain(&mut *self.store)?;
+        // What a write cache still has to write is part of it.
+        let idle_from = self.store.idle_from();
+        if idle_from > self.now() {
+            self.commands.advance(&mut *self.store, idle_from)?;
         }
         Ok(())
     }
@@ -316,7 +265,8 @@ impl Run {
         let extent = Extent::new(0, self.store.capacity_bytes());
         let command = BlockCommand::new(Op::Read, extent, Hint::default());
         let payload = if data.is_empty() { Payload::None } else { Payload::Read(&mut data) };
-        let token = self.store.submit(command, payload, self.now).map_err(|error| error.to_string())?;
+        let token =
+            self.store.submit(command, payload, self.commands.now).map_err(|error| error.to_string())?;
         self.started(token)?;
         self.drain()?;
         Ok(data)
@@ -356,20 +306,20 @@ impl Run {
 
     /// Counters that begin anew, and the end.
     fn check_end(&mut self) -> Result<(), String> {
-        self.store.reset_counters(self.now);
-        if self.store.counts() != HostCounts::default() || self.store.idle_from() > self.now {
+        self.store.reset_counters(self.commands.now);
+        if self.store.counts() != HostCounts::default() || self.store.idle_from() > self.commands.now {
             let (counts, idle) = (self.store.counts(), self.store.idle_from());
             return Err(format!(
                 "after a reset at {} there are {counts:?}, and it is idle from {idle}",
-                self.now
+                self.commands.now
             ));
         }
-        let times = self.times.len();
-        let token = self.store.shutdown(self.now).map_err(|error| error.to_string())?;
+        let times = self.commands.times.len();
+        let token = self.store.shutdown(self.commands.now).map_err(|error| error.to_string())?;
         self.started(token)?;
         self.drain()?;
         self.check_all()?;
-        self.times.truncate(times);
+        self.commands.times.truncate(times);
         Ok(())
     }
 }

@@ -7,11 +7,12 @@
 //! that nothing is left to happen before the time that was reached, the counters of each namespace, and the
 //! subsystem's own invariants.
 
+use crate::commands::Commands;
 use crate::conformance::{byte, message_of};
 use crate::shrink::shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockCommand, CacheReport, Completion, Extent, Hint, Op, SimTime, Subsystem, Token};
+use nandscape_core::{BlockCommand, CacheReport, Extent, Hint, Op, SimTime, Subsystem, Token};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is done to a subsystem between commands: something of it, that a number chooses, at a time.
@@ -134,13 +135,7 @@ struct Run<'a, S: ?Sized> {
     /// What every byte of each namespace must be.
     models: Vec<Vec<u8>>,
     counts: Vec<HostCounts>,
-    now: SimTime,
-    /// When the last reported command completed.
-    reported: SimTime,
-    /// Submission and completion of each command.
-    times: Vec<(SimTime, Option<SimTime>)>,
-    out: Vec<Completion>,
-    unknown: u64,
+    commands: Commands,
 }
 
 impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
@@ -153,18 +148,8 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         }
         let counts = vec![HostCounts::default(); models.len()];
         // Making it may have taken time.
-        let now = subsystem.idle_from();
-        Ok(Self {
-            subsystem,
-            trial,
-            models,
-            counts,
-            now,
-            reported: SimTime::ZERO,
-            times: Vec::new(),
-            out: Vec::new(),
-            unknown: 0,
-        })
+        let commands = Commands::from(subsystem.idle_from());
+        Ok(Self { subsystem, trial, models, counts, commands })
     }
 
     fn all(mut self, steps: &[Step]) -> Result<Seen, String> {
@@ -174,22 +159,16 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
                 self.subsystem.check_invariants();
             }
         }
-        self.drain()?;
+        self.commands.drain(&mut self.subsystem)?;
         self.check_counts()?;
         let (cache, host) = (self.subsystem.inspect().cache(), self.counts.clone());
         self.check_all()?;
-        let token = self.subsystem.shutdown(self.now).map_err(|error| error.to_string())?;
+        let token = self.subsystem.shutdown(self.commands.now).map_err(|error| error.to_string())?;
         self.submitted(token);
-        self.drain()?;
+        self.commands.drain(&mut self.subsystem)?;
         self.subsystem.check_invariants();
-        let times: Vec<(SimTime, SimTime)> =
-            self.times.iter().map(|(start, done)| (*start, done.expect("drained"))).collect();
-        let (mut first, mut overtaken) = (SimTime::MAX, 0);
-        for (_, done) in times.iter().rev() {
-            overtaken += u64::from(*done > first);
-            first = first.min(*done);
-        }
-        Ok(Seen { times, unknown: self.unknown, overtaken, host, cache })
+        let (times, overtaken) = self.commands.finished();
+        Ok(Seen { times, unknown: self.commands.unknown, overtaken, host, cache })
     }
 
     fn step(&mut self, step: Step) -> Result<(), String> {
@@ -216,23 +195,23 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
                 Ok(())
             }
             Step::Later(by) => {
-                self.now += by;
+                self.commands.now += by;
                 Ok(())
             }
             Step::Pass(by) => {
                 let until = match by {
-                    Some(by) => self.now + by,
-                    None => self.subsystem.next_event().unwrap_or(self.now).max(self.now),
+                    Some(by) => self.commands.now + by,
+                    None => self.subsystem.next_event().unwrap_or(self.commands.now).max(self.commands.now),
                 };
-                self.advance(until)
+                self.commands.advance(&mut self.subsystem, until)
             }
             Step::Idle(by) => {
-                self.drain()?;
-                let until = self.now + by;
-                self.subsystem.idle(self.now, until).map_err(|error| error.to_string())?;
-                self.advance(until)
+                self.commands.drain(&mut self.subsystem)?;
+                let until = self.commands.now + by;
+                self.subsystem.idle(self.commands.now, until).map_err(|error| error.to_string())?;
+                self.commands.advance(&mut self.subsystem, until)
             }
-            Step::Control(what) => (self.trial.control)(&mut self.subsystem, what, self.now),
+            Step::Control(what) => (self.trial.control)(&mut self.subsystem, what, self.commands.now),
         }
     }
 
@@ -272,19 +251,14 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
     ) -> Result<Token, String> {
         let command = BlockCommand::new(op, extent, Hint::default());
         self.counts[namespace].count(command, 512);
-        let answer = self.subsystem.submit(namespace as u32, command.into(), payload, self.now);
+        let answer = self.subsystem.submit(namespace as u32, command.into(), payload, self.commands.now);
         answer.map(|answer| answer.done).map_err(|error| error.to_string())
     }
 
-    /// When a token completes, as far as it is known.
-    fn known(&self, token: Token) -> Option<SimTime> {
-        if token == Token::NONE { Some(self.now) } else { self.subsystem.completion(token) }
-    }
-
     fn joined(&mut self, a: Token, b: Token) -> Result<Token, String> {
-        let parts = [self.known(a), self.known(b)];
+        let parts = [self.commands.known(&self.subsystem, a), self.commands.known(&self.subsystem, b)];
         let both = self.subsystem.join(a, b);
-        match (parts, self.known(both)) {
+        match (parts, self.commands.known(&self.subsystem, both)) {
             ([Some(a), Some(b)], Some(both)) if both != a.max(b) => {
                 Err(format!("joined are {a} and {b}, which gives {both}"))
             }
@@ -296,14 +270,9 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
     }
 
     fn submitted(&mut self, token: Token) {
-        let number = self.times.len() as u64;
         // What has completed already, as a flush after which nothing was written, is answered at once.
-        let done = self.known(token).map(|done| done.max(self.now));
-        if done.is_none() {
-            self.unknown += 1;
-            self.subsystem.watch(token, number);
-        }
-        self.times.push((self.now, done));
+        let done = self.commands.known(&self.subsystem, token).map(|done| done.max(self.commands.now));
+        self.commands.start(&mut self.subsystem, token, done);
     }
 
     /// What was trimmed is zeroes, or what it was before where it is not a whole page.
@@ -336,45 +305,6 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         }
     }
 
-    fn advance(&mut self, until: SimTime) -> Result<(), String> {
-        self.out.clear();
-        self.subsystem.advance(until, &mut self.out);
-        self.now = self.now.max(until);
-        for Completion { tag, at } in self.out.drain(..) {
-            let Some((submitted, done)) = self.times.get_mut(tag as usize) else {
-                return Err(format!("tag {tag} completes and was never asked for"));
-            };
-            if let Some(done) = done {
-                return Err(format!("command {tag} completes at {at}, and did at {done}"));
-            }
-            if at < *submitted || at > until || at < self.reported {
-                let before = self.reported;
-                return Err(format!(
-                    "command {tag} of {submitted} completes at {at}, after {before} and until {until}"
-                ));
-            }
-            (*done, self.reported) = (Some(at), at);
-        }
-        match self.subsystem.next_event() {
-            Some(next) if next <= until => {
-                Err(format!("at {until} there is still something to do at {next}"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn drain(&mut self) -> Result<(), String> {
-        while let Some(waiting) = self.times.iter().position(|(_, done)| done.is_none()) {
-            let Some(next) = self.subsystem.next_event() else {
-                return Err(format!("nothing is left to happen, and command {waiting} is not done"));
-            };
-            self.advance(next.max(self.now))?;
-        }
-        let last = self.times.iter().filter_map(|(_, done)| *done).max().unwrap_or_default();
-        self.now = self.now.max(last);
-        Ok(())
-    }
-
     fn check_counts(&self) -> Result<(), String> {
         // Pages are the device's own.
         let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
@@ -395,6 +325,6 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
             self.submitted(token);
             self.compare(namespace, extent, &data)?;
         }
-        self.drain()
+        self.commands.drain(&mut self.subsystem)
     }
 }

@@ -37,7 +37,6 @@ pub struct Serving {
 }
 
 /// What a server keeps of a cache while the engine has it.
-#[derive(Debug)]
 pub struct Handle {
     live: Arc<Live>,
     stat: CacheStat,

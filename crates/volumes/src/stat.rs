@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A cache, as it stands.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CacheStat {
     /// The fast file or device; `ram` in memory.
     pub fast: PathBuf,
@@ -128,23 +128,10 @@ impl CacheStat {
             block_bytes: design.block_bytes,
             ways,
             cluster_bytes: u64::from(cluster) * u64::from(design.block_bytes),
-            metadata_block_bytes: 0,
             skip_sequential_bytes: design.skip_sequential_bytes(),
-            limit_blocks: None,
             mode: design.mode,
-            gauges: Gauges::default(),
-            counters: Counters::default(),
-            counted_together: None,
-            volumes: Vec::new(),
             health: Health::Normal.name().to_owned(),
-            trouble: None,
-            given_up: None,
-            read_only: None,
-            lost: Vec::new(),
-            read_hit_ratio: None,
-            write_hit_ratio: None,
-            is_served: false,
-            recovery: None,
+            ..Self::default()
         }
     }
 

@@ -132,11 +132,6 @@ impl Design {
         Ok(design)
     }
 
-    /// The preset of that name as it is.
-    pub fn of_preset(name: &str) -> Result<Self, ParamError> {
-        Self::parse("", &Typed::from([("preset".to_owned(), name.to_owned())]))
-    }
-
     /// What it was parsed from: gives an equal design again.
     pub fn typed(&self) -> &Typed {
         &self.typed

@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn shares_are_bytes_blocks_and_parts_of_the_cache() {
-        let design = Design::of_preset("nandscape").unwrap();
+        let design = Design::parse("", &crate::compose::Typed::new()).unwrap();
         for (text, expected) in [
             ("1MiB", Some(256)),
             ("70b", Some(70)),

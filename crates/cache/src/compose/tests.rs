@@ -29,7 +29,7 @@ fn ask(cache: &mut Cache<AnyEviction>, op: Op, offset: u64, bytes: &mut [u8]) {
 fn every_preset_makes_a_cache_that_gives_back_what_was_written() {
     for preset in PRESETS {
         let name = preset.info.name;
-        let design = Design::of_preset(name).expect(name);
+        let design = Design::parse("", &typed(&[("preset", name)])).expect(name);
         let (fast, disks) = (store(8 << 20), vec![Disk { store: store(16 << 20), uuid: [1; 16] }]);
         let mut cache = design.create(fast, disks, [7; 16], SimTime::ZERO).expect(name).cache;
         assert_eq!((cache.mode(), design.quirks), (preset.mode, preset.quirks), "{name}");
@@ -89,6 +89,10 @@ fn what_is_typed_stands_over_the_preset() {
     assert!(has("promote", "2") && has("cleaning", "set-threshold,idle-age"), "{settings:?}");
     let again = Design::parse("cache.", design.typed()).expect("the same");
     assert_eq!(again.settings(), settings);
+    let lines = design.text();
+    let pairs = lines.lines().map(|line| line.split_once(" = ").expect("a key and a value"));
+    let typed = pairs.map(|(key, value)| (key.to_owned(), unquoted(value).expect("in quotes"))).collect();
+    assert_eq!(design.typed(), &typed, "what the text of the settings says");
 }
 
 #[test]
@@ -158,4 +162,28 @@ fn names_of_parameters_are_unique_among_all_that_stand_in_one_table() {
     for param in EVICTIONS.iter().flat_map(|info| info.params) {
         assert!(!seen.contains_key(param.name), "{}", param.name);
     }
+}
+
+#[test]
+fn text_of_settings_comes_back_whatever_is_in_it() {
+    for value in ["", "\"", "\\", "a\\\"b", "1,4-7", " = "] {
+        assert_eq!(unquoted(&keys::quoted(value)).as_deref(), Some(value));
+    }
+    for bad in ["x", "\"", "\"a\"b\"", "\"a\\\""] {
+        assert_eq!(unquoted(bad), None, "{bad}");
+    }
+}
+
+/// The value that was quoted; `None` if it was not.
+fn unquoted(text: &str) -> Option<String> {
+    let mut rest = text.strip_prefix('"')?.strip_suffix('"')?.chars();
+    let mut value = String::new();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => return None,
+            '\\' => value.push(rest.next()?),
+            c => value.push(c),
+        }
+    }
+    Some(value)
 }

@@ -307,12 +307,3 @@ impl<E: Eviction> Cache<E> {
         }
     }
 }
-
-impl<E> std::fmt::Debug for Cache<E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache")
-            .field("mode", &self.mode)
-            .field("used", &self.directory.slots.used())
-            .finish_non_exhaustive()
-    }
-}

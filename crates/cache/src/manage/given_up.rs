@@ -6,7 +6,6 @@ use super::{Beside, Disk, Held, ManageError, Mark, Watch, watch};
 use crate::engine::GiveUp;
 use crate::metadata::{Area, Superblock, Volume};
 use nandscape_core::{Extent, StoreError};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is known of a volume of this cache; `None` if it was not given up in the session that the superblock
@@ -105,11 +104,5 @@ impl GiveUp for Recorder {
 
     fn record(&mut self, volume: u16, lost: &[Extent]) -> Result<(), StoreError> {
         self.put(volume, Counts::Within(lost.to_vec()))
-    }
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("volumes", &self.disks.len()).finish_non_exhaustive()
     }
 }

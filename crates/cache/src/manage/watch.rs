@@ -332,9 +332,3 @@ impl Watch {
         }
     }
 }
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watch").field("volumes", &self.volumes.len()).finish_non_exhaustive()
-    }
-}

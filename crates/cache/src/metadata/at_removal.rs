@@ -1,9 +1,7 @@
 //! Written only when the cache is removed.
 
 use super::table::{read_table, whole_table};
-use super::{
-    Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
-};
+use super::{Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write};
 use super::{clean, running, written};
 use nandscape_core::Info;
 
@@ -67,23 +65,9 @@ impl Metadata for AtRemoval {
         true
     }
 
-    fn is_synchronous(&self, _: Option<&Entry>, _: Option<&Entry>) -> bool {
-        false
-    }
-
     fn outlives_cut(&self) -> bool {
         false
     }
-
-    fn note(&mut self, _: u32, _: Option<Entry>) {}
-
-    fn noted(&self) -> u32 {
-        0
-    }
-
-    fn commit(&mut self, _: &dyn Table, _: &mut Vec<Write>) {}
-
-    fn committed(&mut self) {}
 
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         let superblock = clean(&self.superblock, 0);

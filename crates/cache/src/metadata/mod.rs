@@ -304,13 +304,20 @@ pub trait Metadata {
 
     /// Whether a change must be committed before the write that made it is answered, rather than before the
     /// next flush. Asked only where data are overwritten in place ([`Metadata::is_in_place`]).
-    fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool;
+    fn is_synchronous(&self, old: Option<&Entry>, new: Option<&Entry>) -> bool {
+        let _ = (old, new);
+        false
+    }
 
-    /// `slot` now holds this, or nothing.
-    fn note(&mut self, slot: u32, entry: Option<Entry>);
+    /// `slot` now holds this, or nothing. Like the commits, without effect where nothing is committed.
+    fn note(&mut self, slot: u32, entry: Option<Entry>) {
+        let _ = (slot, entry);
+    }
 
     /// Changes noted since the last commit, at least; 0 if there is nothing to commit.
-    fn noted(&self) -> u32;
+    fn noted(&self) -> u32 {
+        0
+    }
 
     /// Changes that one commit takes. The engine commits before more are noted.
     fn room(&self) -> u32 {
@@ -318,7 +325,9 @@ pub trait Metadata {
     }
 
     /// Appends the writes that make durable what was noted so far. At most one commit is under way.
-    fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>);
+    fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
+        let _ = (table, out);
+    }
 
     /// Whether blocks that are clean come back clean after a loss of power.
     fn keeps_clean(&self) -> bool {
@@ -333,7 +342,7 @@ pub trait Metadata {
     }
 
     /// The writes of the last commit are durable.
-    fn committed(&mut self);
+    fn committed(&mut self) {}
 
     /// After [`Metadata::committed`]: appends writes that say so. Nothing waits for them, and they need not
     /// be flushed. They tell a commit whose records are damaged from one that was cut short.

@@ -1,8 +1,6 @@
 //! Nothing is kept.
 
-use super::{
-    Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
-};
+use super::{Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write};
 use nandscape_core::Info;
 
 pub const KIND: Kind = Kind {
@@ -54,23 +52,9 @@ impl Metadata for Nothing {
         true
     }
 
-    fn is_synchronous(&self, _: Option<&Entry>, _: Option<&Entry>) -> bool {
-        false
-    }
-
     fn outlives_cut(&self) -> bool {
         false
     }
-
-    fn note(&mut self, _: u32, _: Option<Entry>) {}
-
-    fn noted(&self) -> u32 {
-        0
-    }
-
-    fn commit(&mut self, _: &dyn Table, _: &mut Vec<Write>) {}
-
-    fn committed(&mut self) {}
 
     fn close(&mut self, _: &dyn Table, _: &mut Vec<Write>) {}
 }

@@ -101,8 +101,6 @@ impl Metadata for Slots {
         }
     }
 
-    fn committed(&mut self) {}
-
     fn memory_bytes(&self) -> u64 {
         (self.pending.capacity() * size_of::<u32>()) as u64
     }

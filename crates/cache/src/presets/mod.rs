@@ -192,8 +192,8 @@ pub struct Preset {
     pub flushing: Flushing,
     /// Where that is to be seen.
     pub flushing_source: &'static str,
-    /// What a loss of power leaves in the default mode, of drives that keep what they have answered;
-    /// [`Preset::keeps_flushed_on_volatile_drives`] for others.
+    /// What a loss of power leaves in the default mode, of drives that keep what they have answered. On others
+    /// a design with dirty blocks also loses what was flushed, unless it flushes [`Flushing::Both`].
     pub after_cut: AfterCut,
     /// What else is particular.
     pub quirks: Quirks,
@@ -216,16 +216,6 @@ impl Preset {
             }
             (_, map) => map,
         }
-    }
-
-    /// Whether a write that was flushed is there after any cut, also where the drives lose what they have
-    /// answered and was not flushed.
-    ///
-    /// A design that does not flush a disk before its metadata call a block clean loses what was flushed
-    /// before, when the disk loses it.
-    pub fn keeps_flushed_on_volatile_drives(&self) -> bool {
-        let depends = self.mode.makes_dirty();
-        self.after_cut.keeps_flushed() && !(depends && self.flushing != Flushing::Both)
     }
 
     /// Key and value of every setting, in the order of the fields: what `list caches --detail` shows.

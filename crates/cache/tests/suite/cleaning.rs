@@ -2,7 +2,6 @@
 
 use crate::rig;
 
-use nandscape_cache::Design;
 use nandscape_core::{Clocked, Op};
 use nandscape_disk::Keep;
 use nandscape_policies::BlockKey;
@@ -249,7 +248,7 @@ fn the_longest_dirty_go_first_and_so_do_those_that_would_be_evicted() {
 #[test]
 fn who_does_not_clean_costs_nothing() {
     for name in ["rapidcache", "dm-cache-fiu"] {
-        let design = Design::of_preset(name).expect(name);
+        let design = design(&[("preset", name)]);
         assert!(design.cleanings(4096, 512).expect(name).is_empty(), "{name}");
     }
     let none = rig(&[("cleaning", "none")], "disk");

@@ -6,9 +6,6 @@ use nandscape_core::FlashError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// A journal needs a device that stores data.
-    #[error("a journal needs a device that stores bytes; this one counts only")]
-    NoBytes,
     /// There are too few good blocks.
     #[error(
         "the journal needs {needed} blocks: expected a device with more good blocks than that, this one has {good}"
@@ -19,16 +16,9 @@ pub enum JournalError {
         /// Good blocks of the device.
         good: u32,
     },
-    /// The journal is that of a device of another shape.
-    #[error("the journal on the flash is of another device: {what} {found}, expected {expected}")]
-    Foreign {
-        /// Which number differs.
-        what: &'static str,
-        /// What the journal says.
-        found: u64,
-        /// What the device has.
-        expected: u64,
-    },
+    /// The device stores no bytes, or the journal on it is that of another one: with what was expected.
+    #[error("{0}")]
+    Unsuited(String),
     /// Blocks hold data, but no complete checkpoint was found.
     #[error(
         "block {block} holds data, but the flash has no complete checkpoint: expected a device that a journal was kept on from the beginning"
@@ -61,6 +51,15 @@ pub enum JournalError {
     /// The device refused an operation.
     #[error(transparent)]
     Flash(#[from] FlashError),
+}
+
+impl JournalError {
+    /// The journal is that of a device of another shape.
+    pub(super) fn foreign(what: &str, found: u32, expected: u32) -> Self {
+        Self::Unsuited(format!(
+            "the journal on the flash is of another device: {what} {found}, expected {expected}"
+        ))
+    }
 }
 
 /// How a journal is kept.

@@ -111,11 +111,6 @@ impl<D: FlashDevice> Journal<D> {
         self.device
     }
 
-    /// Blocks that the journal keeps for itself.
-    pub fn reserved_blocks(&self) -> u32 {
-        self.meta.pool.len() as u32
-    }
-
     fn is_reserved(&self, block: BlockId) -> bool {
         self.flags.get(block.index()).is_some_and(|flags| flags & RESERVED != 0)
     }

@@ -23,7 +23,8 @@ impl<D: FlashDevice> Journal<D> {
     /// reads.
     pub fn open(device: D, options: JournalOptions) -> Result<Self, JournalError> {
         if !device.capabilities().stores_data {
-            return Err(JournalError::NoBytes);
+            let what = "a journal needs a device that stores bytes; this one counts only";
+            return Err(JournalError::Unsuited(what.to_owned()));
         }
         let mut opening = Opening::new(device, options);
         match opening.find_pool()? {
@@ -129,17 +130,12 @@ impl<D: FlashDevice> Opening<D> {
             ("programs in any order", u32::from(header.has_bits), u32::from(self.layout.has_bits)),
         ] {
             if found != expected {
-                let (found, expected) = (u64::from(found), u64::from(expected));
-                return Err(JournalError::Foreign { what, found, expected });
+                return Err(JournalError::foreign(what, found, expected));
             }
         }
         match header.pool.iter().find(|block| block.0 >= geometry.blocks()) {
             None => Ok(()),
-            Some(block) => Err(JournalError::Foreign {
-                what: "a reserved block",
-                found: u64::from(block.0),
-                expected: u64::from(geometry.blocks()) - 1,
-            }),
+            Some(block) => Err(JournalError::foreign("a reserved block", block.0, geometry.blocks() - 1)),
         }
     }
 

@@ -35,13 +35,9 @@ impl<D: FlashDevice> Journal<D> {
         let mut scan = Scan::new(start_seq, self.options.sabotage);
         for record in &records {
             if let Record::Retire { block } = *record {
-                let blocks = self.flags.len() as u64;
+                let last = self.flags.len() as u32 - 1;
                 let flags = self.flags.get_mut(block as usize);
-                *flags.ok_or(JournalError::Foreign {
-                    what: "a retired block",
-                    found: u64::from(block),
-                    expected: blocks - 1,
-                })? |= RETIRED;
+                *flags.ok_or_else(|| JournalError::foreign("a retired block", block, last))? |= RETIRED;
                 self.newest.leave_block(block);
             }
             scan.add_record(record);

@@ -180,7 +180,9 @@ impl<M: Breakable> Faults<M> {
             tear(&mut self.medium);
         }
         self.off = Some(number);
-        (self.plan.on_power_cut)(number);
+        if let Some(act) = self.plan.on_power_cut {
+            act(number);
+        }
         self.is_powered()
     }
 

@@ -3,7 +3,7 @@
 use nandscape_core::{Geometry, Oob, OutOfBand, Ppn, UnitId};
 
 /// What is to go wrong with a medium. The default is nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FaultPlan {
     /// Seed of everything that is drawn.
     pub seed: u64,
@@ -19,24 +19,9 @@ pub struct FaultPlan {
     pub power_cut: Option<PowerCut>,
     /// Called with the operation's number when the power is cut, once what it leaves is on the medium. A
     /// server ends its process here.
-    pub on_power_cut: fn(u64),
+    pub on_power_cut: Option<fn(u64)>,
     /// Faults one by one, in any order.
     pub script: Vec<Scripted>,
-}
-
-impl Default for FaultPlan {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            program: 0.0,
-            erase: 0.0,
-            unreadable: 0.0,
-            rot: 0.0,
-            power_cut: None,
-            on_power_cut: |_| {},
-            script: Vec::new(),
-        }
-    }
 }
 
 /// A loss of power.

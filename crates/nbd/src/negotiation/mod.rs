@@ -42,42 +42,11 @@ pub enum Progress {
     Close,
 }
 
-/// Why a connection is ended during the negotiation.
+/// Why a connection is ended during the negotiation: flags or an option that cannot be, or an option that has
+/// no answer for errors. With what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NegotiationError {
-    /// The client does not speak fixed newstyle, or sets flags that do not exist.
-    #[error("client flags {flags:#x}: expected 1 (fixed newstyle) or 3 (and no zeroes)")]
-    Flags {
-        /// What it sent.
-        flags: u32,
-    },
-    /// An option does not begin as options do.
-    #[error("option begins with {magic:#018x}: expected {OPTION_MAGIC:#018x}")]
-    Magic {
-        /// What it sent.
-        magic: u64,
-    },
-    /// The older way to choose an export has no answer for errors.
-    #[error(
-        "export '{name}' asked for by EXPORT_NAME: expected one of those listed, and TLS where it is required"
-    )]
-    ExportName {
-        /// What it asked for.
-        name: String,
-    },
-    /// An option is longer than what is worth skipping.
-    #[error("option {option} of {len} bytes: expected at most {MAX_SKIPPED_OPTION_BYTES}")]
-    Length {
-        /// Which option.
-        option: u32,
-        /// Its length.
-        len: u32,
-    },
-    /// The client goes on asking.
-    #[error("more than {MAX_OPTIONS} options: expected the client to choose an export")]
-    TooMany,
-}
+#[error("{0}")]
+pub struct NegotiationError(String);
 
 /// The negotiation of one connection.
 #[derive(Debug)]
@@ -143,12 +112,14 @@ impl Negotiation {
         }
         let Some(magic) = take.u64() else { return Ok((0, Progress::More)) };
         if magic != OPTION_MAGIC {
-            return Err(NegotiationError::Magic { magic });
+            let expected = format!("expected {OPTION_MAGIC:#018x}");
+            return Err(NegotiationError(format!("option begins with {magic:#018x}: {expected}")));
         }
         let (Some(option), Some(len)) = (take.u32(), take.u32()) else { return Ok((0, Progress::More)) };
         let len_bytes = len as usize;
         if len_bytes > MAX_SKIPPED_OPTION_BYTES {
-            return Err(NegotiationError::Length { option, len });
+            let expected = format!("expected at most {MAX_SKIPPED_OPTION_BYTES}");
+            return Err(NegotiationError(format!("option {option} of {len} bytes: {expected}")));
         }
         let is_oversized = len_bytes > MAX_OPTION_BYTES;
         let Some(data) = take.bytes(if is_oversized { 0 } else { len_bytes }) else {
@@ -157,7 +128,8 @@ impl Negotiation {
         let taken = input.len() - take.0.len();
         self.options += 1;
         if self.options > MAX_OPTIONS {
-            return Err(NegotiationError::TooMany);
+            let expected = "expected the client to choose an export";
+            return Err(NegotiationError(format!("more than {MAX_OPTIONS} options: {expected}")));
         }
         if is_oversized {
             self.skip = len_bytes;
@@ -172,7 +144,8 @@ impl Negotiation {
         let fixed = u32::from(handshake::FIXED_NEWSTYLE);
         let no_zeroes = u32::from(handshake::NO_ZEROES);
         if flags & fixed == 0 || flags & !(fixed | no_zeroes) != 0 {
-            return Err(NegotiationError::Flags { flags });
+            let expected = "expected 1 (fixed newstyle) or 3 (and no zeroes)";
+            return Err(NegotiationError(format!("client flags {flags:#x}: {expected}")));
         }
         self.has_flags = true;
         self.sends_zeroes = flags & no_zeroes == 0;
@@ -246,7 +219,10 @@ impl Negotiation {
 
 fn unknown_export(name: &[u8]) -> NegotiationError {
     let shown = &name[..name.len().min(100)];
-    NegotiationError::ExportName { name: String::from_utf8_lossy(shown).into_owned() }
+    NegotiationError(format!(
+        "export '{}' asked for by EXPORT_NAME: expected one of those listed, and TLS where it is required",
+        String::from_utf8_lossy(shown)
+    ))
 }
 
 /// Appends a reply to an option.

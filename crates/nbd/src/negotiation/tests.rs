@@ -177,7 +177,7 @@ fn export_name_is_answered_with_or_without_zeroes_and_ends_the_connection_if_unk
     }
     let error =
         begun(TlsState::Absent).advance(&option(option::EXPORT_NAME, b"\xff"), &mut Vec::new()).unwrap_err();
-    assert!(matches!(error, NegotiationError::ExportName { .. }));
+    assert!(error.to_string().contains("asked for by EXPORT_NAME"), "{error}");
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn long_options_are_skipped_absurd_ones_and_too_many_end_the_connection() {
         verdict(&mut negotiation, option::LIST, &[]);
     }
     let error = negotiation.advance(&option(option::LIST, &[]), &mut out).unwrap_err();
-    assert_eq!(error, NegotiationError::TooMany);
+    assert!(error.to_string().starts_with("more than "), "{error}");
     let mut absurd = option(option::LIST, &[]);
     absurd[12..].copy_from_slice(&u32::MAX.to_be_bytes());
     let error = begun(TlsState::Absent).advance(&absurd, &mut out).unwrap_err();
-    assert!(matches!(error, NegotiationError::Length { len: u32::MAX, .. }));
+    assert!(error.to_string().contains(" of 4294967295 bytes: expected at most"), "{error}");
 }
 
 #[test]
@@ -225,10 +225,10 @@ fn wrong_flags_and_magic_end_the_connection() {
         let error = Negotiation::new(exports(), TlsState::Absent)
             .advance(&flags.to_be_bytes(), &mut Vec::new())
             .unwrap_err();
-        assert_eq!(error, NegotiationError::Flags { flags });
+        assert!(error.to_string().starts_with(&format!("client flags {flags:#x}: expected 1")), "{error}");
     }
     let error = begun(TlsState::Absent).advance(&[9; 16], &mut Vec::new()).unwrap_err();
-    assert!(matches!(error, NegotiationError::Magic { .. }));
+    assert!(error.to_string().starts_with("option begins with 0x0909090909090909"), "{error}");
 }
 
 /// Bytes that look like options often enough to get somewhere.

@@ -3,7 +3,7 @@
 use super::tls::TlsConfig;
 use super::transport::Socket;
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,24 +22,6 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// A file that is no socket has that name.
-    #[error("{}: expected a free name or a socket left behind, but this is something else", path.display())]
-    Foreign {
-        /// Its name.
-        path: PathBuf,
-    },
-    /// Somebody listens there.
-    #[error("{}: another server is listening there", path.display())]
-    InUse {
-        /// Its name.
-        path: PathBuf,
-    },
-    /// The name does not fit.
-    #[error("{}: {} bytes are too many for the name of a socket: expected at most {MAX_PATH_BYTES}", path.display(), path.as_os_str().len())]
-    TooLong {
-        /// The name.
-        path: PathBuf,
-    },
     /// Other machines could reach an address without TLS.
     #[error(
         "{address}: expected a loopback address, as there is no TLS: other machines could read and write the device"
@@ -48,19 +30,14 @@ pub enum ListenError {
         /// The address.
         address: SocketAddr,
     },
-    /// The system refused.
-    #[error("{address}: {error}")]
-    Io {
-        /// Which address.
-        address: String,
-        /// Why.
-        error: io::Error,
-    },
+    /// The name is taken or too long, or the system refused: with the address and why.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl ListenError {
-    fn io(address: &impl ToString, error: io::Error) -> Self {
-        Self::Io { address: address.to_string(), error }
+    fn refused(address: &impl Display, why: impl Display) -> Self {
+        Self::Refused(format!("{address}: {why}"))
     }
 }
 
@@ -85,7 +62,11 @@ impl Listener {
     /// Listens on a socket file. One that nobody listens on any more is replaced.
     pub fn unix(path: &Path, tls: Option<TlsConfig>) -> Result<Self, ListenError> {
         if path.as_os_str().len() > MAX_PATH_BYTES {
-            return Err(ListenError::TooLong { path: path.to_owned() });
+            let bytes = path.as_os_str().len();
+            let why = format!(
+                "{bytes} bytes are too many for the name of a socket: expected at most {MAX_PATH_BYTES}"
+            );
+            return Err(ListenError::refused(&path.display(), why));
         }
         clear_the_way(path)?;
         let listen = || {
@@ -96,7 +77,7 @@ impl Listener {
             let identity = identity(&path);
             Ok(Self::Unix { listener, path, identity, tls })
         };
-        listen().map_err(|error| ListenError::io(&path.display(), error))
+        listen().map_err(|error: io::Error| ListenError::refused(&path.display(), error))
     }
 
     /// Listens on an address of a network.
@@ -107,7 +88,7 @@ impl Listener {
             let bound = listener.local_addr()?;
             Ok(Self::Tcp { listener, address: bound, tls })
         };
-        listen().map_err(|error| ListenError::io(&address, error))
+        listen().map_err(|error: io::Error| ListenError::refused(&address, error))
     }
 
     /// The next client, if there is one.
@@ -172,13 +153,16 @@ impl Drop for Listener {
 
 /// Removes a socket file that nobody listens on; any other file stays and is an error.
 fn clear_the_way(path: &Path) -> Result<(), ListenError> {
-    let refused = |error| Err(ListenError::io(&path.display(), error));
+    let refused = |error: io::Error| Err(ListenError::refused(&path.display(), error));
+    let taken = |why| Err(ListenError::refused(&path.display(), why));
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => refused(error),
-        Ok(found) if !found.file_type().is_socket() => Err(ListenError::Foreign { path: path.to_owned() }),
+        Ok(found) if !found.file_type().is_socket() => {
+            taken("expected a free name or a socket left behind, but this is something else")
+        }
         Ok(_) => match UnixStream::connect(path) {
-            Ok(_) => Err(ListenError::InUse { path: path.to_owned() }),
+            Ok(_) => taken("another server is listening there"),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path).or_else(refused)
             }
@@ -212,7 +196,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a socket");
         std::fs::write(&path, "precious").unwrap();
-        assert!(matches!(Listener::unix(&path, None), Err(ListenError::Foreign { .. })));
+        let refusal = |path: &Path| Listener::unix(path, None).unwrap_err().to_string();
+        assert!(refusal(&path).ends_with("but this is something else"));
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
         std::fs::remove_file(&path).unwrap();
 
@@ -221,7 +206,7 @@ mod tests {
         let first = Listener::unix(&path, None).unwrap();
         assert!(first.uri("ns 1").starts_with("nbd+unix:///ns%201?socket=/"));
         assert!(first.uri("ns1").ends_with("/a%20socket"));
-        assert!(matches!(Listener::unix(&path, None), Err(ListenError::InUse { .. })));
+        assert!(refusal(&path).ends_with("another server is listening there"));
         drop(first);
         assert!(!path.exists(), "a socket file outlived its listener");
     }

@@ -216,9 +216,3 @@ impl Server {
         }
     }
 }
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("exports", &self.shared.exports).finish_non_exhaustive()
-    }
-}

@@ -5,8 +5,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use std::fmt::Display;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,21 +17,15 @@ const RECEIVE_BYTES: usize = 64 << 10;
 /// Plaintext that is encrypted and sent at once.
 const SEND_BYTES: usize = 64 << 10;
 
-/// TLS that cannot be set up.
+/// TLS that cannot be set up: a file cannot be used, or the files do not go together.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TlsError {
-    /// A file cannot be used.
-    #[error("{}: {message}", path.display())]
-    File {
-        /// Its name.
-        path: PathBuf,
-        /// Why, and what was expected.
-        message: String,
-    },
-    /// The files do not go together.
-    #[error("TLS: {0}")]
-    Config(#[from] rustls::Error),
+#[error("{0}")]
+pub struct TlsError(String);
+
+impl From<rustls::Error> for TlsError {
+    fn from(error: rustls::Error) -> Self {
+        Self(format!("TLS: {error}"))
+    }
 }
 
 /// The server's certificate, and whose clients may come in.
@@ -56,7 +51,7 @@ impl TlsConfig {
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .build()
-                    .map_err(|e| refused(path, e.to_string()))?;
+                    .map_err(|e| refused(path, e))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
@@ -64,8 +59,8 @@ impl TlsConfig {
     }
 }
 
-fn refused(path: &Path, message: String) -> TlsError {
-    TlsError::File { path: path.to_owned(), message }
+fn refused(path: &Path, why: impl Display) -> TlsError {
+    TlsError(format!("{}: {why}", path.display()))
 }
 
 /// All certificates of a file.

@@ -118,12 +118,6 @@ impl Replies {
     }
 }
 
-impl std::fmt::Debug for Replies {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Replies").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
 /// Fills in a simple reply of success.
 pub(super) fn write_simple(at: &mut [u8], cookie: u64) {
     at[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());

@@ -1,5 +1,6 @@
 //! Faults of stores by the number of an operation, and the operations that each store has seen.
 
+use nandscape_core::{Word as _, words};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -42,33 +43,12 @@ pub enum Kind {
     ReadOnly,
 }
 
+words! { pub Kind:
+    NoSpace = "no-space", IoOnce = "io-once", IoWhile = "io-while", IoForever = "io-forever",
+    ShortRead = "short-read", ShortWrite = "short-write", Gone = "gone", ReadOnly = "read-only",
+}
+
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::NoSpace,
-        Self::IoOnce,
-        Self::IoWhile,
-        Self::IoForever,
-        Self::ShortRead,
-        Self::ShortWrite,
-        Self::Gone,
-        Self::ReadOnly,
-    ];
-
-    /// Its name in plans.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoSpace => "no-space",
-            Self::IoOnce => "io-once",
-            Self::IoWhile => "io-while",
-            Self::IoForever => "io-forever",
-            Self::ShortRead => "short-read",
-            Self::ShortWrite => "short-write",
-            Self::Gone => "gone",
-            Self::ReadOnly => "read-only",
-        }
-    }
-
     /// Whether such an operation fails with it.
     pub const fn fits(self, access: Access) -> bool {
         match self {
@@ -134,8 +114,7 @@ impl FromStr for Fault {
         let parts = || {
             let (store, rest) = text.split_once('@')?;
             let (at, name) = rest.split_once(':')?;
-            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-            Some(Self { store: store.parse().ok()?, at: at.parse().ok()?, kind })
+            Some(Self { store: store.parse().ok()?, at: at.parse().ok()?, kind: Kind::of_word(name)? })
         };
         parts().ok_or_else(|| format!("'{text}': expected STORE@OPERATION:KIND, such as 0@57:io-once"))
     }

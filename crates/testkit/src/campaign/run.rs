@@ -5,6 +5,7 @@ use super::load::{Act, acts};
 use super::model::{Model, UNIT, Version, fill};
 use super::{Access, Allowed, Subject};
 use nandscape_core::rng::seeded;
+use nandscape_core::{Word as _, words};
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,18 +38,7 @@ pub enum End {
     PowerLoss,
 }
 
-impl End {
-    /// Every end.
-    pub const ALL: [Self; 3] = [Self::Clean, Self::Kill, Self::PowerLoss];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Kill => "kill",
-            Self::PowerLoss => "power-loss",
-        }
-    }
-}
+words!(pub End: Clean = "clean", Kill = "kill", PowerLoss = "power-loss");
 
 /// What goes wrong in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +67,7 @@ impl FromStr for Plan {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut plan = Self { faults: Vec::new(), end: End::Clean, is_mended: true };
         for part in text.split(',') {
-            match (part, End::ALL.into_iter().find(|end| end.name() == part)) {
+            match (part, End::of_word(part)) {
                 (_, Some(end)) => plan.end = end,
                 ("mended", _) => plan.is_mended = true,
                 ("not-mended", _) => plan.is_mended = false,

@@ -8,7 +8,7 @@ use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
-    FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token,
+    FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token, words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -27,19 +27,7 @@ pub enum Buffer {
     Protected,
 }
 
-impl Buffer {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::None, Self::Volatile, Self::Protected];
-
-    /// Its name in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Volatile => "volatile",
-            Self::Protected => "protected",
-        }
-    }
-}
+words!(pub Buffer: None = "none", Volatile = "volatile", Protected = "protected");
 
 impl fmt::Display for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

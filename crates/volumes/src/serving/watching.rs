@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const RENEW_NS: u64 = 5_000_000_000;
 
 /// A [`Watch`], if the cache has one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Watching {
     watch: Option<Arc<Mutex<Watch>>>,
     renewed_at: SimTime,

@@ -176,10 +176,6 @@ impl Metadata for Journal {
         true
     }
 
-    fn is_synchronous(&self, _: Option<&Entry>, _: Option<&Entry>) -> bool {
-        false
-    }
-
     fn note(&mut self, slot: u32, _: Option<Entry>) {
         if self.pending.last() == Some(&slot) {
             return;
@@ -228,8 +224,6 @@ impl Metadata for Journal {
             self.regions[1] = regions;
         }
     }
-
-    fn committed(&mut self) {}
 
     fn confirm(&self, out: &mut Vec<Write>) {
         let mut bytes = vec![0; BLOCK];

@@ -151,6 +151,13 @@ fn commits_of_commands_in_flight_that_are_made_together_lose_nothing_that_was_fl
     }
 }
 
+/// Whether a write that was flushed is there after any cut, also where the drives lose what they have
+/// answered and was not flushed: a design that does not flush a disk before its metadata call a block clean
+/// loses what was flushed before, when the disk loses it.
+fn keeps_flushed_on_volatile_drives(preset: &Preset) -> bool {
+    preset.after_cut.keeps_flushed() && (preset.flushing == Flushing::Both || !preset.mode.makes_dirty())
+}
+
 /// A preset on drives that keep what it relies on.
 fn of_preset(preset: &Preset) -> Case {
     let map = match preset.map {
@@ -159,7 +166,7 @@ fn of_preset(preset: &Preset) -> Case {
         Map::ClusterHashed { .. } => Map::ClusterHashed { ways: 8, cluster: 4 },
     };
     let blocks = u64::from(preset.block_bytes / 512) as usize;
-    let keeps_flushed = preset.keeps_flushed_on_volatile_drives() || !preset.after_cut.keeps_flushed();
+    let keeps_flushed = keeps_flushed_on_volatile_drives(preset) || !preset.after_cut.keeps_flushed();
     Case {
         eviction: preset.eviction.name,
         block_bytes: preset.block_bytes,
@@ -207,7 +214,7 @@ fn presets_do_so_too_where_one_command_begins_before_all_of_the_last_has_ended()
 #[test]
 fn a_design_that_does_not_flush_disks_loses_flushed_writes_on_drives_that_lose_them() {
     let effort = Effort { again_every: 1000, ..EFFORT };
-    for preset in presets::PRESETS.iter().filter(|preset| !preset.keeps_flushed_on_volatile_drives()) {
+    for preset in presets::PRESETS.iter().filter(|preset| !keeps_flushed_on_volatile_drives(preset)) {
         let name = preset.info.name;
         if !preset.after_cut.keeps_flushed() {
             // It loses them on all drives.

@@ -53,7 +53,7 @@ impl Session {
         };
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
-        config.faults.plan.on_power_cut = end_as_if_killed;
+        config.faults.plan.on_power_cut = Some(end_as_if_killed);
         let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();
         let Stored { subsystem, image } = nandscape_stack::build_stored(&config, &storage)?;
