@@ -5,12 +5,13 @@
 mod args;
 mod commands;
 mod console;
+mod verbs;
 
-use args::{Cli, Verb};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use console::{Console, Failure};
 use std::process::ExitCode;
 use std::sync::Arc;
+use verbs::{Cli, Verb};
 
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help and --version.
@@ -34,8 +35,8 @@ fn main() -> ExitCode {
         Verb::Cache(verb) => commands::cache::run(&verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),
         Verb::List(args) => commands::list::run(&args, console),
-        Verb::Completions { shell } => commands::manual::completions(shell, console),
-        Verb::Man { out } => commands::manual::pages(&out, console),
+        Verb::Completions { shell } => commands::manual::completions(shell, Cli::command(), console),
+        Verb::Man { out } => commands::manual::pages(&out, Cli::command(), console),
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,

@@ -4,15 +4,6 @@ use super::{DeviceArgs, ServeCacheArgs};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
-/// How to serve.
-#[derive(Clone, Debug, Subcommand)]
-pub enum ServeVerb {
-    /// As files of a FUSE mount, and as loop devices for the kernel's own file systems.
-    Fuse(ServeFuseArgs),
-    /// Over NBD, the network block device protocol: for qemu, nbdcopy, fio, Linux's nbd client ...
-    Nbd(ServeNbdArgs),
-}
-
 /// Arguments of `serve fuse`.
 #[derive(Clone, Debug, Args)]
 pub struct ServeFuseArgs {

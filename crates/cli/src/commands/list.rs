@@ -1,5 +1,6 @@
 //! `nandscape list`: every registry.
 
+use super::serve::FRONT_ENDS;
 use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Failure};
 use clap::ValueEnum;
@@ -86,6 +87,7 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
         Listing::Outputs => super::outputs().map(|output| output.info).collect(),
         Listing::Interfaces => interfaces().collect(),
+        Listing::FrontEnds => FRONT_ENDS.iter().map(|entry| entry.info).collect(),
         Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),
     }
 }

@@ -285,6 +285,10 @@ fn list_names_every_registry() {
         ("workloads", "lammps"),
         ("formats", "msr"),
         ("reproductions", "thesis-table-4.2"),
+        ("outputs", "parquet"),
+        ("schedulers", "read-first"),
+        ("interfaces", "directives"),
+        ("front-ends", "nbd"),
     ] {
         let found = lists[registry].as_array().unwrap().iter().any(|e| e["name"] == name);
         assert!(found, "{registry} lacks {name}");

@@ -1,9 +1,11 @@
 //! `nandscape serve fuse`: files of a mount, and loop devices over them.
 
 use super::session::{Session, memory};
+use super::{FrontEnd, typed};
 use crate::args::ServeFuseArgs;
 use crate::console::{Console, Failure};
-use nandscape_core::units;
+use clap::Args;
+use nandscape_core::{Info, units};
 use nandscape_fuse::{
     LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard,
 };
@@ -14,8 +16,20 @@ use std::time::Duration;
 /// How often a busy mount is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
+/// Registry entry.
+pub const ENTRY: FrontEnd = FrontEnd {
+    info: Info {
+        name: "fuse",
+        summary: "As files of a FUSE mount, and as loop devices for the kernel's own file systems",
+        source: "",
+        params: &[],
+    },
+    arguments: ServeFuseArgs::augment_args,
+    run: |given, console| run(&typed(given)?, console),
+};
+
 /// Serves until a signal comes or somebody else unmounts.
-pub fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
+fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let session = Session::start(&args.stack, args.read_only, console)?;

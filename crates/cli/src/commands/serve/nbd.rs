@@ -1,9 +1,11 @@
 //! `nandscape serve nbd`.
 
 use super::session::{Session, memory};
+use super::{FrontEnd, typed};
 use crate::args::ServeNbdArgs;
 use crate::console::{Console, Failure};
-use nandscape_core::NamespaceInfo;
+use clap::Args;
+use nandscape_core::{Info, NamespaceInfo};
 use nandscape_nbd::limits::LEAST_MEMORY_BYTES;
 use nandscape_nbd::server::{ConnectionError, Events, ListenError, ServerOptions, TlsConfig};
 use nandscape_nbd::{Export, Server};
@@ -17,8 +19,20 @@ const DEFAULT_SOCKET: &str = "nandscape.sock";
 /// The port that IANA gave the protocol.
 const DEFAULT_PORT: u16 = 10809;
 
+/// Registry entry.
+pub const ENTRY: FrontEnd = FrontEnd {
+    info: Info {
+        name: "nbd",
+        summary: "Over NBD, the network block device protocol: for qemu, nbdcopy, fio, Linux's nbd client ...",
+        source: "",
+        params: &[],
+    },
+    arguments: ServeNbdArgs::augment_args,
+    run: |given, console| run(&typed(given)?, console),
+};
+
 /// Serves until told to stop.
-pub fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
+fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
     let address = args.listen.as_deref().map(resolve).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
