@@ -192,8 +192,8 @@ pub struct Preset {
     pub flushing: Flushing,
     /// Where that is to be seen.
     pub flushing_source: &'static str,
-    /// What a loss of power leaves in the default mode, of drives that keep what they have answered. On others
-    /// a design with dirty blocks also loses what was flushed, unless it flushes [`Flushing::Both`].
+    /// What a loss of power leaves in the default mode, of drives that keep what they have answered. On
+    /// others a design with dirty blocks also loses what was flushed, unless it flushes [`Flushing::Both`].
     pub after_cut: AfterCut,
     /// What else is particular.
     pub quirks: Quirks,
