@@ -198,117 +198,72 @@ impl Default for Capabilities {
 /// that the medium refuses to hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FlashError {
     /// The page cannot be corrected by ECC, its checksum is wrong, or its program or erase was cut short.
     #[error("uncorrectable read of page {}", page.0)]
-    Uncorrectable {
-        /// Which page.
-        page: Ppn,
-    },
+    Uncorrectable { page: Ppn },
     /// The page was programmed, and whose data it holds is not known any more: its OOB is damaged, and
     /// neither a program nor an erase that was cut short explains that.
     #[error("the OOB of page {} is damaged", page.0)]
-    Damaged {
-        /// Which page.
-        page: Ppn,
-    },
+    Damaged { page: Ppn },
     /// The program operation failed; the block should be retired. Whether the page now counts as programmed,
     /// [`BlockState::is_programmed`] says; nothing can be read from it.
     #[error("program of page {} failed", page.0)]
-    ProgramFailed {
-        /// Which page.
-        page: Ppn,
-    },
+    ProgramFailed { page: Ppn },
     /// The erase failed; the block should be retired. What it held may be gone.
     #[error("erase of block {} failed", block.0)]
-    EraseFailed {
-        /// Which block.
-        block: BlockId,
-    },
-    /// The block has reached its endurance.
+    EraseFailed { block: BlockId },
     #[error("block {} has reached its endurance of {endurance} erases", block.0)]
-    WornOut {
-        /// Which block.
-        block: BlockId,
-        /// The limit.
-        endurance: u32,
-    },
-    /// The block is bad, from the factory or since.
+    WornOut { block: BlockId, endurance: u32 },
     #[error("block {} is bad", block.0)]
-    BadBlock {
-        /// Which block.
-        block: BlockId,
-    },
-    /// The page has been programmed since the last erase of its block.
+    BadBlock { block: BlockId },
     #[error("page {} programmed twice without an erase", page.0)]
-    NotErased {
-        /// Which page.
-        page: Ppn,
-    },
+    NotErased { page: Ppn },
     /// A later page of the block has been programmed already, or an earlier one has not.
     #[error("page {} programmed out of order (next page of the block is {expected})", page.0)]
     OutOfOrder {
-        /// Which page.
         page: Ppn,
         /// Index in the block of the page that may be programmed.
         expected: u32,
     },
-    /// A read of an erased page.
     #[error("read of page {}, which is erased", page.0)]
-    Erased {
-        /// Which page.
-        page: Ppn,
-    },
+    Erased { page: Ppn },
     /// The device takes no more programs and erases: its own metadata has no room left, or what it is kept on
     /// failed.
     #[error("the device is read-only: {reason}")]
-    ReadOnly {
-        /// Why.
-        reason: &'static str,
-    },
+    ReadOnly { reason: &'static str },
     /// Refused by a journal on the device, not by the medium.
     #[error(transparent)]
     Journal(#[from] JournalRefusal),
     /// A fault that was asked for, and that no medium has of itself.
     #[error(transparent)]
     Injected(#[from] InjectedFault),
-    /// No such page or block.
     #[error("address {address} outside the device ({limit})")]
-    OutOfRange {
-        /// Page or block number.
-        address: u64,
-        /// Number of pages or blocks.
-        limit: u64,
-    },
+    OutOfRange { address: u64, limit: u64 },
 }
 
 /// What a journal on the device refuses: it would lose data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum JournalRefusal {
-    /// The block still holds the newest data of logical pages, which an erase would lose.
     #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
     HoldsData {
-        /// Which block.
         block: BlockId,
         /// Logical pages whose newest data is there.
         pages: u32,
     },
     /// A copy of a logical page that holds nothing, or no such copy where one was said to be.
     #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
-    NoCopy {
-        /// Which logical page.
-        lpn: Lpn,
-        /// Where the copy was to be.
-        page: Ppn,
-    },
+    NoCopy { lpn: Lpn, page: Ppn },
 }
 
 /// Faults that are asked for and have no likeness among the errors of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum InjectedFault {
-    /// The power was cut; nothing is done any more.
     #[error("the power was cut at operation {operation}")]
     PowerLost {
         /// The program or erase at which it was, counted from the start.

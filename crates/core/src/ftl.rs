@@ -25,6 +25,7 @@ pub struct Allocation {
 /// the variant says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FtlError {
     /// There is no room: nothing that could be collected has an invalid page. A layer that allocates page by
     /// page may have written the pages before the one that found no room; each page of the request holds
@@ -33,33 +34,12 @@ pub enum FtlError {
         "device full: {reason}; the request needs {needed_pages} page(s), {free_pages} are free, \
          {live_pages} of {total_pages} physical pages are live"
     )]
-    DeviceFull {
-        /// What could not be found.
-        reason: &'static str,
-        /// Pages the request touches.
-        needed_pages: u64,
-        /// Pages that could still be programmed.
-        free_pages: u64,
-        /// Pages that hold live data.
-        live_pages: u64,
-        /// Pages of the device (good blocks).
-        total_pages: u64,
-    },
-    /// The request reaches past the logical capacity.
+    DeviceFull { reason: &'static str, needed_pages: u64, free_pages: u64, live_pages: u64, total_pages: u64 },
     #[error("request {extent} reaches past the logical capacity of {capacity_bytes} bytes")]
-    OutOfRange {
-        /// The request.
-        extent: Extent,
-        /// Logical capacity in bytes.
-        capacity_bytes: u64,
-    },
+    OutOfRange { extent: Extent, capacity_bytes: u64 },
     /// Blocks have failed until too few were left to write to. What was written before can still be read.
     #[error("read-only: {reason}")]
-    ReadOnly {
-        /// What ran out.
-        reason: &'static str,
-    },
-    /// The medium refused an operation.
+    ReadOnly { reason: &'static str },
     #[error(transparent)]
     Flash(#[from] FlashError),
 }

@@ -10,17 +10,10 @@ use serde::Serialize;
 /// A device shape that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum GeometryError {
-    /// A field is out of range.
     #[error("{key} = {value}: expected {expected}")]
-    OutOfRange {
-        /// Configuration key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// What would do.
-        expected: String,
-    },
+    OutOfRange { key: &'static str, value: u64, expected: String },
 }
 
 /// The shape of a device: a checked value.

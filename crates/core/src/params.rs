@@ -391,7 +391,6 @@ impl Params {
     }
 }
 
-/// What a text says that is of this kind and in range.
 fn parse(kind: ParamKind, text: &str) -> Option<Number> {
     let is_text = match kind {
         ParamKind::Int { min, max } => return whole(text.parse().ok(), min, max),

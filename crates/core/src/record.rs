@@ -106,29 +106,19 @@ pub struct WorkloadInfo {
 /// A workload could not be read. The message names the file, the line or byte offset, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum TraceError {
-    /// A record is wrong.
     #[error("{source_name}: {place}: {message}")]
     Record {
-        /// File name or generator.
         source_name: String,
-        /// "line 17" or "offset 4096".
         place: String,
         /// What is wrong, with the value and what was expected.
         message: String,
     },
-    /// The file could not be opened or read.
     #[error("{source_name}: {message}")]
-    Io {
-        /// File name.
-        source_name: String,
-        /// What the operating system said.
-        message: String,
-    },
-    /// The workload description is wrong.
+    Io { source_name: String, message: String },
     #[error("workload '{spec}': {message}")]
     Spec {
-        /// What was typed.
         spec: String,
         /// What is wrong, with the key, the value and what was expected.
         message: String,

@@ -64,9 +64,9 @@ pub struct Param {
 pub enum ParamKind {
     /// A whole number.
     Int {
-        /// Smallest.
+        /// Smallest, in bytes.
         min: u64,
-        /// Largest.
+        /// Largest, in bytes.
         max: u64,
     },
     /// A number.
@@ -121,37 +121,14 @@ impl fmt::Display for ParamKind {
 /// A parameter that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ParamError {
-    /// No such key.
     #[error("unknown key '{key}' for {owner}; known keys: {known}{}", suggestion(key.rsplit('.').next().unwrap_or(key), known))]
-    UnknownKey {
-        /// What was typed.
-        key: String,
-        /// Whose parameters.
-        owner: String,
-        /// The names there are.
-        known: String,
-    },
-    /// Not such a value.
+    UnknownKey { key: String, owner: String, known: String },
     #[error("{key} = '{value}': expected {expected}")]
-    BadValue {
-        /// The key, with its table's prefix.
-        key: String,
-        /// What was typed.
-        value: String,
-        /// What would do.
-        expected: String,
-    },
-    /// No such variant.
+    BadValue { key: String, value: String, expected: String },
     #[error("unknown {what} '{name}'; known: {known}{}", suggestion(name, known))]
-    UnknownName {
-        /// Which registry.
-        what: &'static str,
-        /// What was typed.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    UnknownName { what: &'static str, name: String, known: String },
 }
 
 impl ParamError {

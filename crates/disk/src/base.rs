@@ -86,7 +86,6 @@ macro_rules! of_base {
 }
 pub(crate) use of_base;
 
-/// Whole blocks within the capacity.
 pub(crate) const fn check(extent: Extent, capacity: u64, block: u32) -> Result<(), StoreError> {
     let Extent { offset, len } = extent;
     if extent.end() > capacity {

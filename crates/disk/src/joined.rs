@@ -16,7 +16,6 @@ pub enum Layout {
     Striped(u32),
 }
 
-/// A part of a command, at one of the stores.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     store: usize,
@@ -225,7 +224,6 @@ impl Joined {
         Ok(())
     }
 
-    /// Starts parts, and gives the token of all of them.
     fn start_parts(&mut self, parts: &[Part], at: SimTime) -> Result<Token, StoreError> {
         let mut known = at;
         let mut group = None;

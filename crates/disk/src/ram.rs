@@ -25,7 +25,6 @@ pub struct RamDisk {
     base: Base,
     speed: RamSpeed,
     free_at: u64,
-    /// Where the last read or write ended.
     last_end: u64,
     is_detached: bool,
 }

@@ -40,24 +40,13 @@ const UNIT_BYTES: usize = 1 << 20;
 /// Why a request gets no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum NoMemory {
-    /// It would not fit if it were alone.
     #[error("{bytes} bytes for a request: expected at most {total}, the memory for requests")]
-    TooLong {
-        /// What it takes.
-        bytes: u64,
-        /// What there is for all.
-        total: u64,
-    },
+    TooLong { bytes: u64, total: u64 },
     /// The system gives none, and no other request has any to return.
     #[error("{bytes} bytes for a request: {error}")]
-    System {
-        /// What it takes.
-        bytes: u64,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// The server is stopping.
+    System { bytes: u64, error: std::io::Error },
     #[error("the server is stopping")]
     Closed,
 }
@@ -229,7 +218,6 @@ impl Budget {
 const UNBROKEN: &str = "nothing panics while it holds the budget";
 
 impl State {
-    /// A spare mapping of this length.
     fn take_spare(&mut self, len: usize) -> Option<MmapMut> {
         let at = self.spare.iter().position(|map| map.len() == len)?;
         let found = self.spare.remove(at)?;

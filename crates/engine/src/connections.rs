@@ -23,7 +23,6 @@ impl Shut for UnixStream {
 pub struct Connections<S> {
     most: usize,
     open: Mutex<Open<S>>,
-    /// A connection has ended.
     ended: Condvar,
 }
 

@@ -91,7 +91,6 @@ impl Meter {
     }
 }
 
-/// Counters at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub at: Instant,
@@ -100,7 +99,6 @@ pub(crate) struct Sample {
     pub flash: OpCounts,
 }
 
-/// The name under which an error is counted.
 pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
     match error {
         NamespaceError::Ftl(FtlError::DeviceFull { .. }) => "device-full",

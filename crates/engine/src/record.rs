@@ -26,19 +26,12 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A recording that cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum RecordError {
-    /// The file cannot be made. The message names it.
     #[error("cannot record: {0}")]
     Create(std::io::Error),
-    /// One runs already.
     #[error("cannot record to {}: a recording to {running} is running already", wanted.display())]
-    Running {
-        /// What was asked for.
-        wanted: PathBuf,
-        /// The file of the other.
-        running: String,
-    },
-    /// None runs.
+    Running { wanted: PathBuf, running: String },
     #[error("no recording is running")]
     NotRunning,
 }
@@ -74,7 +67,6 @@ pub(crate) struct Tap {
     commands: u64,
     left_out: u64,
     stalled: Duration,
-    /// The time of the last command.
     last: Duration,
 }
 

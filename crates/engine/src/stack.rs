@@ -9,7 +9,6 @@ use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
 
-/// The stack.
 pub(crate) struct Stack {
     pub model: Model,
     timeline: Timeline,

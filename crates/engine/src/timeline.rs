@@ -21,14 +21,12 @@ pub(crate) struct Timeline {
     pub clock: Clock,
     /// When the model's time was 0, where it is the real one.
     start: Instant,
-    /// The last issue.
     now: SimTime,
     /// The end of the last batch, or of the quiet span that was accounted for last.
     last_end: Instant,
     /// On a free clock all that have not completed, at most its depth; else those of which the model did not
     /// know the completion at submission.
     outstanding: Outstanding<Waiting>,
-    /// The last completion known.
     last_done: SimTime,
 }
 
@@ -181,7 +179,6 @@ impl Timeline {
         }
     }
 
-    /// The next completion.
     #[inline]
     fn next(&mut self, model: &mut Model) -> (Waiting, SimTime) {
         let next = self.outstanding.next(&mut *model.subsystem);
@@ -210,7 +207,6 @@ impl Timeline {
 struct Waiting {
     kind: Kind,
     at: SimTime,
-    /// In its batch.
     index: usize,
     /// Its completion was known at submission, and was measured then.
     is_measured: bool,

@@ -21,7 +21,6 @@ pub trait KindSink: Send {
     fn error(&self) -> Option<String>;
 }
 
-/// One namespace.
 #[derive(Debug)]
 struct Space {
     map: LiveMap,
@@ -42,7 +41,6 @@ pub struct Classified {
     sink: Option<Box<dyn KindSink>>,
     /// Parts of the write under way: bytes and kind.
     parts: Vec<(u64, Kind)>,
-    /// Pieces of it: bytes and stream.
     pieces: Vec<(u64, Option<u16>)>,
 }
 

@@ -72,7 +72,6 @@ pub fn classify(device_bytes: u64, read: &mut ReadAt<'_>) -> Result<FileSystemMa
     Ok(FileSystemMap::new(shape, &all, &census))
 }
 
-/// Reads and checks the superblock.
 fn read_superblock(device_bytes: u64, read: &mut ReadAt<'_>) -> Result<Superblock, ExtError> {
     let mut bytes = [0; superblock::BYTES];
     let offset = superblock::OFFSET;

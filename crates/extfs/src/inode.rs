@@ -11,7 +11,6 @@ const LEAST_BYTES: usize = 128;
 const RESIZE_INODE: u32 = 7;
 const JOURNAL_INODE: u32 = 8;
 
-/// What is needed of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inode {
     mode: u16,
@@ -46,7 +45,6 @@ impl Inode {
         self.mode & 0xf000 == 0x4000
     }
 
-    /// Whether its map is an extent tree.
     pub(crate) fn has_extents(&self) -> bool {
         self.flags & 0x8_0000 != 0
     }
@@ -64,7 +62,6 @@ impl Inode {
         }
     }
 
-    /// What the blocks of this inode hold.
     pub(crate) fn kind(&self, number: u32, shape: &Superblock) -> Kind {
         if number == shape.journal_inode || number == JOURNAL_INODE {
             Kind::Journal

@@ -75,7 +75,6 @@ impl JournalLog {
         None
     }
 
-    /// The journal's own superblock.
     pub(crate) fn superblock(&mut self, bytes: &[u8]) {
         if be32(bytes, 0) != MAGIC {
             return;
@@ -129,7 +128,6 @@ impl JournalLog {
             + if self.features & INCOMPAT_CHECKSUM2 != 0 { 2 } else { 0 }
     }
 
-    /// Journal block of a block on the device.
     fn position(&self, block: u64) -> Option<u64> {
         let run = self.runs.iter().find(|(_, start, count)| (*start..start + count).contains(&block))?;
         Some(run.0 + (block - run.1))

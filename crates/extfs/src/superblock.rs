@@ -5,7 +5,6 @@ use crate::bytes::{le16, le32, le64};
 
 /// Where the primary superblock begins, in bytes, whatever the block size.
 pub(crate) const OFFSET: u64 = 1024;
-/// Its length.
 pub(crate) const BYTES: usize = 1024;
 const MAGIC: u16 = 0xef53;
 /// Fewest blocks of a group that mke2fs makes.
@@ -50,7 +49,6 @@ pub struct Superblock {
     pub block_bytes: u32,
     /// Blocks.
     pub blocks: u64,
-    /// First block of the first group.
     pub(crate) first_data_block: u32,
     /// Blocks of a group.
     pub blocks_per_group: u32,
@@ -183,7 +181,6 @@ impl Superblock {
         (self.blocks - u64::from(self.first_data_block)).div_ceil(u64::from(self.blocks_per_group)) as u32
     }
 
-    /// First block of a group.
     pub(crate) fn group_start(&self, group: u32) -> u64 {
         u64::from(self.first_data_block) + u64::from(group) * u64::from(self.blocks_per_group)
     }
@@ -193,7 +190,6 @@ impl Superblock {
         (self.group_start(group) + u64::from(self.blocks_per_group)).min(self.blocks)
     }
 
-    /// Blocks of the inode table of a group.
     pub(crate) fn inode_table_blocks(&self) -> u32 {
         let bytes = u64::from(self.inodes_per_group) * u64::from(self.inode_bytes);
         bytes.div_ceil(u64::from(self.block_bytes)) as u32
@@ -203,12 +199,10 @@ impl Superblock {
         self.block_bytes / self.descriptor_bytes
     }
 
-    /// Blocks that all group descriptors take.
     pub(crate) fn descriptor_blocks(&self) -> u32 {
         self.groups().div_ceil(self.descriptors_per_block())
     }
 
-    /// Whether a group has the superblock or a copy of it.
     pub(crate) fn has_super(&self, group: u32) -> bool {
         if group == 0 {
             return true;
@@ -233,7 +227,6 @@ impl Superblock {
         if start == 0 && self.block_bytes == 1024 { 1 } else { start }
     }
 
-    /// Block of the superblock of a group, where it has one.
     pub(crate) fn super_block(&self, group: u32) -> Option<u64> {
         self.has_super(group).then(|| self.group_head(group))
     }

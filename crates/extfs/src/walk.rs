@@ -13,21 +13,16 @@ const DIRECT: usize = 12;
 /// One entry of an extent tree, and its header.
 const ENTRY: usize = 12;
 
-/// What a walk meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     /// A block of the map itself. `level` is how many steps above the blocks of the file it lies: 1 or more.
     Node {
-        /// Where.
         block: u64,
         /// Above the blocks of the file.
         level: u16,
     },
-    /// Blocks of the file.
     Leaf {
-        /// First.
         block: u64,
-        /// How many.
         count: u64,
     },
 }

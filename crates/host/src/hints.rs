@@ -80,19 +80,16 @@ pub enum Advice {
 /// A hint call that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum HintError {
-    /// Not one of the four commands.
     #[error(
         "fcntl command {0}: expected 1035 to 1038 (get or set the read-write hint of an inode or a handle)"
     )]
     Command(u32),
-    /// Not a hint.
     #[error("write hint {0}: expected 0 (not set), 1 (none), 2 (short), 3 (medium), 4 (long) or 5 (extreme)")]
     Hint(u64),
-    /// Not an advice.
     #[error("fadvise advice {0}: expected 0 to 5, or 8 for a stream id")]
     Advice(u32),
-    /// Not a stream id.
     #[error("stream id {0}: expected 1 to 65535, or 0 to take it back")]
     Stream(u64),
 }

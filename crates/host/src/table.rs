@@ -1,6 +1,5 @@
 //! A sparse flat table over device addresses: memory follows what is touched, not the highest address.
 
-/// Entries of a leaf.
 const LEAF: usize = 1024;
 /// Most entries: what lies above is not kept, so that a wild address cannot claim memory. At 1 MiB an entry
 /// this is 1 PiB.

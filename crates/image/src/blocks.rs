@@ -11,7 +11,6 @@ use crate::store::Store;
 use nandscape_core::{BlockId, Lpn, Oob, Ppn};
 use std::path::Path;
 
-/// How the last process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It closed the image: nothing is in the middle.

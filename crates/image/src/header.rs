@@ -12,7 +12,6 @@ use std::path::Path;
 pub(crate) const MAGIC: [u8; 16] = *b"nandscape image\n";
 /// Where the magic stands in a snapshot that is not finished.
 pub(crate) const UNFINISHED: [u8; 16] = *b"nandscape copy.\n";
-/// Bytes of the page that the header fills.
 const BYTES: usize = 4096;
 const CRC_AT: usize = 20;
 
@@ -99,7 +98,6 @@ impl Header {
         Ok(header)
     }
 
-    /// The page that the header fills.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let layout = self.layout();
         let mut page = vec![0; BYTES];

@@ -9,7 +9,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Bytes that are copied at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A snapshot on its way, if there is one.
@@ -20,7 +19,6 @@ pub(crate) struct Hold {
     copy: Mutex<Option<Copy>>,
 }
 
-/// What is left to copy.
 #[derive(Debug)]
 pub(crate) struct Copy {
     pub target: File,

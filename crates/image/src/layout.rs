@@ -14,13 +14,10 @@ pub(crate) const VERSION: u32 = 2;
 pub(crate) const STATE: u64 = 4096;
 /// The second copy of the state.
 const SECOND_STATE: u64 = STATE + 2048;
-/// The configuration text.
 pub(crate) const CONFIG: u64 = 8192;
-/// Where the tables begin.
 pub(crate) const TABLES: u64 = 64 << 10;
 /// The longest configuration text.
 pub(crate) const CONFIG_BYTES: u64 = TABLES - CONFIG;
-/// Bytes of an entry of the block table.
 pub(crate) const BLOCK_BYTES: u64 = 16;
 /// Bytes of a page record before the checksums of its units.
 pub(crate) const RECORD_HEAD: usize = 28;

@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Whether writes through a mapping reach the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// They do.
     Shared,
     /// They stay in memory.
     Private,
@@ -108,13 +107,10 @@ struct Region {
 #[expect(unsafe_code, reason = "a list without a lock")]
 unsafe impl Sync for Region {}
 
-/// All regions.
 static REGIONS: AtomicPtr<Region> = AtomicPtr::new(std::ptr::null_mut());
-/// Regions without a mapping.
 static UNUSED: Mutex<Vec<&'static Region>> = Mutex::new(Vec::new());
 
 impl Region {
-    /// The region of a new mapping.
     fn take(map: &MmapMut, file: &File) -> &'static Self {
         let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let region = unused.unwrap_or_else(Self::publish);

@@ -10,7 +10,6 @@ pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
 /// Records of pages of up to 36 KiB have at most so many bytes.
 const SHORT: usize = 64;
 
-/// What a word of the block table says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockWord {
     pub erases: u32,
@@ -60,10 +59,8 @@ fn word_sum(block: BlockId, which: u32, value: u32) -> u32 {
     sum(&bytes)
 }
 
-/// What a page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes in the data area.
     Data = 1,
     /// Zeroes, which are not stored.
     Blank = 2,
@@ -85,11 +82,8 @@ pub(crate) struct Record {
 /// What stands in a place of the page table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nothing.
     Empty,
-    /// A record.
     Record(Record),
-    /// Neither.
     Broken,
 }
 

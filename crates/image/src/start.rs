@@ -43,7 +43,6 @@ pub(crate) fn format<S: Store>(
     Ok(flash)
 }
 
-/// What a new image is.
 pub(crate) fn header(
     path: &Path,
     geometry: &Geometry,

@@ -2,10 +2,8 @@
 
 use nandscape_media::checksum::sum;
 
-/// Bytes that are used.
 pub(crate) const BYTES: usize = 48;
 
-/// The state of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     /// Closed, with everything synced.

@@ -9,16 +9,13 @@ use std::io;
 /// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any
 /// order.
 pub trait Store {
-    /// Header and tables.
     fn tables(&self) -> &[u8];
 
     /// Header and tables, to be changed.
     fn tables_mut(&mut self) -> &mut [u8];
 
-    /// Reads data.
     fn read_at(&self, offset: u64, data: &mut [u8]) -> io::Result<()>;
 
-    /// Writes data.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
 
     /// Is told before the bytes of an erased block are overwritten or given up.

@@ -32,9 +32,7 @@ const fn dw0(dw0: u32) -> NvmeReply {
 #[derive(Clone, Copy, Debug)]
 struct LogPage {
     page: u8,
-    /// Log Specific Parameter.
     parameter: u8,
-    /// Retain Asynchronous Event.
     retain: bool,
     /// Log Specific Identifier: a set or an endurance group.
     identifier: u16,

@@ -30,7 +30,6 @@ pub struct NamespaceStore {
     now: SimTime,
     /// Tokens of the device that nobody watches yet: not completed before this time.
     floors: BTreeMap<u64, SimTime>,
-    /// The same of tags that are watched.
     watched: BTreeMap<u64, SimTime>,
     /// Completions that are not due yet: time and tag.
     late: BTreeSet<(u64, u64)>,
@@ -110,7 +109,6 @@ impl NamespaceStore {
     }
 }
 
-/// What a refusal of the stack means for a store.
 fn refusal(extent: Extent, error: &NamespaceError) -> StoreError {
     let detail = error.to_string();
     match error {

@@ -43,49 +43,18 @@ pub struct NamespaceSpec {
 /// Namespaces that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum SubsystemError {
-    /// A namespace does not lie inside its set.
     #[error(
         "namespace '{name}' ends at byte {end} of set {set}: expected at most its capacity of {capacity_bytes} bytes"
     )]
-    OutsideSet {
-        /// Namespace.
-        name: String,
-        /// Its set.
-        set: u16,
-        /// One past its last byte.
-        end: u64,
-        /// Logical capacity of the set.
-        capacity_bytes: u64,
-    },
-    /// A namespace names a set that is not there.
+    OutsideSet { name: String, set: u16, end: u64, capacity_bytes: u64 },
     #[error("namespace '{name}' lies in set {set}: expected a set below {sets}")]
-    NoSuchSet {
-        /// Namespace.
-        name: String,
-        /// What was asked for.
-        set: u16,
-        /// How many sets there are.
-        sets: usize,
-    },
-    /// Two namespaces want the same bytes.
+    NoSuchSet { name: String, set: u16, sets: usize },
     #[error("namespaces '{first}' and '{second}' overlap in set {set}: expected ranges apart")]
-    Overlap {
-        /// One.
-        first: String,
-        /// The other.
-        second: String,
-        /// Their set.
-        set: u16,
-    },
-    /// A namespace does not begin or end at a page.
+    Overlap { first: String, second: String, set: u16 },
     #[error("namespace '{name}' does not begin and end at a page of {page_bytes} bytes, or is empty")]
-    Unaligned {
-        /// Namespace.
-        name: String,
-        /// Page of the device.
-        page_bytes: u32,
-    },
+    Unaligned { name: String, page_bytes: u32 },
 }
 
 #[derive(Debug)]
@@ -199,7 +168,6 @@ impl NvmSubsystem {
         self.groups[usize::from(set)]
     }
 
-    /// Looks at the whole device.
     fn with_device<T>(&self, look: impl FnOnce(&dyn FlashState) -> T) -> T {
         match &self.shared {
             Some(shared) => look(&*shared.lock().expect(UNBROKEN)),

@@ -48,7 +48,6 @@ impl Refusal {
         Self { errno, message: std::borrow::Cow::Borrowed(message) }
     }
 
-    /// The answer to a command that failed.
     pub(crate) fn of(command: &Command, error: &NamespaceError) -> Self {
         Self { errno: ErrorClass::of(command, error).into(), message: error.to_string().into() }
     }

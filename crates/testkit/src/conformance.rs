@@ -28,7 +28,6 @@ pub struct Step {
     op: Op,
     /// First byte, in 2^-32 of the capacity.
     place: u32,
-    /// Bytes.
     len: u64,
     /// First byte and length are made multiples of this.
     align: u64,

@@ -25,33 +25,24 @@ use std::path::{Path, PathBuf};
 /// Why something cannot be done to a cache over files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CacheFileError {
-    /// A file or block device.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A key of the design.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// A command.
     #[error("{}: {}{source}", path.display(), name.as_ref().map_or_else(String::new, |name| format!("{name}: ")))]
     Manage {
-        /// The cache.
         path: PathBuf,
-        /// Name of the volume that it is about.
         name: Option<String>,
-        /// Why.
         #[source]
         source: ManageError,
     },
     /// A name, mode, kind of metadata or key that cannot be, with what would do.
     #[error("{0}")]
     Usage(String),
-    /// What is to be a cache is the disk of one.
     #[error("{}: expected no disk of a cache, and beside it is the stamp file {}", path.display(), mark_of(path).display())]
-    IsDisk {
-        /// It.
-        path: PathBuf,
-    },
+    IsDisk { path: PathBuf },
     /// Not with this cache or this disk as they are, or the operating system refused: with the path and why.
     #[error("{0}")]
     Refused(String),

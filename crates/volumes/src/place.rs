@@ -39,7 +39,6 @@ impl Place {
         Ok(Self { mark, ..place })
     }
 
-    /// Without a stamp file.
     pub(super) fn new(store: FileStore, path: &Path) -> Self {
         Self { store: Shared::new(store), path: path.to_owned(), mark: None }
     }

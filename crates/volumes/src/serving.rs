@@ -311,7 +311,6 @@ fn serving(
     Ok(Serving { subsystem: Box::new(subsystem), notes, handle })
 }
 
-/// A volume that is served.
 struct Served {
     id: u16,
     name: String,

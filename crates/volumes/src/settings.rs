@@ -36,7 +36,6 @@ pub(super) const QUOTA: &str = "quota";
 const VOLUME: &str = "volume";
 
 impl Settings {
-    /// What is wrong with the settings of the cache at `fast`.
     pub(crate) fn wrong(fast: &Path, detail: &str) -> CacheFileError {
         CacheFileError::refused(fast, format!("settings of the cache: {detail}"))
     }

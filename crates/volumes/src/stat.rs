@@ -253,7 +253,6 @@ impl CacheStat {
     }
 }
 
-/// Gauges of what the metadata know.
 fn gauges(held: &Held, design: &Design) -> Gauges {
     let (usage, shape) = (held.usage(None), held.superblock.shape);
     Gauges {

@@ -10,7 +10,6 @@ const UNKNOWN: u64 = u64::MAX;
 /// When commands are answered. A command's number is its token.
 #[derive(Debug)]
 pub struct Answers {
-    /// Number of the first one that is remembered.
     first: u64,
     done_ns: VecDeque<u64>,
     /// Latest time of those that are not remembered any more.

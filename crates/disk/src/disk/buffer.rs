@@ -10,7 +10,6 @@ const NEAR: usize = 128;
 /// Reading on after a read: from sector `from` at `from_ns`, up to `limit`.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
-    /// First sector that is in the buffer.
     start: u64,
     from: u64,
     from_ns: u64,

@@ -44,7 +44,6 @@ pub struct Place {
     pub cylinder: u64,
     /// Head.
     pub head: u32,
-    /// Sector on its track.
     sector: u64,
     sectors_per_track: u64,
 }

@@ -16,31 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// A server that did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
-    /// It cannot be reached, or went away.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// Why.
-        error: Error,
-    },
-    /// What it said is no answer.
+    Io { path: PathBuf, error: Error },
     #[error("{}: expected an answer in JSON: {message}", path.display())]
-    Answer {
-        /// The socket.
-        path: PathBuf,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// It refused.
+    Answer { path: PathBuf, message: String },
     #[error("{message} ({name})")]
-    Refused {
-        /// Name of the error.
-        name: String,
-        /// Why.
-        message: String,
-    },
+    Refused { name: String, message: String },
 }
 
 /// A connection to a server.

@@ -9,51 +9,20 @@ use std::path::{Path, PathBuf};
 /// No place for a socket, or no server at one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum PlaceError {
-    /// The operating system refuses.
     #[error("control socket {}: {error}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: Error,
-    },
-    /// Something else is there.
+    Io { path: PathBuf, error: Error },
     #[error("control socket {}: expected no file, or the socket of a server that is gone, but there is {found}", path.display())]
-    Taken {
-        /// Where.
-        path: PathBuf,
-        /// What is there.
-        found: &'static str,
-    },
-    /// The directory of sockets is not what only this user can put something into.
+    Taken { path: PathBuf, found: &'static str },
     #[error("{}: expected a directory of user {user} that nobody else can write to; {found}: its sockets are not used", path.display())]
-    Foreign {
-        /// Directory.
-        path: PathBuf,
-        /// Who asks.
-        user: u32,
-        /// What is there.
-        found: String,
-    },
-    /// Nothing to ask.
+    Foreign { path: PathBuf, user: u32, found: String },
     #[error("no server is running: expected a control socket in {}, or the path of one", dir.display())]
-    None {
-        /// Where was looked.
-        dir: PathBuf,
-    },
-    /// A server is to be ended, and none was named.
+    None { dir: PathBuf },
     #[error("expected the control socket of the server to end (--socket PATH): {}", shown(paths))]
-    Unnamed {
-        /// Sockets of the servers that run.
-        paths: Vec<PathBuf>,
-    },
-    /// More than one to ask.
+    Unnamed { paths: Vec<PathBuf> },
     #[error("{} servers are running: expected the control socket of one of them: {}", paths.len(), shown(paths))]
-    Several {
-        /// Their sockets.
-        paths: Vec<PathBuf>,
-    },
+    Several { paths: Vec<PathBuf> },
 }
 
 fn shown(paths: &[PathBuf]) -> String {

@@ -41,7 +41,6 @@ impl Served {
         }
     }
 
-    /// Starts a thread for a client.
     fn start(self: &Arc<Self>, stream: UnixStream) {
         let stream = Arc::new(stream);
         let Some(entered) = self.connections.enter(&stream) else {

@@ -4,9 +4,7 @@ use crate::meter::{Meter, Sample};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Length of an interval.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Its pieces.
 const PIECE: Duration = Duration::from_secs(1);
 
 /// Sums of everything that was taken from the stack's meter.

@@ -17,7 +17,6 @@ const NODES_MAX: u32 = 1 << 16;
 /// Copies of mapping blocks kept from the journal until their place is known.
 const COPIES_MAX: usize = 256;
 
-/// What a block of an inode is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Claim {
     kind: Kind,
@@ -35,7 +34,6 @@ struct Known {
     inode: Option<Box<Inode>>,
 }
 
-/// A recognised file system.
 #[derive(Clone, Debug)]
 pub(super) struct FileSystem {
     pub(super) shape: Superblock,
@@ -116,7 +114,6 @@ impl FileSystem {
         between(next, end, &mut part);
     }
 
-    /// Learns from a write.
     pub(super) fn learn(&mut self, below: &mut Overlay<'_, '_>) {
         let block_bytes = u64::from(self.shape.block_bytes);
         let (offset, data) = (below.offset, below.data);
@@ -145,7 +142,6 @@ impl FileSystem {
         }
     }
 
-    /// Part of inode tables.
     fn learn_table(&mut self, offset: u64, bytes: &[u8], read: &mut ReadAt<'_>) {
         let (block_bytes, inode_bytes) =
             (u64::from(self.shape.block_bytes), u64::from(self.shape.inode_bytes));
@@ -202,7 +198,6 @@ impl FileSystem {
         }
     }
 
-    /// Blocks of the journal: what is learned from the copies in it.
     fn learn_journal(&mut self, offset: u64, bytes: &[u8], below: &mut Overlay<'_, '_>) {
         let block_bytes = self.shape.block_bytes as usize;
         let first = offset.next_multiple_of(block_bytes as u64);
@@ -248,7 +243,6 @@ impl FileSystem {
         }
     }
 
-    /// An inode is as given.
     fn learn_inode(&mut self, number: u32, inode: &Inode, read: &mut ReadAt<'_>) {
         let known = self.known.get(&number).map(|known| known.fingerprint);
         // Most of a table is unused, or inodes of files whose blocks nobody asks about.

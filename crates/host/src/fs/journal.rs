@@ -16,23 +16,31 @@ const ENTRIES_PER_BLOCK: u64 = 80;
 /// Directories are told apart by this many blocks each.
 const DIRECTORY_SPAN: u64 = 1 << 32;
 
-/// A metadata block: its kind, and which one of that kind.
 pub(crate) type Key = (BlockKind, u64);
 
 /// What a file system call does to metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A name appears or goes: the inode, its bitmap, the descriptors, the directory.
-    Name { inode: u64, directory: u64 },
-    /// A name changes.
-    Rename { inode: u64, directory: u64 },
+    Name {
+        inode: u64,
+        directory: u64,
+    },
+    Rename {
+        inode: u64,
+        directory: u64,
+    },
     /// Size, blocks or times of a file.
-    Inode { inode: u64 },
+    Inode {
+        inode: u64,
+    },
     /// Blocks were taken or given back.
-    Blocks { start: u64, len: u64 },
+    Blocks {
+        start: u64,
+        len: u64,
+    },
 }
 
-/// Metadata in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     /// Where metadata blocks live; allocated when they are first needed.
@@ -41,7 +49,6 @@ pub(crate) struct Journal {
     uncommitted: BTreeSet<Key>,
     /// In the journal and not at home yet, since when.
     committed: BTreeMap<Key, u64>,
-    /// The ring on the volume.
     ring: Vec<(u64, u64)>,
     ring_blocks: u64,
     head: u64,
@@ -77,7 +84,6 @@ impl Journal {
         })
     }
 
-    /// Gives an inode back.
     pub(crate) fn release_inode(&mut self, inode: u64) {
         self.inodes.insert(inode);
     }
@@ -93,7 +99,6 @@ impl Journal {
         number
     }
 
-    /// Notes what changes.
     pub(crate) fn change(&mut self, change: Change) {
         let mut dirty = |kind, index| {
             self.uncommitted.insert((kind, index));
@@ -126,7 +131,6 @@ impl Journal {
         self.uncommitted.is_empty()
     }
 
-    /// Whether everything is at home.
     pub(crate) fn is_clean(&self) -> bool {
         self.uncommitted.is_empty() && self.committed.is_empty()
     }
@@ -159,7 +163,6 @@ impl Journal {
         written
     }
 
-    /// The run of the ring that begins at a position.
     fn ring_at(&self, mut position: u64) -> (u64, u64) {
         for &(start, len) in &self.ring {
             if position < len {

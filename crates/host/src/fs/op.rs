@@ -105,32 +105,18 @@ impl Default for FsOptions {
 /// Why the model refuses an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FsError {
-    /// No room.
     #[error(
         "the volume is full: {needed} more blocks of 4 KiB are needed, {free} are free; expected a larger size"
     )]
-    Full {
-        /// Blocks still wanted.
-        needed: u64,
-        /// Free blocks.
-        free: u64,
-    },
-    /// Never seen.
+    Full { needed: u64, free: u64 },
     #[error("file {0} was neither created nor opened before: expected a create or open of it first")]
     UnknownFile(u32),
-    /// Seen already.
     #[error("file {0} exists or existed: expected a new number for every life of a file")]
     FileAgain(u32),
-    /// Too far out.
     #[error("offset {offset} + length {len}: expected an end below 2^48")]
-    TooFar {
-        /// Byte.
-        offset: u64,
-        /// Bytes.
-        len: u64,
-    },
-    /// Not a hint.
+    TooFar { offset: u64, len: u64 },
     #[error(transparent)]
     Hint(#[from] crate::hints::HintError),
 }

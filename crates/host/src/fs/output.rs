@@ -5,7 +5,6 @@ use super::{BLOCK, FileSystem, FsError, Placed};
 use nandscape_core::{BlockKind, IoRecord, SimTime, TraceOp};
 
 impl FileSystem {
-    /// Commits the journal.
     pub(super) fn commit(&mut self) -> Result<(), FsError> {
         for number in self.changed.drain(..) {
             if let Some(file) = self.files.get_mut(&number) {
@@ -48,7 +47,6 @@ impl FileSystem {
         Ok(())
     }
 
-    /// A barrier.
     pub(super) fn flush(&mut self) {
         let record =
             IoRecord { at: SimTime(self.now), offset: 0, len: 0, volume: 0, hint: 0, op: TraceOp::Flush };

@@ -26,7 +26,6 @@ pub(crate) struct Space {
 const LOOKED_AT: usize = 4096;
 
 impl Space {
-    /// All blocks free.
     pub(crate) fn new(blocks: u64, fit: Fit) -> Self {
         let mut space =
             Self { runs: BTreeMap::new(), by_length: BTreeSet::new(), fit, rotor: 0, free: blocks };
@@ -36,7 +35,6 @@ impl Space {
         space
     }
 
-    /// Free blocks.
     pub(crate) fn free(&self) -> u64 {
         self.free
     }

@@ -108,7 +108,6 @@ impl MultiQueue {
         self.queues[usize::from(queue) - 1].tail = number;
     }
 
-    /// The queue of a count.
     fn level(&self, count: u64) -> u16 {
         (log_floor(count, self.base) + 1).min(self.queues.len() as u16)
     }

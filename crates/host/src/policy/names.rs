@@ -30,7 +30,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// A pattern of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
     Metadata(MetadataClass),

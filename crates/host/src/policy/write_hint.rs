@@ -35,7 +35,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// Streams the driver asks for.
 const DRIVER_STREAMS: u16 = 4;
 
 #[derive(Debug)]

@@ -15,22 +15,18 @@ pub(crate) struct Found {
 /// What both copies say together. With one copy both are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// They agree.
     Same(Entry),
     /// The first is the record of a programmed page, the second is not the same.
     First(Record),
-    /// The second is.
     Second(Record),
     /// One is broken, the other one empty: the first copy of a program that was cut short, or an erased page
     /// with a damaged copy.
     HalfBroken {
-        /// The broken one is the first, which is written first.
         is_first: bool,
     },
 }
 
 impl<S: Store> Flash<S> {
-    /// The bytes of a record at a place.
     #[inline]
     pub(crate) fn record_at(&self, at: usize) -> &[u8] {
         &self.store.tables()[at..at + self.layout.record_bytes as usize]
@@ -71,13 +67,11 @@ impl<S: Store> Flash<S> {
         }
     }
 
-    /// What a page holds.
     #[inline]
     pub(crate) fn entry(&self, page: Ppn, generation: u32) -> Entry {
         self.find(page, generation).map_or_else(|entry| entry, |found| Entry::Record(found.record))
     }
 
-    /// What the copies say, compared.
     pub(crate) fn copies(&self, page: Ppn, generation: u32) -> Copies {
         let at = self.layout.record(page) as usize;
         let first = self.entry_at(at, page, generation);

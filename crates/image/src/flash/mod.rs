@@ -79,7 +79,6 @@ pub(crate) struct Mended {
     pub blocks: Vec<BlockId>,
 }
 
-/// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
     pub erases: u32,

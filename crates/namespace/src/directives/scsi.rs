@@ -142,7 +142,6 @@ impl ScsiStreams {
         directives.send(self.controller, &release).map(|_| ()).map_err(|_| Sense::INVALID_FIELD)
     }
 
-    /// The open ids from `first` on.
     fn encode_status(&self, first: u16) -> Vec<u8> {
         let listed = &self.open[self.open.partition_point(|id| *id < first)..];
         let mut out = vec![0; 8 + 8 * listed.len()];

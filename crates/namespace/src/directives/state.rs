@@ -52,7 +52,6 @@ struct Controller {
     is_enabled: bool,
 }
 
-/// An active namespace.
 #[derive(Debug)]
 pub(super) struct ActiveNamespace {
     pub group: u16,

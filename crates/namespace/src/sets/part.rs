@@ -89,7 +89,6 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         lock(&self.shared)
     }
 
-    /// The page of the whole device.
     #[inline]
     fn page(&self, page: Ppn) -> Result<Ppn, FlashError> {
         match self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize) {
@@ -98,7 +97,6 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         }
     }
 
-    /// The block of the whole device.
     #[inline]
     fn block(&self, block: BlockId) -> Result<BlockId, FlashError> {
         match self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize) {

@@ -334,7 +334,6 @@ impl NvmSubsystem {
         plm.filter_map(PredictableLatency::due).min().filter(|due| *due <= until)
     }
 
-    /// Changes the windows that are due.
     pub(super) fn pass_windows(&mut self, at: SimTime) {
         for set in 0..self.inspect().sets() {
             if self.standard.plm[usize::from(set)].is_some() {
@@ -348,11 +347,10 @@ impl NvmSubsystem {
 /// Why a command about a set fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum NvmSetError {
-    /// The command is wrong.
     #[error(transparent)]
     Command(#[from] PlmError),
-    /// The translation layer failed to make up for what it had put off.
     #[error(transparent)]
     Ftl(#[from] FtlError),
 }

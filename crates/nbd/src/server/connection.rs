@@ -25,26 +25,18 @@ const OPTION_HEADER_BYTES: usize = 16;
 /// Why a connection ended before its client said goodbye.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConnectionError {
-    /// The negotiation went wrong.
     #[error("negotiation: {0}")]
     Negotiation(#[from] NegotiationError),
-    /// The client hung up in the middle of something.
     #[error("the client hung up during {phase}")]
-    HungUp {
-        /// In the middle of what.
-        phase: &'static str,
-    },
-    /// The negotiation took too long.
+    HungUp { phase: &'static str },
     #[error("the negotiation took more than {} s", HANDSHAKE_TIMEOUT.as_secs())]
     TimedOut,
-    /// Something else stood where a request should.
     #[error(transparent)]
     Request(#[from] BadMagic),
-    /// The client kept others waiting for the memory that its request takes.
     #[error("the client sent or took too little while others waited for the memory of its request")]
     TooSlow,
-    /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -14,10 +14,8 @@ const OWN_BYTES: usize = (1 << 20) + (64 << 10);
 /// Why nothing was received.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReceiveError {
-    /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is no room for the request.
     #[error(transparent)]
     Memory(#[from] NoMemory),
 }

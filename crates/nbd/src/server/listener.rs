@@ -21,15 +21,12 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ListenError {
-    /// Other machines could reach an address without TLS.
     #[error(
         "{address}: expected a loopback address, as there is no TLS: other machines could read and write the device"
     )]
-    Exposed {
-        /// The address.
-        address: SocketAddr,
-    },
+    Exposed { address: SocketAddr },
     /// The name is taken or too long, or the system refused: with the address and why.
     #[error("{0}")]
     Refused(String),
@@ -41,7 +38,6 @@ impl ListenError {
     }
 }
 
-/// A socket that listens.
 #[derive(Debug)]
 pub(super) enum Listener {
     Unix {

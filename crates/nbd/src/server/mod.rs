@@ -198,7 +198,6 @@ impl Server {
         }
     }
 
-    /// Starts a thread for a client.
     fn start(&self, socket: Arc<Socket>, tls: Option<TlsConfig>) {
         let Some(entered) = self.shared.connections.enter(&socket) else {
             (self.shared.events)(Events::TurnedAway);

@@ -15,7 +15,6 @@ const MAX_BYTES: usize = 64 << 20;
 /// Bytes of replies that wait in memory of the connection's own; more draw on the memory of all.
 const OWN_BYTES: usize = 1 << 20;
 
-/// Replies that wait.
 const MAX_REPLIES: usize = 1024;
 
 /// Replies that are sent with one call, in bytes, unless one alone is longer.
@@ -49,7 +48,6 @@ struct Waiting {
     is_late_counted: bool,
 }
 
-/// A reply with the memory that it is in.
 enum Bytes {
     Short(Vec<u8>, Option<Grant>),
     Long(Room, usize),

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Ciphertext that is received at once.
 const RECEIVE_BYTES: usize = 64 << 10;
 
 /// Plaintext that is encrypted and sent at once.
@@ -63,7 +62,6 @@ fn refused(path: &Path, why: impl Display) -> TlsError {
     TlsError(format!("{}: {why}", path.display()))
 }
 
-/// All certificates of a file.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let expected = "expected certificates in PEM";
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -64,7 +64,6 @@ pub trait Transport: Send + Sync {
     /// Some bytes, or 0 at the end.
     fn recv(&self, bytes: &mut [u8]) -> io::Result<usize>;
 
-    /// All bytes.
     fn send(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// How long a read or write may block; `None` for ever.

@@ -160,7 +160,6 @@ fn chunk_header(kind: u16, is_last: bool, cookie: u64, len: u32) -> [u8; CHUNK_B
     header
 }
 
-/// Appends an error.
 pub(super) fn put_error(out: &mut Vec<u8>, is_structured: bool, cookie: u64, refusal: &Refusal) {
     if !is_structured {
         out.put_u32(SIMPLE_REPLY_MAGIC);

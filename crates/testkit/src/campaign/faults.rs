@@ -120,7 +120,6 @@ impl FromStr for Fault {
     }
 }
 
-/// A fault, and the operation at which it began.
 struct Armed {
     fault: Fault,
     begun: Option<u64>,
@@ -131,7 +130,6 @@ struct State {
     armed: Vec<Armed>,
     /// By store, its operations in order.
     seen: Vec<Vec<Access>>,
-    /// Operations that were refused.
     refused: u64,
     /// For people: what happens, where that is asked for.
     story: Option<Vec<String>>,
@@ -222,7 +220,6 @@ impl Faults {
         }
     }
 
-    /// What was noted.
     pub(super) fn story(&self) -> Vec<String> {
         self.get().story.take().unwrap_or_default()
     }

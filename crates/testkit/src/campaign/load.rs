@@ -7,15 +7,10 @@ use std::ops::Range;
 #[expect(missing_docs, reason = "the fields are those two")]
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Writes units, durably where `is_durable`.
     Write { volume: usize, units: Range<usize>, is_durable: bool },
-    /// Discards units.
     Trim { volume: usize, units: Range<usize> },
-    /// Reads units.
     Read { volume: usize, units: Range<usize> },
-    /// Flushes a volume.
     Flush { volume: usize },
-    /// Background work.
     Idle,
 }
 

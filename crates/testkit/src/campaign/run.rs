@@ -179,7 +179,6 @@ impl<'a> Run<'a> {
         Ok(self.seen)
     }
 
-    /// Whether a command may fail now.
     const fn may_fail(&self) -> bool {
         if self.is_mended { self.allowed.after_mend } else { self.allowed.in_service }
     }

@@ -117,7 +117,6 @@ fn mix(seed: u64, depth: u64, cut: usize, kind: Cut) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
 }
 
-/// Where the exploration stands.
 struct Walk<'a> {
     case: &'a Case<'a>,
     tally: Tally,

@@ -28,7 +28,6 @@ pub struct Host {
     answered: Vec<Made>,
     /// With so many operations submitted, these were on the flash for sure.
     pub sure: Vec<(usize, OpSet)>,
-    /// Buffer of one page.
     page: Vec<u8>,
 }
 
@@ -215,7 +214,6 @@ impl Host {
         self.flushed(result, covered).map(|_| ())
     }
 
-    /// Whether it was done.
     fn flushed(&mut self, result: Result<Token, FtlError>, covered: Vec<Made>) -> Result<bool, String> {
         let token = match result {
             Ok(token) => token,

@@ -6,7 +6,6 @@ use nandscape_core::rng::{below, seeded};
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Reads and compares.
     Read,
     /// Writes; with forced unit access the answer waits for a flush.
     Write {
@@ -15,7 +14,6 @@ pub enum Act {
     },
     /// Drops whole pages.
     Trim,
-    /// Drops or zeroes.
     WriteZeroes,
     /// Makes what was answered durable.
     Flush,
@@ -30,7 +28,6 @@ pub struct Step {
     pub act: Act,
     /// First byte, in 2^-32 of the capacity.
     place: u32,
-    /// Bytes.
     len: u64,
     /// First byte and length are multiples of this.
     align: u64,

@@ -49,31 +49,22 @@ impl OpSet {
 pub enum Change {
     /// A page was programmed.
     Program {
-        /// Which page.
         page: Ppn,
-        /// With what beside the data.
         oob: Oob,
-        /// The data.
         data: Option<Arc<[u8]>>,
     },
-    /// A block was erased.
     Erase {
-        /// Which block.
         block: BlockId,
     },
     /// A program failed and left a page that cannot be read.
     FailedProgram {
-        /// Which page.
         page: Ppn,
     },
     /// An erase failed and left a block that cannot be read.
     FailedErase {
-        /// Which block.
         block: BlockId,
     },
-    /// A block was marked bad.
     MarkBad {
-        /// Which block.
         block: BlockId,
     },
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 /// Never, as the number of an operation.
 const NEVER: u32 = u32::MAX;
 
-/// One content of a page.
 #[derive(Clone, Debug)]
 struct Version {
     bytes: Arc<[u8]>,

@@ -23,7 +23,6 @@ pub(super) struct Seen {
     pub volumes: Vec<SeenVolume>,
 }
 
-/// A volume of it.
 #[derive(Clone, Debug)]
 pub(super) struct SeenVolume {
     pub blocks: u64,
@@ -45,7 +44,6 @@ pub(super) struct State {
     pub settings: Option<(Design, Settings)>,
 }
 
-/// The same for both.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     state: Mutex<State>,

@@ -43,7 +43,6 @@ impl CachedFiles {
         self.served[namespace as usize].id.into()
     }
 
-    /// How the cache stands.
     fn look(&self) -> Seen {
         let health = self.cache.health();
         let (counters, dirty) = (self.cache.counters(), self.cache.dirty_by_volume());

@@ -22,12 +22,10 @@ impl Watching {
         Self { watch: watch.map(|watch| Arc::new(Mutex::new(watch))), renewed_at: SimTime::ZERO }
     }
 
-    /// The records.
     pub(super) fn records(&self) -> Option<Arc<Mutex<Watch>>> {
         self.watch.clone()
     }
 
-    /// The disk of a volume, which tells of its writes.
     pub(super) fn over(&self, volume: u16, disk: Box<dyn Store + Send>) -> Box<dyn Store + Send> {
         let Some(watch) = self.watch.clone() else { return disk };
         Box::new(Told::new(disk, move |tell| match tell {

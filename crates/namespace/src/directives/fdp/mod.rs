@@ -89,12 +89,10 @@ pub enum Usage {
     Controller = 2,
 }
 
-/// A reclaim unit handle.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handle {
     filter: Filter,
     written: Written,
-    /// Namespace that wrote last.
     namespace: u32,
 }
 

@@ -73,7 +73,6 @@ impl Space {
     const EMPTY: Self = Self { nsa: 0, open: Vec::new(), recency: Recency::EMPTY };
 }
 
-/// A stream resource.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resource {
     space: u32,
@@ -204,7 +203,6 @@ impl Streams {
         }
     }
 
-    /// Forgets a namespace that is deleted.
     pub(super) fn remove_namespace(&mut self, namespace: u32) {
         self.release_namespace(namespace);
         let first = self.pair(namespace, 0);

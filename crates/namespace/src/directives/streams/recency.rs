@@ -1,10 +1,8 @@
 //! Order in which stream resources were last written: a doubly linked list through an array, so that each
 //! step is constant.
 
-/// No resource.
 pub(super) const NONE: u16 = u16::MAX;
 
-/// Links of one resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     older: u16,

@@ -90,7 +90,6 @@ pub struct Log<D> {
 const SPARE_BLOCKS: u32 = 5;
 /// Collection keeps so many blocks free.
 const FREE_BLOCKS: usize = 3;
-/// Bytes of a record of a drop.
 const RECORD_BYTES: usize = 12;
 
 impl<D: FlashDevice> Log<D> {
@@ -160,7 +159,6 @@ impl<D: FlashDevice> Log<D> {
         Ok(())
     }
 
-    /// Makes room.
     fn collect(&mut self, at: SimTime) -> Result<(), FtlError> {
         let geometry = *self.device.geometry();
         while self.free.len() < FREE_BLOCKS {
@@ -245,7 +243,6 @@ impl<D: FlashDevice> Log<D> {
         }
     }
 
-    /// Writes a part of a page.
     fn write_page(&mut self, lpn: Lpn, start: u32, bytes: &[u8], at: SimTime) -> Result<Token, FtlError> {
         self.collect(at)?;
         let mut data = vec![0; self.page_bytes() as usize];
