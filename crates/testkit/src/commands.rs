@@ -1,6 +1,6 @@
-//! When the commands of a run complete, as whatever carries them out says it.
+//! What suites of commands share: when commands complete, and which bytes are right.
 
-use nandscape_core::{Clocked, Completion, SimTime, Token};
+use nandscape_core::{Clocked, Completion, Extent, SimTime, Token};
 
 /// The commands of a run, and its time.
 #[derive(Default)]
@@ -88,4 +88,31 @@ impl Commands {
         }
         (times, overtaken)
     }
+}
+
+/// The byte that a step writes at an offset: differs between neighbours, sectors, pages and steps.
+pub fn byte(salt: u32, offset: u64) -> u8 {
+    let mixed = (offset ^ (u64::from(salt) << 40)).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 56) as u8
+}
+
+/// Compares what was read from `offset` on with the model of all bytes.
+pub fn compare(offset: u64, data: &[u8], model: &[u8]) -> Result<(), String> {
+    let want = &model[offset as usize..][..data.len()];
+    let Some(at) = data.iter().zip(want).position(|(got, want)| got != want) else { return Ok(()) };
+    let place = offset + at as u64;
+    Err(format!("byte {place} reads {:#04x}, was written {:#04x}", data[at], want[at]))
+}
+
+/// Takes over into the model which units of a trimmed extent read as zeroes; the others are what they were.
+pub fn zeroed(extent: Extent, data: &[u8], model: &mut [u8], unit: usize) -> Result<(), String> {
+    let model = &mut model[extent.offset as usize..extent.end() as usize];
+    for (new, old) in data.chunks(unit).zip(model.chunks_mut(unit)) {
+        if new.iter().all(|byte| *byte == 0) {
+            old.fill(0);
+        } else if new != old {
+            return Err(format!("{extent} reads as neither zeroes nor what it was before the trim"));
+        }
+    }
+    Ok(())
 }

@@ -6,46 +6,21 @@
 //! completes. A full device must be an error with its numbers, after which old data is readable and the layer
 //! goes on.
 
-use crate::shrink::shrink;
+use crate::commands::{byte, compare};
+use crate::crash::load::{Act, Step, pick};
+use crate::shrink::run_or_shrink;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Cause, Completion, Extent, Ftl, FtlError, Geometry, Hint, Lpn, SimTime, Token,
 };
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, Timing};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The device under the layers: state in memory with bytes, any scheduler.
 pub type Device<S> = Timed<Nand, S>;
 
 /// A layer, or why it cannot be built over this device.
 pub type Built = Result<Box<dyn Ftl + Send>, String>;
-
-/// One request of a run. Offsets are shares of the logical capacity, so that a step means something for every
-/// layer.
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    op: Op,
-    /// First byte, in 2^-32 of the capacity.
-    place: u32,
-    len: u64,
-    /// First byte and length are made multiples of this.
-    align: u64,
-    /// Written bytes are a function of this and of their offset.
-    salt: u32,
-    /// The next request is issued before this one completes.
-    overlaps: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Read,
-    Write,
-    Trim,
-    WriteZeroes,
-    Flush,
-    Idle,
-}
 
 /// A device shape with its bad blocks.
 #[derive(Clone, Debug)]
@@ -139,17 +114,9 @@ pub fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
     let mut cursor = 0u32;
     (0..count)
         .map(|number| {
-            let mut draw = below(&mut rng, weights.iter().sum());
-            let ops = [Op::Read, Op::Write, Op::Trim, Op::WriteZeroes, Op::Flush, Op::Idle];
-            let op = ops
-                .into_iter()
-                .zip(weights)
-                .find(|(_, weight)| {
-                    let is_this = draw < *weight;
-                    draw = draw.saturating_sub(*weight);
-                    is_this
-                })
-                .map_or(Op::Read, |(op, _)| op);
+            let write = Act::Write { is_fua: false };
+            let acts = [Act::Read, write, Act::Trim, Act::WriteZeroes, Act::Flush, Act::Idle];
+            let act = pick(&mut rng, acts.into_iter().zip(weights));
             cursor = cursor.wrapping_add(1 << 26);
             let anywhere = below(&mut rng, 1 << 32) as u32;
             let place = match below(&mut rng, 3) {
@@ -159,7 +126,8 @@ pub fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
             };
             let longest = below(&mut rng, biggest) + 1;
             let len = below(&mut rng, longest);
-            Step { op, place, len, align, salt: number as u32, overlaps: below(&mut rng, 3) == 0 }
+            let overlaps = below(&mut rng, 3) == 0;
+            Step { act, place, len, align, salt: number as u32, hint: 0, overlaps, waits: false }
         })
         .collect()
 }
@@ -170,31 +138,8 @@ pub fn run<S: Scheduler>(
     steps: &[Step],
     build: &dyn Fn(Device<S>) -> Built,
 ) -> Result<Seen, String> {
-    let mut seen = Seen::default();
-    let outcome = shrink(steps, 400, |steps| {
-        // An invariant that panics is a failure like any other, to be shortened.
-        let run = catch_unwind(AssertUnwindSafe(|| Run::new(shape, build)?.all(steps)));
-        let result = run.unwrap_or_else(|panic| Err(message_of(&*panic)));
-        result.map(|what| seen = what)
-    });
-    match outcome {
-        None => Ok(seen),
-        Some((kept, error)) => {
-            let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
-            Err(format!("{error}\n  on {}, after {} step(s):\n{}", shape.name, kept.len(), list.join("\n")))
-        }
-    }
-}
-
-pub(crate) fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("panic: {}", text.unwrap_or("without a message"))
-}
-
-/// The byte that a step writes at an offset: differs between neighbours, sectors, pages and steps.
-pub(crate) fn byte(salt: u32, offset: u64) -> u8 {
-    let mixed = (offset ^ (u64::from(salt) << 40)).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> 56) as u8
+    run_or_shrink(steps, 400, |steps| Run::new(shape, build)?.all(steps))
+        .map_err(|error| format!("on {}: {error}", shape.name))
 }
 
 struct Run {
@@ -231,22 +176,14 @@ impl Run {
         Ok(self.seen)
     }
 
-    fn extent(&self, step: &Step) -> Extent {
-        let capacity = self.model.len() as u64;
-        let round = |bytes: u64| bytes / step.align * step.align;
-        let offset = round(((u128::from(step.place) * u128::from(capacity)) >> 32) as u64);
-        let len = round(step.len).max(step.align.min(step.len)).min(capacity - offset);
-        Extent::new(offset, len)
-    }
-
     fn step(&mut self, step: Step) -> Result<(), String> {
-        let extent = self.extent(&step);
+        let extent = step.extent(self.model.len() as u64);
         let range = extent.offset as usize..extent.end() as usize;
         let at = self.now;
         self.seen.requests += 1;
-        let result = match step.op {
-            Op::Read => return self.read(extent, step.overlaps),
-            Op::Write => {
+        let result = match step.act {
+            Act::Read => return self.read(extent, step.overlaps),
+            Act::Write { .. } => {
                 let data: Vec<u8> =
                     (extent.offset..extent.end()).map(|offset| byte(step.salt, offset)).collect();
                 let result = self.ftl.write(extent, Some(&data), Hint::default(), at);
@@ -257,7 +194,7 @@ impl Run {
                 }
                 result
             }
-            Op::Trim => {
+            Act::Trim => {
                 let result = self.ftl.trim(extent, at);
                 if result.is_ok() {
                     let (first, count) = extent.whole_pages(self.page_bytes);
@@ -266,7 +203,7 @@ impl Run {
                 }
                 result
             }
-            Op::WriteZeroes => {
+            Act::WriteZeroes => {
                 let result = self.ftl.write_zeroes(extent, at);
                 if result.is_ok() {
                     self.model[range].fill(0);
@@ -275,8 +212,8 @@ impl Run {
                 }
                 result
             }
-            Op::Flush => self.ftl.flush(at),
-            Op::Idle => {
+            Act::Flush => self.ftl.flush(at),
+            Act::Idle => {
                 let until = at + 5_000_000;
                 self.ftl.idle(at, until).map_err(|error| format!("idle: {error}"))?;
                 self.advance(until);
@@ -293,17 +230,7 @@ impl Run {
         let mut data = vec![0xA5; extent.len as usize];
         let token =
             self.ftl.read(extent, Some(&mut data), self.now).map_err(|error| format!("read: {error}"))?;
-        let want = &self.model[extent.offset as usize..extent.end() as usize];
-        if let Some(at) = (0..data.len()).find(|&i| data[i] != want[i]) {
-            let offset = extent.offset + at as u64;
-            return Err(format!(
-                "byte {offset} (page {}, {} in it) reads {:#04x}, was written {:#04x}",
-                offset / u64::from(self.page_bytes),
-                offset % u64::from(self.page_bytes),
-                data[at],
-                want[at]
-            ));
-        }
+        compare(extent.offset, &data, &self.model)?;
         self.complete(token, overlaps)
     }
 

@@ -1,5 +1,36 @@
 //! Shortens a failing list of steps: drops ever smaller runs of it while it keeps failing.
 
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs an action; a panic is a failure like any other.
+pub fn guarded<T>(action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+        Err(format!("panic: {text}"))
+    })
+}
+
+/// The steps of a failure, one a line.
+pub fn listed(steps: &[impl Debug]) -> String {
+    steps.iter().map(|step| format!("    {step:?}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Runs all steps, and returns what the run saw. The failure is that of a shortened list, with the list.
+pub fn run_or_shrink<T: Clone + Debug, S>(
+    steps: &[T],
+    budget: u32,
+    run: impl Fn(&[T]) -> Result<S, String>,
+) -> Result<S, String> {
+    let mut seen = None;
+    let outcome = shrink(steps, budget, |steps| guarded(|| run(steps)).map(|what| seen = Some(what)));
+    match outcome {
+        None => Ok(seen.expect("a run without failure")),
+        Some((kept, error)) => Err(format!("{error}\n  after {} step(s):\n{}", kept.len(), listed(&kept))),
+    }
+}
+
 /// The shortest list that dropping runs leads to, and its failure. `run` gives `Err` for a failing list; it
 /// is called at most `budget` times. `None` if the whole list does not fail.
 pub fn shrink<T: Clone, E>(

@@ -6,14 +6,12 @@
 //! before the time that was reached, and the counters. A command past the end or between blocks is refused
 //! and changes nothing.
 
-use crate::commands::Commands;
-use crate::conformance::{byte, message_of};
-use crate::shrink::shrink;
+use crate::commands::{Commands, byte, compare, zeroed};
+use crate::shrink::run_or_shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Applied, BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError, Token};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Makes the store that is tried, anew for each run.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Store + Send>;
@@ -71,18 +69,8 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 /// What was wrong, and after which steps.
 pub fn run(make: Make<'_>, seed: u64, count: usize) -> Result<Seen, String> {
     let all = steps(seed, count);
-    let mut seen = Seen::default();
-    let outcome = shrink(&all, 300, |steps| {
-        let run = catch_unwind(AssertUnwindSafe(|| Run::new(make()).all(steps)));
-        run.unwrap_or_else(|panic| Err(message_of(&*panic))).map(|what| seen = what)
-    });
-    match outcome {
-        None => Ok(seen),
-        Some((kept, error)) => {
-            let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
-            Err(format!("seed {seed}: {error}\n  after {} step(s):\n{}", kept.len(), list.join("\n")))
-        }
-    }
+    let outcome = run_or_shrink(&all, 300, |steps| Run::new(make()).all(steps));
+    outcome.map_err(|error| format!("seed {seed}: {error}"))
 }
 
 struct Run {
@@ -162,7 +150,7 @@ impl Run {
                     let mut data = vec![0xA5; range.len()];
                     let applied = self.store.apply(command, Payload::Read(&mut data));
                     let applied = applied.map_err(|error| error.to_string())?;
-                    self.compare(extent, &data)?;
+                    compare(extent.offset, &data, &self.model)?;
                     applied
                 }
                 Op::Write => {
@@ -197,29 +185,7 @@ impl Run {
         let applied =
             self.store.apply(command, Payload::Read(&mut data)).map_err(|error| error.to_string())?;
         self.applied.push((command, applied));
-        for (new, old) in
-            data.chunks(self.block as usize).zip(self.model[range].chunks_mut(self.block as usize))
-        {
-            if new.iter().all(|byte| *byte == 0) {
-                old.fill(0);
-            } else if new != old {
-                return Err(format!("{extent} reads as neither what it was nor zeroes after {op:?}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn compare(&self, extent: Extent, data: &[u8]) -> Result<(), String> {
-        let want = &self.model[extent.offset as usize..extent.end() as usize];
-        match data.iter().zip(want).position(|(got, want)| got != want) {
-            None => Ok(()),
-            Some(at) => Err(format!(
-                "byte {} reads {:#04x}, was written {:#04x}",
-                extent.offset + at as u64,
-                data[at],
-                want[at]
-            )),
-        }
+        zeroed(extent, &data, &mut self.model, self.block as usize)
     }
 
     fn start(&mut self, which: usize, later: u64) -> Result<(), String> {
@@ -274,7 +240,7 @@ impl Run {
 
     fn check_all(&mut self) -> Result<(), String> {
         let data = self.read_all()?;
-        self.compare(Extent::new(0, data.len() as u64), &data)
+        compare(0, &data, &self.model)
     }
 
     fn check_refusals(&mut self) -> Result<(), String> {

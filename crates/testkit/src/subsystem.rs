@@ -7,13 +7,11 @@
 //! that nothing is left to happen before the time that was reached, the counters of each namespace, and the
 //! subsystem's own invariants.
 
-use crate::commands::Commands;
-use crate::conformance::{byte, message_of};
-use crate::shrink::shrink;
+use crate::commands::{Commands, byte, compare, zeroed};
+use crate::shrink::run_or_shrink;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockCommand, CacheReport, Extent, Hint, Op, SimTime, Subsystem, Token};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What is done to a subsystem between commands: something of it, that a number chooses, at a time.
 pub type Control<'a, S> = &'a dyn Fn(&mut S, u32, SimTime) -> Result<(), String>;
@@ -33,7 +31,7 @@ pub struct Trial<'a, S: ?Sized> {
 /// One step. Offsets are shares of the capacity.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    BlockCommand {
+    Command {
         namespace: u32,
         op: Op,
         place: u32,
@@ -87,7 +85,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
             let longest = if below(&mut rng, 20) == 0 { 40 * longest } else { longest };
             let units = (1 + below(&mut rng, longest)).next_multiple_of(align);
             let namespace = below(&mut rng, 1 << 16) as u32;
-            Step::BlockCommand {
+            Step::Command {
                 namespace,
                 op,
                 place,
@@ -111,16 +109,8 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 /// What was wrong, and after which steps.
 pub fn run<S: Subsystem + ?Sized>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Result<Seen, String> {
     let all = steps(seed, count);
-    let mut seen = Vec::new();
-    let outcome = shrink(&all, 300, |steps| {
-        let run = catch_unwind(AssertUnwindSafe(|| Run::new(trial)?.all(steps)));
-        run.unwrap_or_else(|panic| Err(message_of(&*panic))).map(|what| seen.push(what))
-    });
-    if let Some((kept, error)) = outcome {
-        let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
-        return Err(format!("seed {seed}: {error}\n  after {} step(s):\n{}", kept.len(), list.join("\n")));
-    }
-    let first = seen.pop().expect("a run without failure");
+    let first = run_or_shrink(&all, 300, |steps| Run::new(trial)?.all(steps));
+    let first = first.map_err(|error| format!("seed {seed}: {error}"))?;
     let second = Run::new(trial)?.all(&all)?;
     if first == second {
         return Ok(first);
@@ -173,7 +163,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
 
     fn step(&mut self, step: Step) -> Result<(), String> {
         match step {
-            Step::BlockCommand { namespace, op, place, units, salt, is_joined } => {
+            Step::Command { namespace, op, place, units, salt, is_joined } => {
                 let namespace = namespace as usize % self.models.len();
                 let unit = self.trial.unit_bytes;
                 let all = self.models[namespace].len() as u64 / unit;
@@ -281,28 +271,12 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         let token = self.submit(namespace, Op::Read, extent, Payload::Read(&mut data))?;
         self.submitted(token);
         let unit = self.trial.unit_bytes as usize;
-        let model = &mut self.models[namespace][extent.offset as usize..extent.end() as usize];
-        for (new, old) in data.chunks(unit).zip(model.chunks_mut(unit)) {
-            if new.iter().all(|byte| *byte == 0) {
-                old.fill(0);
-            } else if new != old {
-                return Err(format!("{extent} reads as neither what it was nor zeroes after a trim"));
-            }
-        }
-        Ok(())
+        zeroed(extent, &data, &mut self.models[namespace], unit)
     }
 
     fn compare(&self, namespace: usize, extent: Extent, data: &[u8]) -> Result<(), String> {
-        let want = &self.models[namespace][extent.offset as usize..extent.end() as usize];
-        match data.iter().zip(want).position(|(got, want)| got != want) {
-            None => Ok(()),
-            Some(at) => Err(format!(
-                "byte {} of namespace {namespace} reads {:#04x}, was written {:#04x}",
-                extent.offset + at as u64,
-                data[at],
-                want[at]
-            )),
-        }
+        let compared = compare(extent.offset, data, &self.models[namespace]);
+        compared.map_err(|error| format!("namespace {namespace}: {error}"))
     }
 
     fn check_counts(&self) -> Result<(), String> {

@@ -4,11 +4,11 @@ use super::faults::{Fault, Faults};
 use super::load::{Act, acts};
 use super::model::{Model, UNIT, Version, fill};
 use super::{Access, Allowed, Subject};
+use crate::shrink::guarded;
 use nandscape_core::rng::seeded;
 use nandscape_core::{Word as _, words};
 use std::fmt;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 
 /// Commands after the second start.
@@ -122,14 +122,8 @@ pub fn run(case: &Case<'_>, seed: u64, plan: &Plan, tells: bool) -> Result<Seen,
     if tells {
         faults.begin_story();
     }
-    let outcome = catch_unwind(AssertUnwindSafe(|| Run::new(case, faults.clone()).all(case, seed, plan)));
-    let outcome = outcome.unwrap_or_else(|panic| Err(format!("panic: {}", message_of(&*panic))));
+    let outcome = guarded(|| Run::new(case, faults.clone()).all(case, seed, plan));
     outcome.map_err(|message| Broken { seed, plan: plan.clone(), message, story: faults.story() })
-}
-
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "of another kind".to_owned())
 }
 
 impl<'a> Run<'a> {

@@ -26,6 +26,13 @@ pub struct Setup<'a> {
     pub effort: Effort,
 }
 
+impl Setup<'_> {
+    fn case<'a>(&'a self, buffer: Buffer, seed: u64, only: Option<&'a str>) -> Case<'a> {
+        let Self { nand, plan, damage, effort, .. } = self;
+        Case { nand, buffer, plan, seed, open: &*self.open, damage: *damage, effort: *effort, only }
+    }
+}
+
 /// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and
 /// bytes of a page in sectors of 512 bytes.
 pub fn nand((channels, blocks, pages, page_bytes): (u32, u32, u32, u32), out_of_order_program: bool) -> Nand {
@@ -71,17 +78,7 @@ pub fn campaign(label: &str, setups: &[Setup<'_>], points: u64, command: &str) -
                 if only_case.as_ref().is_some_and(|only| *only != name) {
                     continue;
                 }
-                let case = Case {
-                    nand: &setup.nand,
-                    buffer,
-                    plan: &setup.plan,
-                    seed,
-                    open: &*setup.open,
-                    damage: setup.damage,
-                    effort: setup.effort,
-                    only: only_cut.as_deref(),
-                };
-                match case.explore() {
+                match setup.case(buffer, seed, only_cut.as_deref()).explore() {
                     Ok(tally) => total.add(tally),
                     Err(failure) => panic!("{}", report(&name, seed, &failure, command)),
                 }
@@ -113,17 +110,7 @@ pub fn finds(setup: &Setup<'_>, seeds: u64) -> (Option<Failure>, Tally) {
     let mut total = Tally::default();
     for seed in 1..=seeds {
         for buffer in Buffer::ALL {
-            let case = Case {
-                nand: &setup.nand,
-                buffer,
-                plan: &setup.plan,
-                seed,
-                open: &*setup.open,
-                damage: setup.damage,
-                effort: setup.effort,
-                only: None,
-            };
-            match case.first_failure() {
+            match setup.case(buffer, seed, None).first_failure() {
                 Ok(tally) => total.add(tally),
                 Err(failure) => return (Some(failure), total),
             }

@@ -114,26 +114,25 @@ impl Handle {
 
     /// What is on the flash for sure for somebody who saw the token complete.
     pub fn set_of(&self, token: Token) -> OpSet {
-        match &lock(&self.0).recorder {
-            Some(recorder) => recorder.set(token).clone(),
-            None => OpSet::default(),
-        }
+        lock(&self.0).recorder.as_ref().map_or_else(OpSet::default, |recorder| recorder.set(token).clone())
     }
 }
 
 impl Core {
     /// When an operation that is submitted now ends.
     fn run(&mut self, issue: Issue) -> u64 {
-        let after = match &self.recorder {
-            Some(recorder) => recorder.time(issue.after),
-            None => issue.after.0,
-        };
+        let after = self.recorder.as_ref().map_or(issue.after.0, |recorder| recorder.time(issue.after));
         self.free = self.free.max(issue.at.0).max(after) + 1;
         self.free
     }
-}
 
-impl Core {
+    /// The token of an operation that ends at `end`; a recording one stands for what `set` says.
+    fn token(&mut self, end: u64, set: impl FnOnce(&mut Recorder) -> OpSet) -> Token {
+        let Some(recorder) = &mut self.recorder else { return Token(end) };
+        let set = set(recorder);
+        recorder.token(set, end)
+    }
+
     /// An operation was done, failed, and left something.
     fn failed(&mut self, issue: Issue, block: BlockId, change: Change) {
         self.run(issue);
@@ -191,13 +190,7 @@ impl FlashState for CrashDevice {
             return Ok(Token::NONE);
         }
         let free = core.free;
-        Ok(match &mut core.recorder {
-            None => Token(free),
-            Some(recorder) => {
-                let programs = recorder.programs.clone();
-                recorder.token(programs, free)
-            }
-        })
+        Ok(core.token(free, |recorder| recorder.programs.clone()))
     }
 
     fn counters(&self) -> &CauseTable {
@@ -239,17 +232,14 @@ impl FlashDevice for CrashDevice {
         let oob = read?;
         let end = core.run(issue);
         let is_buffered = core.buffer == Buffer::Volatile;
-        let done = match &mut core.recorder {
-            None => Token(end),
-            Some(recorder) => {
-                let mut set = recorder.set(issue.after).clone();
-                // A buffer gives data that is not on the flash yet.
-                if !is_buffered {
-                    set.unite(&recorder.before(self.geometry.block_of(page)));
-                }
-                recorder.token(set, end)
+        let done = core.token(end, |recorder| {
+            let mut set = recorder.set(issue.after).clone();
+            // A buffer returns data that is not on the flash yet.
+            if !is_buffered {
+                set.unite(&recorder.before(self.geometry.block_of(page)));
             }
-        };
+            set
+        });
         Ok(PageRead { oob, done })
     }
 
@@ -272,15 +262,12 @@ impl FlashDevice for CrashDevice {
         self.causes.row(issue.cause).programs += 1;
         let end = core.run(issue);
         let is_buffered = core.buffer == Buffer::Volatile;
-        Ok(match &mut core.recorder {
-            None => Token(end),
-            Some(recorder) => {
-                let after = recorder.set(issue.after).clone();
-                let change = Change::Program { page, oob, data: data.map(Arc::from) };
-                let done = recorder.push(change, self.geometry.block_of(page), &after);
-                recorder.token(if is_buffered { after } else { done }, end)
-            }
-        })
+        Ok(core.token(end, |recorder| {
+            let after = recorder.set(issue.after).clone();
+            let change = Change::Program { page, oob, data: data.map(Arc::from) };
+            let done = recorder.push(change, self.geometry.block_of(page), &after);
+            if is_buffered { after } else { done }
+        }))
     }
 
     fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
@@ -294,28 +281,10 @@ impl FlashDevice for CrashDevice {
         }
         self.causes.row(issue.cause).erases += 1;
         let end = core.run(issue);
-        Ok(match &mut core.recorder {
-            None => Token(end),
-            Some(recorder) => {
-                let after = recorder.set(issue.after).clone();
-                let done = recorder.push(Change::Erase { block }, block, &after);
-                recorder.token(done, end)
-            }
-        })
-    }
-
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
-        // The rules and the order are those of a whole page.
-        let mut whole = vec![0; self.geometry.page_bytes as usize];
-        let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
-        data.copy_from_slice(&whole[start as usize..][..data.len()]);
-        Ok(read)
+        Ok(core.token(end, |recorder| {
+            let after = recorder.set(issue.after).clone();
+            recorder.push(Change::Erase { block }, block, &after)
+        }))
     }
 
     fn mark_bad(&mut self, block: BlockId) {
@@ -331,13 +300,7 @@ impl FlashDevice for CrashDevice {
         core.unmapped_reads += 1;
         self.causes.row(issue.cause).reads += 1;
         let end = core.run(issue);
-        Ok(match &mut core.recorder {
-            None => Token(end),
-            Some(recorder) => {
-                let after = recorder.set(issue.after).clone();
-                recorder.token(after, end)
-            }
-        })
+        Ok(core.token(end, |recorder| recorder.set(issue.after).clone()))
     }
 }
 

@@ -6,15 +6,13 @@ use super::load::{self, Step};
 use super::order::Operation;
 use super::promise::Promises;
 use super::states::{Cut, Open, Recorded, States};
-use crate::conformance::message_of;
-use crate::shrink::shrink;
-use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use crate::shrink::{guarded, listed, shrink};
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockState, MapJournal};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use std::fmt;
 use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Damages pages; the number decides which.
 pub type Damage = fn(&mut Nand, u64);
@@ -136,14 +134,13 @@ impl Case<'_> {
         let shortened = shrink(&steps, 40, |steps| self.run(steps).map(|_| ()));
         Err(match shortened {
             Some((kept, short)) if kept.len() < steps.len() => {
-                let list: Vec<String> = kept.iter().map(|step| format!("    {step:?}")).collect();
                 let message = format!(
                     "{}\n  Shortened to {} step(s), cut {} gives: {}\n{}",
                     failure.message,
                     kept.len(),
                     short.cut,
                     short.message,
-                    list.join("\n")
+                    listed(&kept)
                 );
                 Failure { message, ..failure }
             }
@@ -361,7 +358,7 @@ impl Walk<'_> {
         host.may_end_read_only = !case.plan.is_empty();
         host.observe(0).map_err(|error| format!("after ten cuts: {error}"))?;
         for _ in 0..2 {
-            for step in load::fill(rng_salt(&mut rng), page_bytes, host.promises.len()) {
+            for step in load::fill(below(&mut rng, 1 << 30), page_bytes, host.promises.len()) {
                 host.step(&step).map_err(|error| format!("overwriting after ten cuts: {error}"))?;
             }
         }
@@ -369,13 +366,4 @@ impl Walk<'_> {
         host.ftl.check_invariants();
         Ok(())
     }
-}
-
-fn rng_salt(rng: &mut Xoshiro256PlusPlus) -> u64 {
-    below(rng, 1 << 30)
-}
-
-/// A panic is a failure like any other.
-fn guarded<T>(action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| Err(message_of(&*panic)))
 }

@@ -1,7 +1,7 @@
 //! What the host does: a seeded list of requests.
 
 use nandscape_core::Extent;
-use nandscape_core::rng::{below, seeded};
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub struct Step {
     /// What it does.
     pub act: Act,
     /// First byte, in 2^-32 of the capacity.
-    place: u32,
-    len: u64,
+    pub place: u32,
+    pub len: u64,
     /// First byte and length are multiples of this.
-    align: u64,
+    pub align: u64,
     /// What is written is a function of this and of the place.
     pub salt: u32,
     /// Log that the write goes to, if the layer has so many.
@@ -64,6 +64,13 @@ impl Step {
     }
 }
 
+/// One of the choices; each is as likely as its weight says.
+pub fn pick<T>(rng: &mut Xoshiro256PlusPlus, mut choices: impl Iterator<Item = (T, u64)> + Clone) -> T {
+    let mut draw = below(rng, choices.clone().map(|(_, weight)| weight).sum());
+    let chosen = choices.find(|(_, weight)| draw.checked_sub(*weight).map(|left| draw = left).is_none());
+    chosen.expect("the draw is below the sum").0
+}
+
 /// Random requests. The habits (alignment, size, places, depth) change from seed to seed.
 pub fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
     let mut rng = seeded(seed ^ 0xC4A5);
@@ -81,19 +88,10 @@ pub fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
         (Act::Flush, [3, 8, 20][below(&mut rng, 3) as usize]),
         (Act::Idle, [0, 2][below(&mut rng, 2) as usize]),
     ];
-    let total = weights.iter().map(|(_, weight)| weight).sum();
     let mut cursor = 0u32;
     (0..count)
         .map(|number| {
-            let mut draw = below(&mut rng, total);
-            let act = weights
-                .into_iter()
-                .find(|(_, weight)| {
-                    let is_this = draw < *weight;
-                    draw = draw.wrapping_sub(*weight);
-                    is_this
-                })
-                .map_or(Act::Flush, |(act, _)| act);
+            let act = pick(&mut rng, weights.into_iter());
             let longest = below(&mut rng, biggest) + 1;
             let len = below(&mut rng, longest) + 1;
             cursor = cursor.wrapping_add(1 << 26);

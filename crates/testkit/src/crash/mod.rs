@@ -18,7 +18,7 @@ mod campaign;
 mod device;
 mod explore;
 mod host;
-mod load;
+pub(crate) mod load;
 mod order;
 mod promise;
 mod recorder;
