@@ -101,11 +101,23 @@ impl<D: FlashDevice> Journal<D> {
         let layout = self.meta.layout;
         let most = (layout.record_pages as usize / 4).max(1) * layout.records();
         let repeats = self.meta.draft.as_ref().map(|draft| draft.repeats.len() + self.meta.records.len());
+        let mut replaced = Vec::new();
         if repeats.is_none_or(|repeats| repeats > most) {
-            self.meta.records.clear();
+            replaced = std::mem::take(&mut self.meta.records);
             self.begin();
         }
-        while !self.step(at)? {}
+        loop {
+            match self.step(at) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(error) => {
+                    // Only a complete checkpoint takes the place of records; no flush may pass over them.
+                    replaced.append(&mut self.meta.records);
+                    self.meta.records = replaced;
+                    return Err(error);
+                }
+            }
+        }
         assert!(self.meta.draft.is_none(), "a checkpoint is complete, and under way: {:?}", self.meta.draft);
         self.set_due();
         Ok(())
@@ -159,8 +171,14 @@ impl<D: FlashDevice> Journal<D> {
         Ok(false)
     }
 
-    /// The records since the checkpoint began, and its last page.
+    /// Completes the checkpoint under way. If it cannot, records that only it would have held wait again.
     fn complete(&mut self, at: SimTime) -> Result<(), FlashError> {
+        let waiting = self.meta.records.clone();
+        self.write_end(at).inspect_err(|_| self.meta.records = waiting)
+    }
+
+    /// Writes the records since the checkpoint began, and its last page.
+    fn write_end(&mut self, at: SimTime) -> Result<(), FlashError> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(()) };
         let (current, next) = (meta.current.generation, draft.region.generation);

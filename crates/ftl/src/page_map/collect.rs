@@ -217,7 +217,10 @@ impl<D: FlashDevice> PageMap<D> {
                 self.retire(domain, victim);
                 Ok(issue.after)
             }
-            Err(error) => Err(self.refused(error)),
+            Err(error) => {
+                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+                Err(self.refused(error))
+            }
         }
     }
 
@@ -230,7 +233,7 @@ impl<D: FlashDevice> PageMap<D> {
         assert!(is_chosen, "block {block} is emptied: {:?}", self.blocks.infos[block as usize]);
         let result = self.move_pages(domain, (block, most), log, &mut buffer, issue);
         self.buffer = buffer;
-        result
+        result.map_err(|error| self.without_room(error))
     }
 
     /// Copies first and redirects the map afterwards: in a loop of their own the map's cache misses overlap.
@@ -455,6 +458,15 @@ impl<D: FlashDevice> PageMap<D> {
             self.stop(TOO_FEW_BLOCKS)
         } else {
             self.device_full(reason, needed_pages)
+        }
+    }
+
+    /// An error after which no more room is made.
+    #[cold]
+    pub(super) fn without_room(&mut self, error: FtlError) -> FtlError {
+        match error {
+            FtlError::DeviceFull { reason, needed_pages, .. } => self.full(reason, needed_pages),
+            error => error,
         }
     }
 

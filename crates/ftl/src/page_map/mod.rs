@@ -312,7 +312,8 @@ impl<D: FlashDevice> PageMap<D> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Result<(Ppn, Token), FtlError> {
-        self.append(domain, log, lpn, None, self.page_bytes, data, issue)
+        let written = self.append(domain, log, lpn, None, self.page_bytes, data, issue);
+        written.map_err(|error| self.without_room(error))
     }
 
     /// Unmaps pages. Unmapped stretches are skipped a chunk at a time.

@@ -74,7 +74,7 @@ impl<D: FlashDevice> PageMap<D> {
         merge(self).or_else(|error| {
             // Collection needs the buffer as well.
             self.make_room_after(error, domain, log, at)?;
-            merge(self)
+            merge(self).map_err(|error| self.without_room(error))
         })
     }
 

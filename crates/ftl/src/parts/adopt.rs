@@ -5,7 +5,8 @@
 //! the middle of a remap or merge lies in more. Of those, one whose newest pages are all copies of others
 //! that are still there is thrown away (it is dead, and erased when its space is needed); if that does not
 //! do, everything is copied to an erased superblock. A cut in the middle of that leaves a superblock that can
-//! be thrown away, so however often it happens no space is used up.
+//! be thrown away, so however often it happens no space is used up. A superblock with a bad block never goes
+//! on: what its other blocks still hold is copied.
 
 use crate::error::FtlBuildError;
 use crate::parts::base::Base;
@@ -107,7 +108,11 @@ impl<D: FlashDevice> Adoption<'_, D> {
                 }
             }
         }
-        if let Some(place) = self.as_it_is(logical, &holders)? {
+        let is_lost =
+            |holder: &u32| self.pool.layout.blocks(*holder).any(|block| self.base.device.is_bad(block));
+        if !holders.iter().any(is_lost)
+            && let Some(place) = self.as_it_is(logical, &holders)?
+        {
             let log = u32::from(place.log != NONE);
             assert!(self.logs >= log, "superblock {logical} at {place:?} has a log, and all are used");
             self.logs -= log;

@@ -80,11 +80,13 @@ pub(crate) fn ragged_ends(extent: Extent, page_bytes: u32) -> impl Iterator<Item
     ends.filter(move |end| end.len > 0 && end.len < page_bytes)
 }
 
-/// The OOB of a page alone; `None` where it is erased or cannot be read.
+/// The OOB of a page alone; `None` where it is erased, cannot be read, or is in a bad block.
 pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> Result<Option<Oob>, FlashError> {
     match device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
         Ok(read) => Ok(Some(read.oob)),
-        Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. }) => Ok(None),
+        Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. } | FlashError::BadBlock { .. }) => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

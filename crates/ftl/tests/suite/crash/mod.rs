@@ -75,7 +75,7 @@ fn every_other_layer_survives_cuts_failing_blocks_and_damage() {
 fn survives_failing_blocks(layer: &'static str, test: &str) {
     let points = points_from_environment(POINTS, 3);
     let command = format!("cargo test -p nandscape-ftl --test suite crash::{test} -- --exact --nocapture");
-    campaign(&format!("{layer} failing"), &[setups::failing(layer)], points, &command);
+    campaign(&format!("{layer} failing"), &setups::failing(layer), points, &command);
 }
 
 #[test]

@@ -80,8 +80,14 @@ pub fn quick(layer: &'static str) -> Setup<'static> {
     setup(layer, layer, entry.tiny, TINY, quick)
 }
 
-/// The layer while programs and erases fail besides, so that the device may end read-only.
-pub fn failing(layer: &'static str) -> Setup<'static> {
+/// The configurations of a layer while programs and erases fail besides, so that the device may end
+/// read-only.
+pub fn failing(layer: &'static str) -> Vec<Setup<'static>> {
     let plan = FaultPlan { program: 0.004, erase: 0.03, ..FaultPlan::default() };
-    Setup { name: format!("{layer} failing"), plan, ..quick(layer) }
+    let failing = |setup: Setup<'static>| Setup {
+        name: format!("{} failing", setup.name),
+        plan: plan.clone(),
+        ..setup
+    };
+    of(layer).into_iter().map(failing).collect()
 }
