@@ -122,6 +122,10 @@ fn take_over<D: FlashDevice>(
         Collection::Everything => form_rows(base, &found, &mut space, &nominal),
     }
     while space.spares.len() < space.wanted_spares && space.hold_back(0) {}
+    if space.spares.is_empty() {
+        // A cut leaves one; a program that failed in it before the cut need not be known any more.
+        base.count_failure();
+    }
     for lane in &mut space.lanes {
         lane.gate = erased;
     }
