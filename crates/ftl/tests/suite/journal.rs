@@ -233,10 +233,14 @@ fn a_drop_before_a_checkpoint_holds_in_a_block_whose_program_failed() {
     }
 }
 
-/// A journal over flash whose operation of this number fails.
-fn failing_at(at: u64, sabotage: Sabotage) -> (Journal<Timed<Faults<Nand>, Fifo>>, JournalOptions) {
+/// A journal over flash whose programs of these numbers fail.
+fn failing_at(
+    numbers: std::ops::Range<u64>,
+    sabotage: Sabotage,
+) -> (Journal<Timed<Faults<Nand>, Fifo>>, JournalOptions) {
     let nand = flash(false, &[]).medium().clone();
-    let plan = FaultPlan { script: vec![Scripted { at, fault: Fault::Program }], ..FaultPlan::default() };
+    let script = numbers.map(|at| Scripted { at, fault: Fault::Program }).collect();
+    let plan = FaultPlan { script, ..FaultPlan::default() };
     let device = Timed::new(Faults::new(nand, plan).unwrap(), Fifo::new(&GEOMETRY, &TIMING));
     let options = JournalOptions { interval: Some(6), sabotage, ..JournalOptions::default() };
     (Journal::open(device, options).unwrap(), options)
@@ -246,7 +250,7 @@ fn failing_at(at: u64, sabotage: Sabotage) -> (Journal<Timed<Faults<Nand>, Fifo>
 /// blocks; in which of them.
 fn tries_a_failed_block_again(sabotage: Sabotage) -> Option<u32> {
     // The second page of the first checkpoint.
-    let (mut device, options) = failing_at(1, sabotage);
+    let (mut device, options) = failing_at(1..2, sabotage);
     for start in 0..4 {
         // As many checkpoints as it takes to come by every block of the journal.
         for _ in 0..40 {
@@ -279,6 +283,33 @@ fn a_block_of_the_journal_that_failed_is_left_alone_after_a_start() {
 fn a_journal_that_forgets_its_failed_blocks_is_found() {
     let found = tries_a_failed_block_again(Sabotage::ForgetFailed);
     assert!(found.is_some_and(|start| start > 0), "{found:?}");
+}
+
+/// From some operation on no program succeeds, so that no checkpoint takes the place of the records of drops.
+#[test]
+fn a_flush_does_not_pass_over_drops_that_only_a_failed_checkpoint_held() {
+    let mut outcomes = [0; 2];
+    for first in 7..60 {
+        let (mut device, options) = failing_at(first..first + 1000, Sabotage::None);
+        let mut is_written = true;
+        for index in 0..8 {
+            let oob = Oob { lpn: Lpn(index), stream: 0, seq: 0 };
+            let page = GEOMETRY.page(BlockId(0), index);
+            is_written &= device.program(page, oob, 512, Some(&[1; 512]), issue(Cause::Host)).is_ok();
+        }
+        let flushed = device.barrier(Barrier::Durable, SimTime::ZERO);
+        let dropped = device.drop_pages(Lpn(1), 1, SimTime::ZERO);
+        if !is_written || flushed.is_err() || dropped.is_err() {
+            continue;
+        }
+        let _ = device.checkpoint(SimTime::ZERO);
+        let flushed = device.barrier(Barrier::Durable, SimTime::ZERO).is_ok();
+        outcomes[usize::from(flushed)] += 1;
+        let nand = device.into_inner().medium().medium().clone();
+        let device = Journal::open(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), options).unwrap();
+        assert!(!flushed || device.newest(Lpn(1)).is_none(), "programs fail from operation {first} on");
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "{outcomes:?}");
 }
 
 #[test]
