@@ -5,17 +5,14 @@ use nandscape_core::{Ftl, GeometryError, ParamError};
 /// A translation layer that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FtlBuildError {
-    /// A parameter does not fit.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The shape does not fit.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// The device lacks something the layer needs.
     #[error("{ftl} cannot run on this device: {reason}")]
     Device {
-        /// Which layer.
         ftl: &'static str,
         /// What is missing, and what was expected.
         reason: String,

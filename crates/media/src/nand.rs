@@ -94,7 +94,6 @@ pub struct Nand<O: OutOfBand = Oob> {
     health: MediumHealth,
 }
 
-/// The state of one block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block<B> {
     /// Kept of the OOB of the first program since the last erase.

@@ -63,7 +63,6 @@ impl Packing {
         (page.0 / self.slots_per_block, page.0 % self.slots_per_block)
     }
 
-    /// A flash page of a block.
     pub(crate) const fn flash_page(&self, block: u32, page: u32) -> Ppn {
         Ppn(block * self.flash_pages_per_block + page)
     }

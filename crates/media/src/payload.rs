@@ -165,7 +165,6 @@ impl<O: OutOfBand> Payload<O> {
         }
     }
 
-    /// Flips a bit of a programmed page.
     pub(crate) fn rot(&mut self, page: Ppn, bit: u64) -> bool {
         let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
         let (chunk, at) = self.place(page);
@@ -188,7 +187,6 @@ impl<O: OutOfBand> Payload<O> {
     }
 }
 
-/// The error of a page that decayed.
 pub(crate) const fn refusal(page: Ppn, decay: Decay) -> FlashError {
     match decay {
         Decay::Torn | Decay::Checksum => FlashError::Uncorrectable { page },

@@ -40,14 +40,14 @@ impl Timing {
 pub enum TimedOp {
     /// Array read, then `transfer` bytes over the bus.
     Read {
-        /// Which page.
+        /// First page of the block.
         page: Ppn,
         /// Bytes moved.
         transfer: u32,
     },
     /// `transfer` bytes over the bus, then array program.
     Program {
-        /// Which page.
+        /// First page of the block.
         page: Ppn,
         /// Bytes moved.
         transfer: u32,

@@ -60,7 +60,6 @@ struct Slab {
     bytes: Room,
     /// Where the first chunk begins.
     start: usize,
-    /// Chunks in use.
     used: u32,
 }
 

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 thread_local! {
-    /// How many batches this thread is in.
     static BATCHES: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -36,7 +35,6 @@ impl Drop for Batch {
     }
 }
 
-/// Whether this thread is in a batch.
 #[inline]
 pub(crate) fn is_in_batch() -> bool {
     BATCHES.get() > 0
@@ -101,7 +99,6 @@ pub fn prefetch<T>(value: &T) {
 #[cfg(not(target_arch = "x86_64"))]
 pub const fn prefetch<T>(_value: &T) {}
 
-/// Copies a page.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn copy_past_caches(target: &mut [u8], source: &[u8]) -> bool {
     target.copy_from_slice(source);

@@ -27,14 +27,12 @@ use nandscape_policies::eviction::{AnyEviction, EvictionSpec};
 /// Why a cache cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ComposeError {
-    /// A key.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The metadata.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// The stores, or how they fit together.
     #[error(transparent)]
     Cache(#[from] CacheError),
 }

@@ -19,7 +19,6 @@ const TREE_ENTRY_BYTES: u64 = 56;
 #[derive(Debug, Default)]
 pub struct Places {
     ranges: BTreeMap<u64, Range>,
-    /// Of all ranges together.
     heap_bytes: u64,
 }
 
@@ -110,7 +109,6 @@ impl Range {
         }
     }
 
-    /// The first at `from` or behind.
     fn next(&self, from: u16) -> Option<u16> {
         match self {
             Self::Listed(list) => list.get(list.partition_point(|at| *at < from)).copied(),

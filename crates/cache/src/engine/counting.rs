@@ -9,7 +9,6 @@ use crate::counters::{CacheCounters, Counters};
 use nandscape_core::{BlockCommand, Op, SimTime};
 use nandscape_policies::admission::Bypass;
 
-/// What became of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A read: all of it was there. A write: its block was cached.
@@ -18,7 +17,6 @@ pub(super) enum Piece {
     Partial(u64),
     /// Its block was taken in.
     Miss,
-    /// It went past the cache.
     Past(Bypass),
     /// A write went past the cache, and its block was cached.
     PastCached(Bypass),
@@ -41,7 +39,6 @@ struct Waiting {
     arrival: SimTime,
 }
 
-/// Counts.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     counters: CacheCounters,

@@ -37,7 +37,6 @@ pub struct Health {
     pub unrecorded: Vec<u16>,
 }
 
-/// Failures so far.
 #[derive(Default)]
 pub(super) struct Failures {
     pub(super) bypassed: Option<StoreError>,
@@ -95,7 +94,6 @@ impl<E: Eviction> Cache<E> {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// A command begins.
     pub(super) const fn begin_tries(&mut self) {
         self.failures.tries = 0;
     }

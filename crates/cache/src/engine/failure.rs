@@ -43,7 +43,6 @@ impl<E: Eviction> Cache<E> {
         self.late_error.get_or_insert(LateError { volume, command, at: self.timeline.now(), error });
     }
 
-    /// The error that a flush tells.
     pub(super) fn take_late_error(&mut self) -> Option<CacheError> {
         let LateError { volume, error, .. } = self.late_error.take()?;
         Some(match volume {

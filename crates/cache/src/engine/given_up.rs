@@ -26,7 +26,6 @@ pub trait GiveUp: Send {
     fn record(&mut self, volume: u16, lost: &[Extent]) -> Result<(), StoreError>;
 }
 
-/// What is durable of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Known {
     is_begun: bool,
@@ -76,7 +75,6 @@ impl GivenUp {
         self.known(volume).is_stale = true;
     }
 
-    /// Whether the record of a volume is missing.
     pub(super) fn is_missing(&self, volume: u16) -> bool {
         self.keeper.is_some() && self.volumes.get(usize::from(volume)).is_none_or(|known| !known.is_recorded)
     }

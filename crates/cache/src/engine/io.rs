@@ -28,7 +28,6 @@ impl<E: Eviction> Cache<E> {
         Ok(done)
     }
 
-    /// A step at the fast store.
     #[inline]
     pub(super) fn at_fast(
         &mut self,
@@ -94,7 +93,6 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    /// The answer waits for this.
     #[inline]
     pub(super) fn wait(&mut self, moment: Moment) {
         self.timeline.gather(&mut self.answer, moment);

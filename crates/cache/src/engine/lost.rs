@@ -42,7 +42,6 @@ impl LostExtents {
         }
     }
 
-    /// The first lost bytes of an extent.
     pub(super) fn first_in(&self, volume: u16, extent: Extent) -> Option<Extent> {
         let before = self.0.range(..=(volume, extent.offset)).next_back();
         let before = before.filter(|((other, _), end)| *other == volume && **end > extent.offset);

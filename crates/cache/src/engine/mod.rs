@@ -116,7 +116,6 @@ pub struct Cache<E> {
     has_written_disk: bool,
     /// Blocks that the write under way has thrown out, since the design does not cache such writes, and why.
     shunned: Vec<(u64, Bypass)>,
-    /// Memory of reads.
     fills: Vec<read::Fill>,
 }
 

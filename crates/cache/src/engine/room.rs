@@ -209,7 +209,6 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// The filling of a slot has begun.
     pub(super) fn note_filled(&mut self, slot: u32) -> Result<(), CacheError> {
         let filling = self.durability.end_filling(slot);
         if filling == 0 {

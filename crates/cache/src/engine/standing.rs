@@ -38,7 +38,6 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Counts from zero.
     pub(super) fn reset_counting(&mut self) {
         self.meter.reset();
         self.directory.reset_moves();

@@ -40,7 +40,6 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    /// Discards in the cache and on the disk.
     pub(super) fn trim(&mut self, volume: u16, command: BlockCommand) -> Result<(), CacheError> {
         self.write_around(command.op, volume, command.extent, None)
     }
@@ -355,7 +354,6 @@ impl<E: Eviction> Cache<E> {
     }
 }
 
-/// The bytes of a request that belong to a piece.
 fn part(bytes: Option<&[u8]>, extent: Extent, shape: Shape, piece: Piece) -> Bytes<'_> {
     bytes.map_or(Bytes::None, |bytes| {
         let start = (shape.offset(piece.block) + u64::from(piece.start) - extent.offset) as usize;

@@ -5,7 +5,6 @@ use nandscape_core::{Extent, StoreError};
 use nandscape_policies::hash::mix;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Bytes of a place.
 const PIECE: u64 = 4096;
 /// Bytes at the beginning, where file systems and partition tables keep what changes with every use: ext4 and
 /// xfs in the first block, btrfs at 64 KiB.

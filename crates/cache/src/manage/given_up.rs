@@ -37,7 +37,6 @@ pub fn given_up(held: &Held, disk: Option<&mut dyn Disk>, id: u16) -> Result<Opt
     Ok(found(&held.superblock, &held.watched, volume, &beside))
 }
 
-/// A volume that is served.
 struct Kept {
     volume: u16,
     disk: Box<dyn Disk + Send>,

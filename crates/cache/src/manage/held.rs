@@ -54,7 +54,6 @@ pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
 }
 
 impl Held {
-    /// A volume of the cache.
     pub(super) fn volume(&self, id: u16) -> Result<&Volume, ManageError> {
         self.superblock.volumes.iter().find(|volume| volume.id == id).ok_or(ManageError::NoVolume(id))
     }
@@ -165,7 +164,6 @@ fn list_all(root: &mut Superblock) {
     }
 }
 
-/// All slots.
 struct Slots(Vec<Option<Entry>>);
 
 impl Table for Slots {

@@ -38,42 +38,28 @@ use nandscape_core::StoreError;
 /// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ManageError {
-    /// The metadata.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// The fast store.
     #[error("the fast store: {0}")]
     Fast(#[source] StoreError),
-    /// The disk of a volume, or what lies beside it.
     #[error("the disk of volume {volume}: {source}")]
     Disk {
-        /// The volume.
         volume: u16,
-        /// What it said.
         #[source]
         source: StoreError,
     },
-    /// A cache is there already.
     #[error(
         "a cache is there already, with {volumes} volumes and {dirty_bytes} bytes that the disks do not have: expected none"
     )]
-    Exists {
-        /// Its volumes.
-        volumes: usize,
-        /// Dirty bytes.
-        dirty_bytes: u64,
-    },
-    /// The mark beside a disk cannot be written, before anything else is.
+    Exists { volumes: usize, dirty_bytes: u64 },
     #[error("the stamp of volume {volume}: {source}")]
     Stamp {
-        /// The volume.
         volume: u16,
-        /// Why not.
         #[source]
         source: StoreError,
     },
-    /// Something else is there.
     #[error(
         "something is there already, at byte {offset}, such as a file system: expected nothing but zeroes"
     )]
@@ -81,44 +67,18 @@ pub enum ManageError {
         /// First byte that is not zero, of those looked at.
         offset: u64,
     },
-    /// The disk of another volume or cache.
     #[error("not the disk of volume {volume}: {change}")]
-    WrongDisk {
-        /// The volume.
-        volume: u16,
-        /// Whose it is.
-        change: Change,
-    },
-    /// The disk belongs to a cache.
+    WrongDisk { volume: u16, change: Change },
     #[error("the disk has a cache already, {}: expected none", stamp::hex(cache))]
-    Taken {
-        /// Which one.
-        cache: [u8; 16],
-    },
-    /// No such volume.
+    Taken { cache: [u8; 16] },
     #[error("no volume {0}")]
     NoVolume(u16),
-    /// The disk is not as the cache left it, and the cache has data that it does not have.
     #[error(
         "the disk of volume {volume} was used without its cache: {change}; the cache has {dirty_bytes} bytes that the disk does not have, which may not fit any more"
     )]
-    Changed {
-        /// The volume.
-        volume: u16,
-        /// How that is known.
-        change: Change,
-        /// Dirty bytes.
-        dirty_bytes: u64,
-    },
-    /// The cache was given up, and some of what it has did not reach the disk.
+    Changed { volume: u16, change: Change, dirty_bytes: u64 },
     #[error("the disk of volume {volume}: {given_up}")]
-    GivenUp {
-        /// The volume.
-        volume: u16,
-        /// What counts.
-        given_up: GivenUp,
-    },
-    /// The cache was given up, and nobody knows what of its dirty data the disk has newer.
+    GivenUp { volume: u16, given_up: GivenUp },
     #[error(
         "the disk of volume {0} may have newer data than the cache that was given up, and which was not recorded: expected the data to go to a file"
     )]
@@ -128,33 +88,17 @@ pub enum ManageError {
     #[error(
         "metadata of the cache is damaged: blocks of volume {volume} that its disk does not have may be missing; 'cache salvage' writes what is left"
     )]
-    Damaged {
-        /// The volume.
-        volume: u16,
-    },
-    /// The last session was cut short, and only its clean end would have written its dirty blocks down.
+    Damaged { volume: u16 },
     #[error(
         "flushed writes to volume {volume} may be lost: a session of the cache was cut short, and its metadata ('at-removal') has none of the blocks that were dirty; '--discard-lost' goes on without them"
     )]
-    LostSession {
-        /// The volume.
-        volume: u16,
-    },
-    /// Too many volumes, or not with this kind of metadata: with what was expected.
+    LostSession { volume: u16 },
     #[error("{0}")]
     Refused(String),
-    /// A size at which cached blocks would lie beyond the end.
     #[error(
         "the disk of volume {volume} has {bytes} bytes: expected at least {needed}, since the cache holds a block that ends there"
     )]
-    TooSmall {
-        /// The volume.
-        volume: u16,
-        /// Its disk's size now.
-        bytes: u64,
-        /// End of the last cached block.
-        needed: u64,
-    },
+    TooSmall { volume: u16, bytes: u64, needed: u64 },
 }
 
 impl ManageError {

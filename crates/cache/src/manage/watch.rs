@@ -26,14 +26,12 @@ const ITEM: usize = 40;
 const _: () = assert!(PLACES_MAX <= 128, "a bit for each place");
 const _: () = assert!(HEADER + ITEM * crate::metadata::VOLUMES_MAX <= BLOCK, "a record for each volume");
 
-/// Of the disk of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     volume: u16,
     session: u64,
     /// Places that were struck off.
     written: u128,
-    /// Of what the others hold.
     digest: u64,
     /// Code and number of what was given up ([`GivenUp::to_code`]); 0 if the cache was not.
     given_up: (u8, u32),
@@ -193,7 +191,6 @@ pub(super) fn begin(
     fast.write(write.offset, &write.bytes)
 }
 
-/// A disk in a session.
 #[derive(Clone, Debug)]
 struct Live {
     volume: u16,

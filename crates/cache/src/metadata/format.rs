@@ -19,7 +19,6 @@ pub const ITEM: usize = 16;
 pub enum Magic {
     /// Entries of consecutive slots.
     Table = u32::from_le_bytes(*b"nsT1"),
-    /// Records of changes.
     Records = u32::from_le_bytes(*b"nsR1"),
     /// The last commit that was durable when this was written.
     Confirmation = u32::from_le_bytes(*b"nsC1"),

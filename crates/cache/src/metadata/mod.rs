@@ -33,29 +33,19 @@ pub use superblock::{SETTINGS_MAX, Shape, Superblock, VOLUMES_MAX, Volume, WATCH
 /// Why metadata cannot be created or opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum MetadataError {
-    /// The fast store has no room.
     #[error("the fast store has {capacity} bytes: expected at least {needed}")]
-    TooSmall {
-        /// What it has.
-        capacity: u64,
-        /// What is needed.
-        needed: u64,
-    },
-    /// An unknown kind, an impossible set-up, more than a superblock holds, or one of another version: with
-    /// what was expected.
+    TooSmall { capacity: u64, needed: u64 },
     #[error("{0}")]
     Refused(String),
-    /// Neither copy of the superblock is intact.
     #[error("no cache here: neither superblock, at bytes 0 and 4096, is intact")]
     Absent,
-    /// A superblock with an intact checksum says what cannot be.
     #[error("the superblock is not sound: {0}")]
     Superblock(String),
     /// Blocks that the disks do not have may be missing.
     #[error("metadata of the cache is damaged: blocks that the disks do not have may be missing")]
     Damaged,
-    /// The fast store refused.
     #[error("metadata on the fast store: {0}")]
     Store(#[from] StoreError),
 }

@@ -103,7 +103,6 @@ impl Found {
     }
 }
 
-/// Bytes of a sub-block.
 pub(crate) const fn sub_bytes(block_bytes: u32) -> u32 {
     if block_bytes < 16 * 512 { 512 } else { block_bytes / 16 }
 }

@@ -354,7 +354,6 @@ impl Superblock {
     }
 }
 
-/// What is known of the superblock.
 pub(crate) struct Root {
     /// The newest intact copy.
     pub superblock: Superblock,

@@ -121,13 +121,11 @@ impl Page {
         Self { text: text.into(), fields: Vec::new() }
     }
 
-    /// Text that is no field.
     pub(super) fn raw(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// A field, with its text.
     pub(super) fn put(&mut self, name: &str, value: impl Into<Value>, text: &str) -> &mut Self {
         self.fields.push(Field { name: name.to_owned(), value: value.into(), truth: None });
         self.raw(text)

@@ -4,7 +4,6 @@ use super::format::Kind;
 use super::records::Record;
 use super::shape::Table;
 
-/// Where the pages of one generation are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Region {
     pub generation: u64,

@@ -5,39 +5,30 @@ use nandscape_core::FlashError;
 /// A device whose journal cannot be opened or made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum JournalError {
-    /// There are too few good blocks.
     #[error(
         "the journal needs {needed} blocks: expected a device with more good blocks than that, this one has {good}"
     )]
     TooSmall {
         /// Blocks that it would keep for itself.
         needed: u32,
-        /// Good blocks of the device.
         good: u32,
     },
-    /// The device stores no bytes, or the journal on it is that of another one: with what was expected.
     #[error("{0}")]
     Unsuited(String),
-    /// Blocks hold data, but no complete checkpoint was found.
     #[error(
         "block {block} holds data, but the flash has no complete checkpoint: expected a device that a journal was kept on from the beginning"
     )]
-    NoCheckpoint {
-        /// The first such block.
-        block: u32,
-    },
+    NoCheckpoint { block: u32 },
     /// A page of the newest checkpoint or of its journal cannot be read.
     #[error("page {page} of checkpoint {generation} is damaged: expected what was written, found {found}")]
     Damaged {
-        /// Which checkpoint.
         generation: u64,
         /// Which page of the device, or its number in the checkpoint if it was not found.
         page: u64,
-        /// What was found.
         found: &'static str,
     },
-    /// A page that no checkpoint tells of has lost its OOB.
     #[error(
         "page {page} was programmed after checkpoint {generation} and its OOB is damaged: expected a record of it, without which the newest \
          data of no logical page is certain"
@@ -45,10 +36,8 @@ pub enum JournalError {
     Unknown {
         /// The checkpoint that the start begins with; 0 for none.
         generation: u64,
-        /// Which page of the device.
         page: u32,
     },
-    /// The device refused an operation.
     #[error(transparent)]
     Flash(#[from] FlashError),
 }
@@ -82,7 +71,6 @@ pub struct JournalOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sabotage {
-    /// Nothing.
     #[default]
     None,
     /// A start ignores records of dropped pages.
@@ -103,7 +91,6 @@ pub enum Sabotage {
     ForgetRepeats,
     /// A checkpoint does not tell which of the journal's own blocks have failed.
     ForgetFailed,
-    /// Pages of records are written once.
     RecordsOnce,
     /// A start that cannot use the newest checkpoint does not look at what it says was dropped.
     IgnoreHeld,

@@ -8,9 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 const MAGIC: [u8; 8] = *b"NANDSJRN";
 /// Version that is written, and the only one that is read.
 const VERSION: u16 = 1;
-/// Bytes before the payload.
 pub(super) const HEADER_BYTES: usize = 48;
-/// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -18,9 +16,7 @@ pub(super) enum Kind {
     Header = 1,
     /// Erase count and programmed pages of each block when the checkpoint began.
     Table = 2,
-    /// A slice of the map.
     Map = 3,
-    /// The checkpoint is complete.
     End = 4,
     /// Records of what happened since.
     Records = 5,
@@ -124,7 +120,6 @@ pub(super) const fn entry_of(page: Ppn) -> u32 {
     page.0 + 1
 }
 
-/// The page of a map entry.
 pub(super) const fn page_of(entry: u32) -> Option<Ppn> {
     if entry == 0 { None } else { Some(Ppn(entry - 1)) }
 }

@@ -18,7 +18,6 @@ pub(super) const fn pages_of(payload: usize) -> u32 {
     (payload - HEAD) as u32 * 8
 }
 
-/// Lays a part out.
 pub(super) fn write(newest: &Newest, part: u32, start_seq: u64, payload: usize, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&start_seq.to_le_bytes());

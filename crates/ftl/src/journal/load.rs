@@ -51,7 +51,6 @@ pub(super) struct Loaded {
     pub is_thin: bool,
 }
 
-/// A checkpoint as it was read.
 pub(super) struct Checkpoint {
     /// 0 for none.
     pub generation: u64,
@@ -65,7 +64,6 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// One with an empty map.
     fn new(generation: u64, start_seq: u64, table: Table, geometry: &Geometry) -> Self {
         let newest = Newest::new(geometry);
         Self { generation, start_seq, table, newest, map_entries: 0, missing: BTreeMap::new() }
@@ -127,7 +125,6 @@ impl Pages {
         (0..=end).all(|index| indices.contains(&index))
     }
 
-    /// Where a generation is written on.
     fn region(&self, generation: u64, parts: u32, pool: &[BlockId], geometry: &Geometry) -> Region {
         let mut region = Region { generation, parts, ..Region::default() };
         for meta in self.all.iter().filter(|page| page.generation == generation) {
@@ -214,7 +211,6 @@ impl<D: FlashDevice> Opening<D> {
         Ok(Pages { all, seq: 0 })
     }
 
-    /// Reads the pages of a kind.
     fn parts(&mut self, pages: &mut Pages, generation: u64, kind: Kind) -> Result<Parts, FlashError> {
         let mut parts =
             Parts { payloads: BTreeMap::new(), copies: BTreeMap::new(), last: None, bad: Vec::new() };

@@ -123,7 +123,6 @@ impl<D: FlashDevice> Journal<D> {
         });
     }
 
-    /// A program failed.
     #[cold]
     fn failed(&mut self, page: Ppn, error: FlashError) -> FlashError {
         let block = self.device.geometry().block_of(page);

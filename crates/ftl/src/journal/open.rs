@@ -139,7 +139,6 @@ impl<D: FlashDevice> Opening<D> {
         }
     }
 
-    /// The journal with these blocks, and nothing in it.
     fn journal(self, pool: Vec<BlockId>) -> Journal<D> {
         let mut flags = vec![0; self.geometry.blocks() as usize];
         for block in &pool {

@@ -2,18 +2,24 @@
 
 use super::format::{u32_at, u64_at};
 
-/// Bytes of a record in a journal page.
 pub(super) const RECORD_BYTES: usize = 20;
 
 /// Something that the flash alone does not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// Logical pages hold nothing: every version with a smaller sequence number is dropped.
-    Drop { first: u32, count: u32, seq: u64 },
+    Drop {
+        first: u32,
+        count: u32,
+        seq: u64,
+    },
     /// The newest data of a logical page is here again, after a later copy was thrown away.
-    Place { page: u32 },
-    /// The block is bad from now on.
-    Retire { block: u32 },
+    Place {
+        page: u32,
+    },
+    Retire {
+        block: u32,
+    },
 }
 
 impl Record {

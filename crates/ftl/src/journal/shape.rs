@@ -78,7 +78,6 @@ pub(super) struct Table {
     record: usize,
 }
 
-/// What the table says of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockRecord<'a> {
     pub erase_count: u32,

@@ -66,7 +66,6 @@ pub(crate) struct PageLog<D> {
 }
 
 impl<D: FlashDevice> PageLog<D> {
-    /// Maps a page that was programmed.
     #[inline(always)]
     fn map(&mut self, lpn: Lpn, page: Ppn, group: u32) {
         debug_assert_eq!(self.space.group_of(page), group, "the group of {page:?}, which holds {lpn:?}");

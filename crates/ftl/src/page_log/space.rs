@@ -12,10 +12,8 @@ use crate::parts::ring_set::RingSet;
 use nandscape_core::{BlockId, Divider, FlashDevice, Geometry, Ppn, Token};
 use std::collections::VecDeque;
 
-/// No group.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// In a queue or a spare: has room.
@@ -24,7 +22,6 @@ pub(super) enum State {
     Full,
     /// Like `Full`, and a program failed in it: it is emptied and given up.
     Failed,
-    /// No blocks.
     Gone,
 }
 
@@ -45,11 +42,9 @@ pub(super) const fn mark(first: u32, erase_count: u32) -> u16 {
     ((mixed ^ mixed >> 15) % (LOST as u32 - 1)) as u16 + 1
 }
 
-/// One group.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) state: State,
-    /// The place of the next page.
     pub(super) next: u32,
     /// Unwritten pages, of groups in a queue.
     pub(super) room: u32,
@@ -70,7 +65,6 @@ pub(super) struct Space {
     per_lane: Divider,
     /// Blocks of the groups, one group after the other; `NONE` where there is none.
     blocks: Vec<u32>,
-    /// Group of each block.
     group_of: Vec<u32>,
     pub(super) groups: Vec<Group>,
     pub(super) lanes: Vec<Lane>,
@@ -121,7 +115,6 @@ impl Space {
         }
     }
 
-    /// Pages of a group.
     pub(super) const fn size(&self) -> u32 {
         self.size
     }
@@ -151,7 +144,6 @@ impl Space {
         blocks.filter(|block| **block != NONE).map(|block| BlockId(*block))
     }
 
-    /// The block at a slot of a group, if there is one.
     #[inline(always)]
     pub(super) fn block_at(&self, group: u32, slot: u32) -> Option<BlockId> {
         let block = self.blocks[(group * self.width.divisor() + slot) as usize];
@@ -265,7 +257,6 @@ impl Space {
         }
     }
 
-    /// Whether a group is a candidate.
     pub(super) fn is_candidate(&self, group: u32) -> bool {
         let is_full = self.group(group).state == State::Full;
         self.full.as_ref().map_or(is_full, |full| full.contains(group))
@@ -429,7 +420,6 @@ impl Space {
         Some(group)
     }
 
-    /// Bytes of lists and counts.
     pub(super) fn dram_bytes(&self) -> u64 {
         4 * (self.blocks.len() + self.group_of.len() + 3 * self.groups.len()) as u64
     }

@@ -20,7 +20,6 @@ use nandscape_core::journal::prefer;
 use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Issue, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is found on the flash.
 pub(super) struct Found {
     pub(super) table: PageTable,
     pub(super) live_pages: u64,
@@ -35,7 +34,6 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Erased blocks that are missing.
     fn missing<D: FlashDevice>(&self, base: &Base<D>) -> usize {
         let erased = self.blocks.iter().filter(|block| base.device.write_pointer(**block) == 0);
         self.wanted.saturating_sub(erased.count())
@@ -96,7 +94,6 @@ pub(super) fn restore<D: FlashDevice>(
 /// What can be thrown away together.
 struct Plan {
     blocks: Vec<BlockId>,
-    /// The pages to hold to instead.
     instead: Vec<(Lpn, Ppn)>,
     /// Newest pages of each block afterwards.
     live: Vec<u32>,

@@ -66,10 +66,7 @@ pub(super) enum SplitKind {
     /// Shares of the sealed blocks, for each log from 0.
     Fixed(Vec<f64>),
     /// By what is measured.
-    Auto {
-        /// Host logs, log 0 included.
-        logs: usize,
-    },
+    Auto { logs: usize },
 }
 
 /// Open blocks of each log, by how many host logs are in use, from one.

@@ -9,18 +9,15 @@ use super::config::Config;
 /// Log of host writes without a stream.
 pub(super) const HOST: usize = 0;
 
-/// What is written to a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogKind {
     /// What the host writes, and survivors where they share the host's log.
     Host,
-    /// Survivors of collection.
     Gc,
     /// Cold pages that wear levelling moves.
     Wear,
 }
 
-/// One log as it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogShape {
     pub kind: LogKind,

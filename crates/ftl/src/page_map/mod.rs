@@ -79,7 +79,6 @@ pub struct PageMap<D> {
     buffer: Vec<u8>,
 }
 
-/// How collection is done.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "options, each its own")]
 struct Rules {
@@ -92,7 +91,6 @@ struct Rules {
     rmw: bool,
 }
 
-/// What has failed.
 #[derive(Debug)]
 struct Trouble {
     /// Something is wrong: see [`PageMap::attend`].
@@ -188,7 +186,6 @@ impl<D: FlashDevice> PageMap<D> {
         is_single.then_some(PageSpan { lpn: Lpn(lpn as u32), start: 0, len: self.page_bytes, at: 0 })
     }
 
-    /// Writes one page or a part of it.
     #[inline]
     fn write_span(
         &mut self,

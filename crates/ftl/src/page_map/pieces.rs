@@ -9,7 +9,6 @@ const NONE: u32 = u32::MAX;
 /// Owners and pieces of a domain with streams.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    /// Blocks of a piece.
     blocks_per_piece: u32,
     /// The log that opened each block; meaningful for blocks that are not free.
     logs: Vec<u16>,
@@ -19,11 +18,9 @@ pub(super) struct Pieces {
     filled: Vec<u32>,
     unused: Vec<u32>,
     heads: Vec<Head>,
-    /// Pieces of each stream.
     counts: Vec<u32>,
 }
 
-/// The present piece of a log.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     piece: u32,

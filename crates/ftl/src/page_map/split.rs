@@ -23,7 +23,6 @@ struct Family {
     sealed: u32,
     /// Invalid pages in its sealed blocks.
     invalid: u64,
-    /// Of all sealed blocks.
     share: f64,
     /// Bytes the host had written at the last review, and a mean of what it wrote between reviews.
     written: u64,

@@ -23,7 +23,6 @@ pub(crate) struct Place {
     pub(crate) log: u32,
 }
 
-/// Nothing.
 const NOWHERE: Place = Place { data: NONE, log: NONE };
 
 /// Why a start leaves the device read-only.
@@ -74,7 +73,6 @@ pub(crate) fn adopt<D: FlashDevice>(
 }
 
 impl<D: FlashDevice> Adoption<'_, D> {
-    /// The logical pages of a logical superblock.
     fn lpns(&self, logical: u32) -> std::ops::Range<usize> {
         let first = (logical * self.pool.pages) as usize;
         first..first + self.pool.pages as usize

@@ -53,7 +53,6 @@ pub(crate) struct Base<D> {
     slot_oobs: Box<[Oob]>,
 }
 
-/// Where a page is programmed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) page: Ppn,
@@ -411,7 +410,6 @@ impl<D: FlashDevice> Base<D> {
         self.refused_erases += blocks.filter(|block| is_grown_bad(&self.device, *block)).count() as u64;
     }
 
-    /// Whether any block has failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.refused_erases > 0
     }

@@ -64,7 +64,6 @@ impl Candidates {
         self.replay(item, false);
     }
 
-    /// Lowers the weight of a candidate.
     #[inline]
     pub(crate) fn lower(&mut self, item: u32, weight: u32) {
         let before = std::mem::replace(&mut self.weights[item as usize], weight);
@@ -72,7 +71,6 @@ impl Candidates {
         self.replay(item, true);
     }
 
-    /// Takes a candidate out.
     pub(crate) fn remove(&mut self, item: u32) {
         let before = std::mem::replace(&mut self.weights[item as usize], ABSENT);
         assert!(before != ABSENT, "item {item} is taken out, and is no candidate");

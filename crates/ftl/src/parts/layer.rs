@@ -8,7 +8,6 @@ use nandscape_core::{
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
 pub(crate) trait Strategy {
-    /// The device below.
     type Device: FlashDevice;
 
     fn base(&self) -> &Base<Self::Device>;

@@ -6,14 +6,10 @@
 use crate::parts::candidates::Candidates;
 use crate::parts::superblocks::NONE;
 
-/// One entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
-    /// Logical superblock.
     pub(crate) logical: u32,
-    /// Physical superblock of the log.
     pub(crate) superblock: u32,
-    /// Next free page of the log.
     pub(crate) next: u32,
 }
 
@@ -31,7 +27,6 @@ pub(crate) struct LogTable {
 }
 
 impl LogTable {
-    /// A table of `slots` logs for `superblocks` logical superblocks of `pages` pages.
     pub(crate) fn new(slots: u32, superblocks: u32, pages: u32) -> Self {
         Self {
             logs: vec![Log { logical: NONE, superblock: NONE, next: 0 }; slots as usize],
@@ -64,7 +59,6 @@ impl LogTable {
         self.logs[slot as usize]
     }
 
-    /// Page of the log that holds a page of the superblock.
     #[inline]
     pub(crate) fn page(&self, slot: u32, index: u32) -> Option<u32> {
         let page = self.maps[(slot * self.pages + index) as usize];
@@ -138,7 +132,6 @@ impl LogTable {
         self.touched += 1;
     }
 
-    /// Open slots.
     pub(crate) fn open_slots(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.logs.len() as u32).filter(|slot| self.order.contains(*slot))
     }
@@ -154,7 +147,6 @@ impl LogTable {
         assert_eq!(found, open, "lookups and open slots");
     }
 
-    /// Bytes of the table and its lookup.
     pub(crate) fn dram_bytes(&self) -> u64 {
         4 * (self.maps.len() + self.slot_of.len() + 3 * self.logs.len()) as u64
     }

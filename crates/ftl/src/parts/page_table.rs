@@ -16,7 +16,6 @@ impl PageTable {
     /// Bytes of one entry in the thesis's cost model ([thesis 3.2.1.1], T = 8).
     pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;
 
-    /// Nothing is mapped.
     pub(crate) fn new(logical_pages: u32, physical_pages: u32) -> Self {
         Self {
             forward: vec![Ppn::NONE; logical_pages as usize],
@@ -69,7 +68,6 @@ impl PageTable {
         self.forward.len()
     }
 
-    /// Bytes both tables take.
     pub(crate) fn dram_bytes(&self) -> u64 {
         4 * (self.forward.len() + self.inverse.len()) as u64
     }

@@ -8,7 +8,6 @@ pub(crate) struct RingSet {
 }
 
 impl RingSet {
-    /// An empty set over `0..len`.
     pub(crate) fn new(len: u32) -> Self {
         Self { words: vec![0; len.div_ceil(64) as usize], len }
     }

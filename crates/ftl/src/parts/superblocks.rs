@@ -20,7 +20,6 @@ use nandscape_core::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// No superblock.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Bytes of one superblock-map entry in the thesis's cost model.
@@ -78,20 +77,17 @@ const fn least_reserve(total: u32, logs: u32) -> u32 {
     if rest / 2 <= logs { total - rest / 2 } else { 2 + logs }
 }
 
-/// The superblocks of a device.
 pub(crate) struct Superblocks {
     pub(crate) layout: SuperblockLayout,
     pub(crate) pages: u32,
     /// Logical superblocks: as many as there are superblocks without a bad block, less the reserve.
     pub(crate) logical: u32,
-    /// Erased superblocks.
     empties: u32,
     empty: Vec<VecDeque<u32>>,
     /// Super-units with an erased superblock.
     open: RingSet,
     /// Used superblocks without live pages. Their weight is always 0: the first met is taken.
     dead: Candidates,
-    /// Position of a used superblock in its queue.
     position: Vec<u64>,
     taken: u64,
     live_bits: BitRows,
@@ -178,7 +174,6 @@ impl Superblocks {
         self.open.insert(group);
     }
 
-    /// Pages of erased superblocks.
     pub(crate) fn free_pages(&self) -> u64 {
         self.empty.iter().map(|queue| queue.len() as u64).sum::<u64>() * u64::from(self.pages)
     }
@@ -189,7 +184,6 @@ impl Superblocks {
         (lpn.0 / self.pages, lpn.0 % self.pages)
     }
 
-    /// The flash page of a superblock's page.
     #[inline]
     pub(crate) fn page(&self, superblock: u32, index: u32) -> Ppn {
         self.layout.page(superblock, index)
@@ -360,7 +354,6 @@ impl Superblocks {
         }
     }
 
-    /// A target in a superblock.
     #[inline]
     pub(crate) fn target(&self, superblock: u32, index: u32, stream: u16) -> Target {
         Target { page: self.page(superblock, index), stream, after: self.gate[superblock as usize] }
@@ -399,7 +392,6 @@ impl Superblocks {
         }
     }
 
-    /// Whether a program failed in the superblock.
     pub(crate) fn has_failed(&self, superblock: u32) -> bool {
         self.failed.iter().any(|(failed, _)| *failed == superblock)
     }

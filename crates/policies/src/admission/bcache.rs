@@ -43,10 +43,8 @@ const EXPIRE_NS: u64 = 5_000_000_000;
 /// Milliseconds of slowness that are remembered at most.
 const DEBT_MAX: i64 = 1024;
 
-/// What is known of a client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Client {
-    /// Bytes of the stream that it is in.
     run: u64,
     /// Average over its streams, each weighing an eighth of all before.
     average: u64,

@@ -72,7 +72,6 @@ impl Chain {
     }
 }
 
-/// The entries that a list names.
 fn entries(names: &str, prefix: &str) -> Result<Vec<&'static Entry>, ParamError> {
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in names.split(',').map(str::trim) {

@@ -60,7 +60,6 @@ struct Sequential {
     head: Head,
     streams: Streams,
     retracted: Vec<(u16, Extent)>,
-    /// Streams that became long.
     long: u64,
     /// Reads that were let in and not confirmed.
     late: u64,

@@ -214,7 +214,6 @@ impl Streams {
         self.link_oldest(other);
     }
 
-    /// An entry that no stream is found by.
     fn take_entry(&mut self) -> u32 {
         if self.entries.len() < self.limit as usize {
             let index = self.entries.len() as u32;

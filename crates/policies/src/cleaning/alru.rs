@@ -36,7 +36,6 @@ struct Alru {
     stale: u64,
     buffers: u32,
     activity: u64,
-    /// When it wakes.
     next: SimTime,
 }
 

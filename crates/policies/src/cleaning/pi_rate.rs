@@ -112,7 +112,6 @@ struct PiRate {
     waited: u64,
     wanted_until: SimTime,
     high_after: u64,
-    /// Blocks a second.
     rate: f64,
     /// Blocks times seconds.
     integral: f64,
@@ -124,7 +123,6 @@ struct PiRate {
 }
 
 impl PiRate {
-    /// Sets the rate anew.
     fn control(&mut self, view: &View) {
         let error = f64::from(view.dirty) - self.target;
         let keeps_up = view.at.0 < self.next.0.saturating_add(SLACK_NS);

@@ -1,7 +1,6 @@
 //! Lists over slots: flat arrays of links, so that a policy holds no pointers and allocates nothing after it
 //! was made.
 
-/// No slot.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// The neighbours of every slot, which is in one list at most.
@@ -104,7 +103,6 @@ impl List {
         }
     }
 
-    /// `to` takes the place of `from`.
     pub(crate) fn relabel(&mut self, links: &mut Links, from: u32, to: u32) {
         let Link { older, younger } = links.0[from as usize];
         links.0[to as usize] = Link { older, younger };
@@ -154,7 +152,6 @@ impl List {
     }
 }
 
-/// Bytes that a vector holds.
 pub(crate) fn bytes_of<T>(items: &Vec<T>) -> u64 {
     (items.capacity() * size_of::<T>()) as u64
 }

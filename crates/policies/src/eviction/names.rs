@@ -20,14 +20,12 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Room for about `max` names.
     pub(crate) fn new(max: u32) -> Self {
         let buckets = max.div_ceil(PER_BUCKET);
         let each = if buckets == 0 { 0 } else { max.div_ceil(buckets) };
         Self { buckets: vec![0; buckets as usize], mask: (1 << (each * BITS)) - 1 }
     }
 
-    /// Bucket and fingerprint.
     #[inline]
     fn place(&self, key: BlockKey) -> (usize, u128) {
         let hash = mix(key.0);

@@ -4,7 +4,6 @@ use super::{Accesses, Counts, Request};
 use crate::hash::KeyMap;
 use std::collections::BinaryHeap;
 
-/// Words of the smallest clock.
 const WORDS_MIN: usize = 16;
 
 /// Stack distances of a stream of requests (Mattson, Gecsei, Slutz and Traiger, IBM Systems Journal 9(2),
@@ -246,7 +245,6 @@ impl Marks {
         }
     }
 
-    /// Marks at `time` and later.
     #[inline]
     fn since(&self, time: u64) -> u64 {
         let word = (time / 64) as usize;

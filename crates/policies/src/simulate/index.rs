@@ -2,7 +2,6 @@
 
 use super::super::hash::{bits_for, mix};
 
-/// No entry.
 const EMPTY: u64 = u64::MAX;
 
 /// An open table of `tag << 32 | slot`, half full at most: 16 to 32 bytes a slot. The tag is the upper half
@@ -30,7 +29,6 @@ impl Index {
         (mix(key) >> 32) as u32
     }
 
-    /// The slot of `key`.
     #[inline]
     pub(super) fn find(&self, key: u64, keys: &[u64]) -> Option<u32> {
         let tag = Self::tag(key);

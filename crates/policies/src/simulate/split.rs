@@ -7,11 +7,11 @@ use nandscape_core::{IoRecord, TraceOp};
 /// Volumes that a simulation tells apart.
 pub const MAX_VOLUMES: u32 = 1 << 14;
 
-/// What a unit of the cache is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// A block of 2^shift bytes.
-    Block { shift: u32 },
+    Block {
+        shift: u32,
+    },
     /// A request, whatever its length, named by its first byte.
     Object,
 }

@@ -56,7 +56,6 @@ impl Index {
         entry & ((1 << self.bits) - 1)
     }
 
-    /// The entry of a slot with a key of this hash.
     const fn entry(&self, hash: u64, slot: u32) -> u32 {
         (hash as u32) << self.bits | slot
     }

@@ -96,7 +96,6 @@ impl Shape {
     }
 }
 
-/// The bits from `start` until before `end`.
 fn bits(start: u32, end: u32) -> u16 {
     ((1_u32 << end) - (1_u32 << start)) as u16
 }

@@ -200,7 +200,6 @@ impl Slots {
         self.put_raw_key(slot, self.spaces.packed(key));
     }
 
-    /// What is valid and what is dirty.
     #[inline]
     fn bits(&self, slot: u32) -> (u16, u16) {
         self.bits_with(slot, self.word(slot))

@@ -9,7 +9,6 @@ use crate::metadata::{Entry, Table};
 use nandscape_policies::BlockKey;
 
 impl Durability {
-    /// What the metadata are to say of a slot.
     fn recorded(&self, slots: &Slots, slot: u32) -> Option<Entry> {
         Recorded { slots, late: &self.late, filling: &self.filling }.entry(slot)
     }

@@ -21,7 +21,6 @@ const ROUND: u32 = 16;
 /// Which classes were written to past the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Regions {
-    /// In this round and in the one before.
     now: u64,
     before: u64,
     /// As the last commit has it.

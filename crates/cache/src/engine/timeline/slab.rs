@@ -9,7 +9,6 @@ const NONE: u32 = u32::MAX;
 /// How far a step is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The place is free.
     Free,
     /// Waits for others, or for its time.
     Waiting,

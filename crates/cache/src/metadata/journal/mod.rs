@@ -38,7 +38,6 @@ const AHEAD: usize = 8;
 #[derive(Debug)]
 pub struct Journal {
     superblock: Superblock,
-    /// The last commit.
     sequence: u64,
     /// Place in the ring of its successor.
     place: u32,

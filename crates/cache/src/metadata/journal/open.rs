@@ -19,7 +19,6 @@ struct Slot {
     entry: Entry,
 }
 
-/// What is known of a slot.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
     Nothing,

@@ -78,7 +78,6 @@ impl Front {
 }
 
 impl Fifo {
-    /// An operation of the host.
     #[inline(never)]
     pub(super) fn submit_behind_front(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
         let Some(mut front) = self.front.take() else { return Token(self.run(op, at.0, at.0.max(after.0))) };

@@ -102,7 +102,6 @@ impl ReadFirst {
         self.schedule(slot, stopped);
     }
 
-    /// The array stands.
     pub(super) fn stopped(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
         op.stage = Stage::Stopped;

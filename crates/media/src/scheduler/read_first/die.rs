@@ -28,7 +28,6 @@ pub(super) struct Die {
     own_from_ns: u64,
 }
 
-/// What a die would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Read(u32),
@@ -70,7 +69,6 @@ impl Die {
 }
 
 impl ReadFirst {
-    /// Queues what became ready at its dies.
     fn queue_ready(&mut self) {
         if self.ready.len() > 1 {
             self.ready.sort_unstable();
@@ -89,7 +87,6 @@ impl ReadFirst {
         self.ready.clear();
     }
 
-    /// The older of two heads.
     #[inline]
     fn older(&self, a: u32, b: u32) -> u32 {
         if b == NIL || (a != NIL && self.slab[a].order < self.slab[b].order) { a } else { b }

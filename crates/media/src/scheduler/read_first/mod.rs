@@ -117,7 +117,6 @@ pub struct ReadFirst {
     ready: Vec<(u64, u32)>,
     /// Operations queued at dies so far.
     queued: u64,
-    /// Scratch of `complete`.
     completing: Vec<u32>,
     watch: Watched,
     /// Operations of the layer that the host waits for.

@@ -5,7 +5,6 @@ use nandscape_core::Token;
 
 /// No operation, no edge, end of a list.
 pub(super) const NIL: u32 = u32::MAX;
-/// No event.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Low bits of a token that hold the slot number plus one; the rest is the slot's generation. 2^28 operations
@@ -27,7 +26,6 @@ pub(super) enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The slot is unused.
     Free,
     /// Something it must wait for has not happened.
     Waiting,
@@ -41,7 +39,6 @@ pub(super) enum Stage {
     Core,
     /// In the queue of its die.
     Queued,
-    /// Its command is on the bus.
     Command,
     /// A program whose data is on the bus.
     Load,
@@ -49,11 +46,8 @@ pub(super) enum Stage {
     LoadPaused,
     /// Runs with another operation of its die.
     Joined,
-    /// The array works.
     Array,
-    /// The array is being stopped.
     Stopping,
-    /// The array was stopped.
     Stopped,
     /// A read whose data waits for the bus.
     DataReady,
@@ -61,11 +55,9 @@ pub(super) enum Stage {
     DataOut,
     /// In the decoder of its channel.
     Decode,
-    /// On its way to the host.
     Outbound,
 }
 
-/// Where an operation works.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub page: u32,
@@ -73,7 +65,6 @@ pub(super) struct Place {
     pub unit: u32,
 }
 
-/// The pages of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     /// Pages it is to have, has been given, has loaded.

@@ -64,7 +64,6 @@ impl Units {
 }
 
 impl ReadFirst {
-    /// Submits one page of a program.
     pub(super) fn submit_page(
         &mut self,
         page: u32,
@@ -184,7 +183,6 @@ impl ReadFirst {
         }
     }
 
-    /// The data of a page is in the controller.
     pub(super) fn page_present(&mut self, lead: u32, page: u32) {
         let program = &mut self.slab[lead];
         program.parts.present |= 1 << (page - program.place.page);
