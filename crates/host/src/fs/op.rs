@@ -117,8 +117,8 @@ pub enum FsError {
     FileAgain(u32),
     #[error("offset {offset} + length {len}: expected an end below 2^48")]
     TooFar { offset: u64, len: u64 },
-    #[error(transparent)]
-    Hint(#[from] crate::hints::HintError),
+    #[error("write hint {0}: expected 0 (not set), 1 (none), 2 (short), 3 (medium), 4 (long) or 5 (extreme)")]
+    Hint(u64),
 }
 
 pub(super) fn check_end(offset: u64, len: u64) -> Result<(), FsError> {
