@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! * a process that is killed leaves each page as it was, programmed, or torn; never with wrong bytes;
-//! * a machine that loses power leaves everything that [`nandscape_media::Medium::sync`] covered as it was,
+//! * a machine that loses power leaves everything that [`nandscape_media::MediumState::sync`] covered as it was,
 //!   and of later programs each one whole, absent or torn; an erase that was not covered has happened or not,
 //!   and where it has not, the block still holds what it held;
 //! * what is read was verified by its checksums.

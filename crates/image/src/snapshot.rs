@@ -48,7 +48,7 @@ impl ImageHandle {
     }
 
     /// Takes what the image holds at this moment. No operation of the medium may run meanwhile, and it should
-    /// have been synced ([`nandscape_media::Medium::sync`]): hold the lock under which the stack runs.
+    /// have been synced ([`nandscape_media::MediumState::sync`]): hold the lock under which the stack runs.
     ///
     /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
     pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {

@@ -80,8 +80,11 @@ pub struct PolicyEntry {
     /// Whether the workload must be shown before.
     pub needs_future: bool,
     /// Builds it.
-    pub build: fn(&Params, &PolicySetup) -> Result<Box<dyn StreamPolicy>, ParamError>,
+    pub build: fn(&Params, &PolicySetup) -> Built,
 }
+
+/// A policy, or the parameter that is wrong.
+pub type Built = Result<Box<dyn StreamPolicy>, ParamError>;
 
 /// Every policy.
 pub static POLICIES: &[PolicyEntry] = &[

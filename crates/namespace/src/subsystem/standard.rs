@@ -224,7 +224,7 @@ impl NvmSubsystem {
 
     /// Whether a set has come into log 0Bh since the last call, so that an asynchronous event is due.
     pub fn take_predictable_news(&mut self) -> bool {
-        self.standard.plm.iter_mut().flatten().fold(false, |news, plm| plm.take_news() || news)
+        self.standard.plm.iter_mut().flatten().fold(false, |news, plm| news | plm.take_news())
     }
 
     /// Begins anew what the configuration asks for: windows kept for hosts that do not speak of them.

@@ -71,6 +71,9 @@ pub(super) fn serve(
     if outcome.is_err() && is_evicted { Err(ConnectionError::TooSlow) } else { outcome }
 }
 
+/// What a negotiation leads to: the way that bytes go from then on, and what is served.
+type Agreed = (Box<dyn Transport>, Session);
+
 /// Negotiates until the client has chosen an export; `None` if it leaves in good order.
 fn negotiate(
     socket: &Arc<Socket>,
@@ -78,7 +81,7 @@ fn negotiate(
     mut negotiation: Negotiation,
     tls: Option<&TlsConfig>,
     deadline: Instant,
-) -> Result<Option<(Box<dyn Transport>, Session)>, ConnectionError> {
+) -> Result<Option<Agreed>, ConnectionError> {
     let mut transport: Box<dyn Transport> = Box::new(Arc::clone(socket));
     let mut out = Vec::new();
     Negotiation::greet(&mut out);

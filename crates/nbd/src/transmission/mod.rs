@@ -1,8 +1,8 @@
 //! The transmission phase without sockets: requests in, replies out, the engine between.
 //!
-//! * [`Header`] and [`Session::check`]: what a request is, and whether this export does it.
+//! * `Header` and `Session::check`: what a request is, and whether this export does it.
 //! * [`Plan`]: the requests that have arrived whole, within a batch, and where their replies will stand.
-//! * [`Worker`]: runs a plan on the engine. Payloads of writes are used where they were received; reads go
+//! * `Worker`: runs a plan on the engine. Payloads of writes are used where they were received; reads go
 //!   straight to where their reply is sent from.
 //!
 //! Replies come in the order of the requests.
