@@ -55,7 +55,6 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
     Ok(typed)
 }
 
-/// The same with the keys of the workload.
 fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     let mut typed = typed_device(&stack.device, ftl)?;
     let mut set = |key: &str, value: Option<String>| match value {
@@ -114,7 +113,6 @@ pub(crate) fn outputs() -> impl Iterator<Item = &'static Output> {
     nandscape_report::OUTPUTS.iter().chain([&nandscape_report_parquet::OUTPUT])
 }
 
-/// The outputs that were asked for, and their files.
 fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>, Failure> {
     let named = [("html", &args.report), ("csv", &args.csv), ("parquet", &args.series)];
     let named = named.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?.clone())));
@@ -130,7 +128,6 @@ fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>, Failure>
     all.into_iter().map(find).collect()
 }
 
-/// What the outputs need of a run.
 fn run_options<'a>(
     output: &OutputArgs,
     progress: &'a (dyn Fn(&str, Progress) + Sync),
@@ -146,7 +143,6 @@ fn run_options<'a>(
     })
 }
 
-/// The interval of the series, where one was asked for.
 fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
     let parse = |text: &String| units::parse_time_ns(text).map_err(Failure::usage);
     let interval = output.interval.as_ref().map(parse).transpose()?;
@@ -229,7 +225,6 @@ fn deliver(
     if failed { Err(Failure::Reported) } else { Ok(()) }
 }
 
-/// The command that is running, as it could be typed again in a shell.
 fn command_line() -> String {
     let quoted = |word: String| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);

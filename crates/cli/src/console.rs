@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Why a command ends without success.
 #[derive(Debug)]
 pub enum Failure {
     /// Bad usage: exit status 2.
@@ -32,12 +31,10 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Bad usage.
     pub fn usage(error: impl fmt::Display) -> Self {
         Self::Usage(error.to_string())
     }
 
-    /// A failed run.
     pub fn run(error: impl fmt::Display) -> Self {
         Self::Run(error.to_string())
     }
@@ -131,7 +128,6 @@ struct Server {
 /// Set when this process has become a server.
 static SERVER: OnceLock<Server> = OnceLock::new();
 
-/// Where messages go.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     quiet: bool,
@@ -147,7 +143,6 @@ impl Console {
         Self { quiet }
     }
 
-    /// A result.
     pub fn result(self, text: &str) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
@@ -157,7 +152,6 @@ impl Console {
         })
     }
 
-    /// A result as JSON, indented.
     pub fn json(self, value: &impl serde::Serialize) -> Result<(), Failure> {
         self.result(&serde_json::to_string_pretty(value).expect("plain data"))
     }
@@ -193,7 +187,6 @@ impl Console {
         }
     }
 
-    /// A message beside the result.
     pub fn note(self, text: &str) {
         match SERVER.get() {
             _ if self.quiet => {}
@@ -210,7 +203,6 @@ impl Console {
         }
     }
 
-    /// An error.
     pub fn error(self, text: &str) {
         match SERVER.get() {
             // The lines are ours.
@@ -242,14 +234,12 @@ impl Console {
     }
 }
 
-/// Progress of one or several runs.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// Shows how far a run is.
     pub fn show(&self, progress: Progress) {
         let style = match (progress.preconditioning, progress.expected) {
             (true, _) => "{prefix} preconditioning {pos} writes [{elapsed}]",
@@ -262,13 +252,11 @@ impl Bar {
         self.set(style, progress.requests);
     }
 
-    /// Shows how many pages of all are done.
     pub fn show_pages(&self, done: u64, all: u64) {
         self.bar.set_length(all);
         self.set("{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]", done);
     }
 
-    /// Shows how many bytes of all are done.
     pub fn show_bytes(&self, done: u64, all: u64) {
         self.bar.set_length(all);
         self.set("{prefix} {wide_bar} {bytes}/{total_bytes} [{elapsed}, {eta} left]", done);
@@ -279,7 +267,6 @@ impl Bar {
         self.bar.set_position(done);
     }
 
-    /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

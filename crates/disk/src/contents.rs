@@ -4,9 +4,7 @@ use nandscape_core::{Allocation, Extent};
 use nandscape_memory::{Arena, Chunk as Room, prefetch};
 
 /// Bytes of a page of memory.
-pub const PAGE_BYTES: u32 = 4096;
-
-const PAGE: u64 = PAGE_BYTES as u64;
+pub(crate) const PAGE: u64 = 4096;
 /// Pages of a chunk: one word of the bitmap each.
 const CHUNK_PAGES: u64 = 64;
 /// Pages that became free are kept for the next ones up to this many bytes.
@@ -74,8 +72,8 @@ impl Contents {
     pub fn read(&self, extent: Extent, data: &mut [u8]) {
         for (page, within, done) in pieces(extent) {
             let target = &mut data[done..done + within.len()];
-            match self.page(page) {
-                Some(bytes) => target.copy_from_slice(&bytes[within]),
+            match self.room(page) {
+                Some(room) => target.copy_from_slice(&self.arena.bytes(room)[within]),
                 None => target.fill(0),
             }
         }
@@ -138,10 +136,6 @@ impl Contents {
         (room != Room::NONE).then_some(room)
     }
 
-    fn page(&self, page: u64) -> Option<&[u8]> {
-        self.room(page).map(|room| self.arena.bytes(room))
-    }
-
     /// Where the page of a byte is will be looked up soon.
     pub fn prefetch_place(&self, offset: u64) {
         let (chunk, within) = split(offset / PAGE);
@@ -157,8 +151,7 @@ impl Contents {
         }
     }
 
-    /// Makes the page if it is not there; `zeroed` if not all of it is written next. `None` where no bytes
-    /// are kept.
+    /// Makes the page if need be; `zeroed` if not all of it is written next. `None` where no bytes are kept.
     fn make(&mut self, page: u64, zeroed: bool) -> Option<Room> {
         let (at, within) = split(page);
         let present = &mut self.present[at];

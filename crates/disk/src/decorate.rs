@@ -17,8 +17,7 @@ pub use told::{Tell, Told};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the commands of several stores together, from 0, so that a moment between two commands of either
-/// side of a cache has one number.
+/// Counts commands of several stores together, from 0, so that any moment between two has one number.
 #[derive(Clone, Debug, Default)]
 pub struct Operations(Arc<AtomicU64>);
 

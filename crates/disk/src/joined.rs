@@ -67,11 +67,7 @@ impl std::fmt::Debug for Joined {
 const MARK: u64 = 1 << 63;
 
 impl Joined {
-    /// Joins stores of any kinds.
-    ///
-    /// # Errors
-    /// No stores; stores of which some keep bytes and some do not; a stripe that is not whole blocks of every
-    /// store, or larger than the smallest.
+    /// Joins stores, all with or all without bytes. A stripe is whole blocks of each, at most the smallest.
     pub fn new(stores: Vec<Box<dyn Store + Send>>, layout: Layout) -> Result<Self, ParamError> {
         let Some(keeps) = stores.first().map(|store| store.stores_bytes()) else {
             return Err(ParamError::bad("stores", 0, "1 or more"));
@@ -153,8 +149,7 @@ impl Joined {
         found
     }
 
-    /// Bytes of a command that belong to one of its stores, between the host's memory and a memory of the
-    /// part's own.
+    /// Bytes of a command that belong to one store, between the host's memory and memory of the part.
     fn copy(&self, extent: Extent, store: usize, part: Extent, mut each: impl FnMut(usize, usize, usize)) {
         let mut at = extent.offset;
         while at < extent.end() {
@@ -386,8 +381,9 @@ impl Clocked for Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Keep;
+    use crate::disk::tests::measure;
     use crate::registry::build;
-    use crate::{Keep, measure};
     use nandscape_core::Hint;
     use nandscape_core::rng::{below, seeded};
     use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
-//! A RAM disk. Pages are allocated when they are first written and freed by trims; detaching it frees them
-//! all.
+//! A RAM disk. Pages are allocated when first written and freed by trims, or all of them by detaching it.
 
 use crate::base::{Base, of_base};
-use crate::contents::Keep;
+use crate::contents::{Keep, PAGE};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, Token};
 
@@ -30,10 +29,7 @@ pub struct RamDisk {
 }
 
 impl RamDisk {
-    /// An empty RAM disk. A block is 512 bytes.
-    ///
-    /// # Panics
-    /// If the capacity is not whole blocks, or a rate is 0.
+    /// An empty RAM disk. A block is 512 bytes. Panics if the capacity is not whole blocks, or a rate is 0.
     pub fn new(capacity_bytes: u64, speed: RamSpeed, keep: Keep) -> Self {
         assert!(speed.read_bytes_per_s > 0 && speed.write_bytes_per_s > 0, "a rate is 0: {speed:?}");
         Self {
@@ -45,11 +41,6 @@ impl RamDisk {
         }
     }
 
-    /// Bytes of memory that hold data now, in pages of [`crate::PAGE_BYTES`].
-    pub const fn used_bytes(&self) -> u64 {
-        self.base.contents.pages * crate::PAGE_BYTES as u64
-    }
-
     /// Pages allocated since it was made; freeing does not lower it.
     pub const fn allocations(&self) -> u64 {
         self.base.contents.allocations
@@ -58,7 +49,7 @@ impl RamDisk {
     /// Frees everything and gives the bytes freed. What is submitted from now on finds the device gone.
     pub fn detach(&mut self) -> u64 {
         self.is_detached = true;
-        self.base.contents.clear() * u64::from(crate::PAGE_BYTES)
+        self.base.contents.clear() * PAGE
     }
 
     /// Loses power: it is there as before, and empty.
@@ -127,6 +118,12 @@ mod tests {
         read_bytes_per_s: 4_096_000_000,
         write_bytes_per_s: 2_048_000_000,
     };
+
+    impl RamDisk {
+        fn used_bytes(&self) -> u64 {
+            self.base.contents.pages * PAGE
+        }
+    }
 
     fn command(op: Op, offset: u64, len: u64) -> BlockCommand {
         BlockCommand::new(op, Extent::new(offset, len), Hint::default())

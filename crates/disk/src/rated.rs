@@ -23,8 +23,7 @@ pub struct Rates {
     pub random_read: u64,
     /// Writing 4 KiB at random.
     pub random_write: u64,
-    /// What a read takes longer than it occupies the drive, in nanoseconds: seen by a host that has one
-    /// request under way.
+    /// Latency of a read beyond the time it occupies the drive, in nanoseconds: seen at queue depth 1.
     pub read_latency_ns: u64,
     /// The same of a write.
     pub write_latency_ns: u64,
@@ -32,10 +31,10 @@ pub struct Rates {
 
 /// A drive with given rates: one server, first come first served.
 ///
-/// A request that begins where one of the last 32 streams of its direction ended is sequential and takes its
-/// bytes at the sequential rate. Any other takes longer by what makes 4 KiB requests run at the random rate,
-/// so large random requests come near the sequential rate. Trims and flushes occupy nothing; a
-/// flush is answered when all before it is.
+/// A request that begins where one of the last 32 streams of its direction ended takes its bytes at the
+/// sequential rate. Any other takes longer by what makes 4 KiB requests run at the random rate; so large
+/// random ones come near the sequential rate. Trims and flushes take no time; a flush ends after all before
+/// it.
 #[derive(Debug)]
 pub struct RatedDrive {
     base: Base,
@@ -68,10 +67,7 @@ impl Streams {
 }
 
 impl RatedDrive {
-    /// A drive that nobody has written to. A block is 512 bytes.
-    ///
-    /// # Panics
-    /// If the capacity is not whole blocks, or a rate is 0.
+    /// A new drive of 512-byte blocks. Panics if the capacity is not whole blocks, or a rate is 0.
     pub fn new(capacity_bytes: u64, rates: Rates, keep: Keep) -> Self {
         let Rates { sequential_read, sequential_write, random_read, random_write, .. } = rates;
         assert!(
@@ -152,7 +148,7 @@ impl Clocked for RatedDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Load, Pattern, measure};
+    use crate::disk::tests::measure::{Load, Pattern, measure};
     use nandscape_core::Hint;
 
     /// The SSD of the article on disk caches [cache-article introduction].

@@ -1,9 +1,9 @@
 //! Kinds of stores by name, with their parameters, and presets of them.
 
-use crate::disk::{Build, Disk, DiskOptions, Order};
+use crate::Keep;
+use crate::disk::{Build, Disk, DiskOptions, Order, SECTOR_BYTES};
 use crate::ram::{RamDisk, RamSpeed};
 use crate::rated::{RatedDrive, Rates};
-use crate::{Keep, SECTOR_BYTES};
 use nandscape_core::{Info, Key, ParamError, Params, Store, keys, words};
 use std::collections::BTreeMap;
 
@@ -31,8 +31,7 @@ pub struct DiskPreset {
     pub kind: &'static str,
     /// Parameters that differ from the kind's defaults.
     pub values: &'static [(&'static str, &'static str)],
-    /// Published rates in MB/s with 4 KiB requests at depth 32, where there are any: sequential read and
-    /// write, random read and write.
+    /// Published MB/s with 4 KiB requests at depth 32: sequential read and write, random read and write.
     pub published_mb_per_s: Option<[f64; 4]>,
 }
 
@@ -141,9 +140,6 @@ pub static PRESETS: &[DiskPreset] = &[
 ];
 
 /// Checks what was typed for a store of a kind or preset, and makes one: see [`DiskSpec`].
-///
-/// # Errors
-/// As of [`DiskSpec::new`] and [`DiskSpec::build`].
 pub fn build(
     name: &str,
     prefix: &str,
@@ -164,11 +160,8 @@ pub struct DiskSpec {
 }
 
 impl DiskSpec {
-    /// Checks what was typed for a store of a kind or preset (`key -> text`; `prefix` is the table's, for
-    /// messages).
-    ///
-    /// # Errors
-    /// An unknown name or key, or a value out of its range.
+    /// Checks what was typed for a kind or preset (`key -> text`; `prefix` is the table's, for messages).
+    /// Errors: an unknown name or key, or a value out of its range.
     pub fn new(name: &str, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Self, ParamError> {
         let preset = PRESETS.iter().find(|preset| preset.name == name);
         let kind = preset.map_or(name, |preset| preset.kind);
@@ -207,10 +200,7 @@ impl DiskSpec {
         self.params.find(BLOCK).map_or(SECTOR_BYTES, u64::from)
     }
 
-    /// Makes a store of `capacity_bytes`.
-    ///
-    /// # Errors
-    /// Values that do not go together, or a capacity that is not whole blocks.
+    /// Makes a store. Errors: values that do not go together, or a capacity that is not whole blocks.
     pub fn build(&self, capacity_bytes: u64, keep: Keep) -> Result<Box<dyn Store + Send>, ParamError> {
         let block = self.block_bytes();
         if capacity_bytes == 0 || !capacity_bytes.is_multiple_of(block) {
@@ -273,7 +263,7 @@ fn build_disk(params: &Params, capacity: u64, keep: Keep) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Load, Pattern, measure};
+    use crate::disk::tests::measure::{Load, Pattern, measure};
     use nandscape_core::{Op, SimTime};
 
     fn typed(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -113,12 +113,10 @@ impl<'a> Context<'a> {
         Self { seed, stop, is_quick: false, is_sabotaged: false, thesis: thesis::Cache::default() }
     }
 
-    /// One of the two scales of an experiment.
     fn scale<S>(&self, full: S, small: S) -> S {
         if self.is_quick { small } else { full }
     }
 
-    /// Refuses to go on once somebody asked to stop.
     pub(crate) fn check_stop(&self) -> Result<(), RunError> {
         let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         if is_stopped { Err(RunError::Interrupted) } else { Ok(()) }

@@ -146,7 +146,6 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// A wrong call.
     const fn number(errno: i32) -> Self {
         Self { errno, cause: None }
     }

@@ -31,7 +31,6 @@ thread_local! {
 /// Called with a message for the operator, which begins with the request that failed. There may be many.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The root directory and its files.
 pub struct Files {
     entries: Vec<Entry>,
     root: Mutex<FileAttr>,
@@ -74,7 +73,6 @@ impl Files {
         self.entries.get(index as usize).ok_or(Errno::ENOENT)
     }
 
-    /// The attributes of a file or of the root.
     fn attr(&self, ino: INodeNo) -> Result<&Mutex<FileAttr>, Errno> {
         if ino.0 == ROOT { Ok(&self.root) } else { self.entry(ino).map(|entry| &entry.attr) }
     }
@@ -97,7 +95,6 @@ impl Files {
         Some((copy, grant))
     }
 
-    /// Calls `send` now or when it is due.
     fn answer(&self, due: Option<Instant>, send: impl FnOnce() + Send + 'static) {
         match due {
             None => send(),

@@ -23,7 +23,6 @@ struct Shared {
 struct Queue {
     /// By time; those due at the same time in the order in which they came.
     waiting: BTreeMap<(Instant, u64), Box<dyn FnOnce() + Send>>,
-    /// Answers ever queued.
     count: u64,
     is_closed: bool,
 }
@@ -40,7 +39,6 @@ impl Later {
         Ok(Self { shared })
     }
 
-    /// Calls `send` when it is due.
     pub fn at(&self, due: Instant, send: impl FnOnce() + Send + 'static) {
         let mut queue = self.shared.lock();
         let number = queue.count;

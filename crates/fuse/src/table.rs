@@ -4,17 +4,13 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What our mounts are called.
 pub const NAME: &str = "nandscape";
 
 /// One line of the mount table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
-    /// Where.
     pub point: PathBuf,
-    /// File system type.
     pub kind: String,
-    /// Device or name.
     pub source: PathBuf,
 }
 

@@ -6,22 +6,18 @@ use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, Workloa
 /// What was written with one stream id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounts {
-    /// Write requests.
     pub writes: u64,
-    /// Bytes written.
     pub bytes: u64,
 }
 
 impl StreamCounts {
-    /// Sectors of 512 B, the unit of the Linux driver's counters [streams-article 2.7]. A begun sector
-    /// counts.
+    /// Begun sectors of 512 B, the unit of the Linux driver's counters [streams-article 2.7].
     pub fn sectors(&self) -> u64 {
         self.bytes.div_ceil(512)
     }
 }
 
-/// A workload whose writes carry the streams that a policy chose. Everything else passes unchanged and in
-/// order.
+/// A workload whose writes carry the streams that a policy chose. All else passes unchanged and in order.
 pub struct Assigned<R> {
     inner: R,
     policy: Box<dyn StreamPolicy>,
@@ -30,8 +26,7 @@ pub struct Assigned<R> {
 }
 
 impl<R: TraceReader> Assigned<R> {
-    /// Lets a policy choose among `streams` ids. A policy that needs to know the future must have seen it
-    /// already.
+    /// Lets a policy choose among `streams` ids. One that needs to know the future must have seen it already.
     pub fn new(inner: R, policy: Box<dyn StreamPolicy>, streams: u16) -> Self {
         Self { inner, policy, counts: vec![StreamCounts::default(); usize::from(streams) + 1] }
     }
@@ -71,21 +66,14 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                     origin: self.inner.origin(),
                 };
                 let stream = self.policy.assign(&facts);
-                assert!(
-                    usize::from(stream) < self.counts.len(),
-                    "stream {stream} of {}",
-                    self.counts.len() - 1
-                );
+                let most = self.counts.len() - 1;
+                assert!(usize::from(stream) <= most, "stream {stream} of {most}");
                 let counts = &mut self.counts[usize::from(stream)];
                 counts.writes += 1;
                 counts.bytes += record.len;
                 record.hint = stream;
             }
-            TraceOp::Trim | TraceOp::WriteZeroes => {
-                self.policy.trimmed(record.at, record.offset, record.len);
-                record.hint = 0;
-            }
-            TraceOp::Read | TraceOp::Flush => record.hint = 0,
+            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Read | TraceOp::Flush => record.hint = 0,
         }
         Some(Ok(record))
     }
@@ -103,10 +91,7 @@ impl<R: TraceReader> TraceReader for Assigned<R> {
 
 impl<R: std::fmt::Debug> std::fmt::Debug for Assigned<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Assigned")
-            .field("inner", &self.inner)
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
+        f.debug_struct("Assigned").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 

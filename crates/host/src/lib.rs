@@ -1,24 +1,21 @@
-//! Host software between an application and a flash device: who chooses the stream of a write, and how files
-//! become blocks.
+//! Host software above a flash device: who chooses the stream of a write, and how files become blocks.
 //!
-//! * [`policy`]: stream policies, one file each, in a registry: from the Linux write-hint mapping to an
-//!   oracle.
-//! * [`assign`]: a policy around any workload; it sets `IoRecord::hint` and counts per stream.
+//! * [`policy`]: stream policies, one file each, in a registry: from Linux write hints to an oracle.
+//! * [`Assigned`]: a policy around any workload; it sets `IoRecord::hint` and counts per stream.
 //! * [`hints`]: the calls by which programs give hints, and which hint a write ends up with.
 //! * [`merge`]: the block layer's merging of neighbouring requests, never across streams.
-//! * [`fs`]: a small file system model (page cache, extents, journal) that turns file operations into block
-//!   requests.
+//! * [`fs`]: a small file system model (page cache, extents, journal): file operations become requests.
 //!
 //! Everything is a function of its input: no clock, no random map order.
 
-pub mod assign;
+mod assign;
 pub mod fs;
 pub mod hints;
 pub mod merge;
 pub mod policy;
-pub mod table;
+mod table;
 
-pub use assign::{Assigned, StreamCounts};
+pub use assign::Assigned;
 pub use hints::WriteHint;
 pub use merge::Merged;
-pub use policy::{POLICIES, PolicyEntry, PolicySetup, StreamPolicy, WriteFacts};
+pub use policy::{POLICIES, PolicySetup};

@@ -37,16 +37,8 @@ struct OwnedOrigin {
 
 impl OwnedOrigin {
     fn of(origin: &Origin<'_>) -> Self {
-        Self {
-            kind: origin.kind,
-            file: origin.file,
-            path: origin.path.map(Into::into),
-            writer: origin.writer,
-        }
-    }
-
-    fn as_origin(&self) -> Origin<'_> {
-        Origin { kind: self.kind, file: self.file, path: self.path.as_deref(), writer: self.writer }
+        let Origin { kind, file, path, writer } = *origin;
+        Self { kind, file, path: path.map(Into::into), writer }
     }
 }
 
@@ -137,16 +129,14 @@ pub fn try_merge(into: &mut IoRecord, record: &IoRecord, largest_bytes: u64) -> 
     if into.op != record.op || into.volume != record.volume || into.hint != record.hint || !fits {
         return false;
     }
-    if into.offset + into.len == record.offset {
-        into.len += record.len;
-        true
-    } else if record.offset + record.len == into.offset {
+    if into.offset + into.len != record.offset {
+        if record.offset + record.len != into.offset {
+            return false;
+        }
         into.offset = record.offset;
-        into.len += record.len;
-        true
-    } else {
-        false
     }
+    into.len += record.len;
+    true
 }
 
 impl<R: TraceReader> Iterator for Merged<R> {
@@ -186,7 +176,8 @@ impl<R: TraceReader> TraceReader for Merged<R> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        self.origin.as_origin()
+        let OwnedOrigin { kind, file, ref path, writer } = self.origin;
+        Origin { kind, file, path: path.as_deref(), writer }
     }
 }
 

@@ -1,29 +1,17 @@
 //! A sparse flat table over device addresses: memory follows what is touched, not the highest address.
 
 const LEAF: usize = 1024;
-/// Most entries: what lies above is not kept, so that a wild address cannot claim memory. At 1 MiB an entry
-/// this is 1 PiB.
+/// Most entries, so that a wild address cannot claim memory. At 1 MiB an entry this is 1 PiB.
 const MOST: u64 = 1 << 30;
 
 /// `index -> T`, unset entries being `T::default()`. An index of 2^30 or more is not kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Table<T> {
     leaves: Vec<Option<Box<[T]>>>,
     used: usize,
 }
 
-impl<T: Copy + Default> Default for Table<T> {
-    fn default() -> Self {
-        Self { leaves: Vec::new(), used: 0 }
-    }
-}
-
 impl<T: Copy + Default> Table<T> {
-    /// An empty table.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The entry, if its neighbourhood was ever written.
     #[inline]
     pub fn get(&self, index: u64) -> Option<&T> {
@@ -49,7 +37,6 @@ impl<T: Copy + Default> Table<T> {
         Some(&mut leaf[(index % LEAF as u64) as usize])
     }
 
-    /// Bytes it holds.
     pub fn memory_bytes(&self) -> u64 {
         (self.leaves.capacity() * size_of::<Option<Box<[T]>>>() + self.used * LEAF * size_of::<T>()) as u64
     }
@@ -61,7 +48,7 @@ mod tests {
 
     #[test]
     fn memory_follows_what_is_touched_and_wild_indices_are_refused() {
-        let mut table: Table<u32> = Table::new();
+        let mut table: Table<u32> = Table::default();
         assert_eq!(table.get(5), None);
         *table.entry(5).unwrap() = 7;
         *table.entry(1_000_000).unwrap() = 8;

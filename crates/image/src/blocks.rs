@@ -1,6 +1,5 @@
 //! What a start finds in the tables: the words of each block, how far it is programmed, and what a kill or a
-//! failure of the machine left in the middle. Whatever neither of them explains stays as it is and is an
-//! error when it is read.
+//! failure of the machine interrupted. What neither explains stays, and is an error when it is read.
 
 use crate::error::ImageError;
 use crate::flash::copies::Copies;
@@ -17,15 +16,14 @@ pub(crate) enum End {
     Closed,
     /// It was killed: everything that it wrote is there, and the record that it was at may be cut short.
     Killed,
-    /// The machine failed, the file system was mounted anew, a sync failed, or the state does not say: what
-    /// no sync covered is there or not.
+    /// The machine or a sync failed, a new mount, or unknown: what no sync covered is there or not.
     Failed,
 }
 
 /// How often a page is read that the file refuses to read, before it counts as unreadable.
 const READS: u32 = 3;
 /// The OOB of a page that was cut short.
-const TORN: Oob = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
+pub(crate) const TORN: Oob = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
 /// The settled word of a block and the last one, by number.
 const SETTLED: u32 = 0;
 const LAST: u32 = 1;
@@ -34,7 +32,8 @@ const LAST: u32 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
     settled: Option<BlockWord>,
-    last: Option<BlockWord>,
+    /// What was true last.
+    pub last: Option<BlockWord>,
     /// A copy that could not be read was written again.
     pub is_mended: bool,
 }
@@ -65,9 +64,8 @@ impl Words {
         Self { settled, last, is_mended }
     }
 
-    /// The block as it was left; the write pointer is known where it needs no look at the records. Where the
-    /// one word that tells is lost the other one does: an erase that is not settled may as well not have
-    /// happened.
+    /// The block as it was left; the write pointer where it needs no look at the records. Where the word that
+    /// tells is lost, the other one does: an erase that is not settled may as well not have happened.
     pub fn block(&self, end: End, pages_per_block: u32) -> Option<Block> {
         match (end, self.settled, self.last) {
             (End::Closed | End::Killed, settled, Some(last)) => Some(Block {
@@ -88,26 +86,16 @@ impl Words {
             _ => None,
         }
     }
-
-    /// Whether the word of what was true last is lost.
-    pub const fn lacks_last(&self) -> bool {
-        self.last.is_none()
-    }
 }
 
-/// The error of a block of which no word tells how often it was erased, so that its records cannot be told
-/// from those of before.
+/// No word tells how often a block was erased, so its records cannot be told from those before an erase.
 pub(crate) fn lost_words<S: Store>(store: &S, layout: &Layout, block: BlockId, path: &Path) -> ImageError {
     let offset = layout.block(block);
     let bytes = &store.tables()[offset as usize..][..8];
     let found = format!("{:#018x}", u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
     let what = format!("block table entry of block {}", block.0);
-    let expected = if layout.has_copies() {
-        "a word with its checksum, here or in the second copy"
-    } else {
-        "a word with its checksum"
-    };
-    ImageError::corrupt(path, offset, what, found, expected)
+    let or_second = if layout.has_copies() { ", here or in the second copy" } else { "" };
+    ImageError::corrupt(path, offset, what, found, format!("a word with its checksum{or_second}"))
 }
 
 impl<S: Store> Flash<S> {
@@ -115,8 +103,7 @@ impl<S: Store> Flash<S> {
         self.header.capabilities.out_of_order_program
     }
 
-    /// After a close or a kill: finds the write pointers of blocks that are open, and what the kill left in
-    /// the middle.
+    /// After a close or a kill: finds the write pointers of open blocks, and what the kill interrupted.
     pub(crate) fn find_write_pointers(&mut self, end: End) {
         let pages = self.layout.geometry.pages_per_block;
         let mut broken = Vec::new();
@@ -182,8 +169,7 @@ impl<S: Store> Flash<S> {
         }
     }
 
-    /// The epoch of a record tells that the syncs before it were complete, whether or not the state arrived
-    /// that says so.
+    /// An epoch in a record tells that the syncs before it were complete, even if the state did not arrive.
     fn proven_epoch(&self, known: Option<u32>) -> u32 {
         let mut proven = known;
         for (block, state) in (0..).map(BlockId).zip(&self.blocks) {

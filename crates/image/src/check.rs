@@ -86,8 +86,7 @@ impl ImageMedium {
         Ok(contents)
     }
 
-    /// Reads and verifies every programmed page, and compares the tables with each other. `progress` hears of
-    /// pages done and pages in all.
+    /// Verifies every programmed page and compares the tables. `progress` hears of pages done and in all.
     pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
         let mut findings = self.verify_all(progress);
         findings.contents = self.contents(path)?;

@@ -113,8 +113,7 @@ impl Store for FileStore {
         if self.aside.is_some() {
             return Ok(());
         }
-        // On Linux this writes mapped pages too: a page is noted as dirty when it is first written through
-        // the mapping.
+        // On Linux this writes mapped pages too: the first write through the mapping dirties a page.
         self.file.sync_data()?;
         // What lay beyond the new end is gone, though no write to it failed.
         let length = self.file.metadata()?.len();

@@ -37,8 +37,7 @@ pub struct Header {
 impl Header {
     /// Reads the header of an image, which may be in use.
     ///
-    /// Errors name file and offset: not an image, a newer version, a checksum or a value that is wrong, a
-    /// file of the wrong length.
+    /// Errors name file and offset: not an image, a newer version, a wrong checksum, value or file length.
     pub fn read(path: &Path) -> Result<Self, ImageError> {
         Self::read_from(&open_regular(path, false)?, path)
     }
@@ -59,10 +58,8 @@ impl Header {
         let present = length.min(BYTES as u64) as usize;
         file.read_exact_at(&mut page[..present], 0).map_err(ImageError::io(path, "read the header"))?;
         if page[..16] == UNFINISHED {
-            return Err(ImageError::unsuited(
-                path,
-                "an unfinished snapshot: expected a finished one; delete this file",
-            ));
+            let what = "an unfinished snapshot: expected a finished one; delete this file";
+            return Err(ImageError::unsuited(path, what));
         }
         if page[..16] != MAGIC {
             return Err(ImageError::unsuited(path, "offset 0: not an image of nandscape"));
@@ -78,17 +75,8 @@ impl Header {
         if version == 0 {
             return Err(ImageError::corrupt(path, 16, "format version", 0, VERSION));
         }
-        let expected = checksum(&page);
-        if fields.u32(CRC_AT) != expected {
-            let found = format!("{:#010x}", fields.u32(CRC_AT));
-            return Err(ImageError::corrupt(
-                path,
-                CRC_AT as u64,
-                "checksum of the header",
-                found,
-                format!("{expected:#010x}"),
-            ));
-        }
+        let what = "checksum of the header";
+        fields.check_sum(CRC_AT as u64, what, fields.u32(CRC_AT), checksum(&page))?;
         let header = fields.header(file)?;
         let layout = header.layout();
         fields.check_layout(&layout)?;
@@ -105,7 +93,18 @@ impl Header {
         put(0, &MAGIC);
         put(16, &self.version.to_le_bytes());
         put(24, &self.uuid);
-        for (index, field) in fields_of(&self.geometry).into_iter().enumerate() {
+        let geometry = &self.geometry;
+        let shape = [
+            geometry.channels,
+            geometry.dies_per_channel,
+            geometry.planes_per_die,
+            geometry.blocks_per_plane,
+            geometry.pages_per_block,
+            geometry.page_bytes,
+            geometry.sector_bytes,
+            geometry.oob_bytes,
+        ];
+        for (index, field) in shape.into_iter().enumerate() {
             put(40 + 4 * index, &field.to_le_bytes());
         }
         let capabilities = &self.capabilities;
@@ -141,19 +140,6 @@ impl Header {
     }
 }
 
-fn fields_of(geometry: &Geometry) -> [u32; 8] {
-    [
-        geometry.channels,
-        geometry.dies_per_channel,
-        geometry.planes_per_die,
-        geometry.blocks_per_plane,
-        geometry.pages_per_block,
-        geometry.page_bytes,
-        geometry.sector_bytes,
-        geometry.oob_bytes,
-    ]
-}
-
 /// Over the whole page but the checksum itself.
 fn checksum(page: &[u8]) -> u32 {
     let mut page = page.to_vec();
@@ -174,6 +160,14 @@ impl Fields<'_> {
 
     fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.page[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    fn check_sum(&self, at: u64, what: &str, found: u32, expected: u32) -> Result<(), ImageError> {
+        if found == expected {
+            return Ok(());
+        }
+        let hex = |sum: u32| format!("{sum:#010x}");
+        Err(ImageError::corrupt(self.path, at, what, hex(found), hex(expected)))
     }
 
     fn header(&self, file: &File) -> Result<Header, ImageError> {
@@ -218,28 +212,13 @@ impl Fields<'_> {
     fn config(&self, file: &File) -> Result<String, ImageError> {
         let length = self.u32(92);
         if u64::from(length) > CONFIG_BYTES {
-            return Err(ImageError::corrupt(
-                self.path,
-                92,
-                "length of the configuration",
-                length,
-                format!("at most {CONFIG_BYTES}"),
-            ));
+            let expected = format!("at most {CONFIG_BYTES}");
+            return Err(ImageError::corrupt(self.path, 92, "length of the configuration", length, expected));
         }
         let mut config = vec![0; length as usize];
         file.read_exact_at(&mut config, CONFIG)
             .map_err(ImageError::io(self.path, "read the configuration"))?;
-        let (found, expected) = (sum(&config), self.u32(96));
-        if found != expected {
-            let what = "checksum of the configuration";
-            return Err(ImageError::corrupt(
-                self.path,
-                CONFIG,
-                what,
-                format!("{found:#010x}"),
-                format!("{expected:#010x}"),
-            ));
-        }
+        self.check_sum(CONFIG, "checksum of the configuration", sum(&config), self.u32(96))?;
         String::from_utf8(config)
             .map_err(|e| ImageError::corrupt(self.path, CONFIG, "configuration", e, "text in UTF-8"))
     }
@@ -255,11 +234,9 @@ impl Fields<'_> {
             (144, "bytes from the block table to its second copy", self.u64(144), layout.to_second_block),
             (152, "bytes from the page table to its second copy", self.u64(152), layout.to_second_record),
         ];
-        match fields.into_iter().find(|(_, _, found, expected)| found != expected) {
-            None => Ok(()),
-            Some((at, what, found, expected)) => {
-                Err(ImageError::corrupt(self.path, at, what, found, expected))
-            }
-        }
+        let wrong = fields.into_iter().find(|(_, _, found, expected)| found != expected);
+        wrong.map_or(Ok(()), |(at, what, found, expected)| {
+            Err(ImageError::corrupt(self.path, at, what, found, expected))
+        })
     }
 }

@@ -1,5 +1,4 @@
-//! What a snapshot that is being copied asks of the medium: blocks that it has not copied yet are not
-//! overwritten before it has them.
+//! A snapshot that is being copied: no block is overwritten before the snapshot has its copy.
 
 use crate::layout::Layout;
 use nandscape_core::BlockId;

@@ -1,16 +1,14 @@
 //! Where things are in the file. Everything follows from the geometry and the format version.
 //!
-//! Since version 2 the state, the block table and the page table are there twice. The copies of an entry are
-//! never in one sector, and an entry never lies in two sectors, so that a failure of the machine leaves each
-//! copy whole or not there.
+//! Since version 2 there are two copies of state, block table and page table. No sector holds both copies of
+//! an entry, and no entry lies in two, so that a failure of the machine leaves each copy whole or absent.
 
 use nandscape_core::{BlockId, Geometry, Ppn};
 use nandscape_media::checksum::Units;
 
 /// The format version that this program writes, and the newest that it reads.
 pub(crate) const VERSION: u32 = 2;
-/// The header fills the first of these pages of the file, the state the second, the configuration the rest up
-/// to [`TABLES`].
+/// The header fills the first page of the file, the state the second, the configuration up to [`TABLES`].
 pub(crate) const STATE: u64 = 4096;
 /// The second copy of the state.
 const SECOND_STATE: u64 = STATE + 2048;

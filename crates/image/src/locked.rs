@@ -10,8 +10,7 @@ use std::path::Path;
 /// Mode of a new image: for its owner alone.
 const MODE: u32 = 0o600;
 
-/// A file with a lock, which goes with it even where a process that is just being started still has the
-/// descriptor.
+/// A file and its lock, released with it even while a process being started still has the descriptor.
 #[derive(Debug)]
 pub(crate) struct LockedFile(File);
 

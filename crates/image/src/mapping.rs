@@ -3,9 +3,8 @@
 //! Where the file system cannot provide a mapped page (the file was truncated, a write needs room that is not
 //! there, a sector is bad), the kernel sends SIGBUS to the thread that touched it, which by default ends the
 //! process. The handler here maps an anonymous page in that place, fills it with what the file still has, and
-//! notes the loss ([`Mapping::is_lost`]); the access is then repeated and succeeds. systemd's journal does
-//! the same (`src/basic/sigbus.c`). Whoever uses the mapping asks for the note before it believes what it
-//! read or wrote.
+//! notes the loss ([`Mapping::is_lost`]); the access is then repeated. systemd's journal does the same
+//! (`src/basic/sigbus.c`). Whoever uses the mapping checks the note before it believes what it read or wrote.
 //!
 //! Faults at other addresses go to the handler that was there before.
 
@@ -30,8 +29,7 @@ pub(crate) enum Writes {
 /// The first bytes of a file, mapped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Given back before the region, so that no other mapping has these addresses while the region names
-    /// them.
+    /// Unmapped before the region is given back, so that the region never names another mapping.
     map: Option<MmapMut>,
     region: &'static Region,
     /// The handler reads from it.
@@ -58,8 +56,7 @@ impl Mapping {
         Ok(Self { map: Some(map), region, _file: Arc::clone(file) })
     }
 
-    /// Whether a page was lost: what was read or written since the last time that this was false may not be
-    /// what the file holds.
+    /// Whether a page was lost: reads and writes since this was last false may differ from the file.
     #[inline]
     pub fn is_lost(&self) -> bool {
         // The handler ran on the thread that touched the page.
@@ -90,8 +87,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Addresses that the handler knows. Regions are never freed, since the handler walks through them without a
-/// lock; they are used again.
+/// Addresses that the handler knows. It walks through them without a lock, so they are reused, never freed.
 #[derive(Debug)]
 struct Region {
     start: AtomicUsize,
@@ -102,8 +98,7 @@ struct Region {
     next: *const Region,
 }
 
-// SAFETY: `next` is written before the region is published and never changes; what it points to is never
-// freed.
+// SAFETY: `next` is written before the region is published and never changes; its target is never freed.
 #[expect(unsafe_code, reason = "a list without a lock")]
 unsafe impl Sync for Region {}
 
@@ -164,8 +159,7 @@ impl Region {
         length == self.length.load(Ordering::Acquire) && address.wrapping_sub(start) < length
     }
 
-    /// Maps an anonymous page in the place of one that was lost, with the bytes that the file still has.
-    /// Async-signal-safe.
+    /// Maps an anonymous page in place of a lost one, with what the file still has. Async-signal-safe.
     #[expect(unsafe_code, reason = "a page is mapped anew")]
     fn replace_page(&self, address: usize) -> bool {
         // SAFETY: asks for a constant.
@@ -174,9 +168,8 @@ impl Region {
         let (access, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
         self.is_lost.store(true, Ordering::Relaxed);
-        // SAFETY: the page lies in a mapping that is in use, since the thread that was interrupted touches it
-        // through a borrow of the `Mapping`, which keeps it. Only its backing changes: the bytes are
-        // those of the file, or zeroes.
+        // SAFETY: the page lies in a mapping in use: the interrupted thread touches it through a borrow of
+        // the `Mapping`. Only its backing changes: the bytes are those of the file, or zeroes.
         let mapped = unsafe {
             libc::mmap(std::ptr::with_exposed_provenance_mut(page), page_bytes, access, flags, -1, 0)
         };
@@ -184,8 +177,7 @@ impl Region {
             return false;
         }
         let offset = (page - self.start.load(Ordering::Relaxed)).cast_signed() as libc::off_t;
-        // SAFETY: the page was mapped just now. What cannot be read stays zero, which no record with a
-        // checksum is.
+        // SAFETY: mapped just now. What cannot be read stays zero, which no record with a checksum is.
         unsafe { libc::pread(self.descriptor.load(Ordering::Relaxed), mapped, page_bytes, offset) };
         true
     }

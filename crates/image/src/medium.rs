@@ -22,8 +22,7 @@ pub type ImageMedium = Flash<FileStore>;
 impl ImageMedium {
     /// Makes an image in a new file, wholly erased; `config` is kept in it as text.
     ///
-    /// Errors: the file exists or cannot be made or locked, a bad block outside the device, a configuration
-    /// above 56 KiB.
+    /// Errors: the file exists or cannot be made or locked, a wrong bad block, a configuration above 56 KiB.
     pub fn create(
         path: &Path,
         geometry: &Geometry,
@@ -49,15 +48,13 @@ impl ImageMedium {
     /// Opens an image for this process alone. What the last process left open is looked at first; after a
     /// failure of the machine that is every record.
     ///
-    /// Errors name file and offset: not an image, a newer version, in use, whatever stands in header or block
-    /// table and cannot be.
+    /// Errors name file and offset: not an image, a newer version, in use, a bad header or block table.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
         let file = LockedFile::new(open_regular(path, true)?, false, path)?;
         Self::start(path, file, FileStore::map)
     }
 
-    /// Opens an image to look at it: whatever is written to the medium stays in memory, and the file is not
-    /// changed. Refused while a server has it.
+    /// Opens an image to look at it: writes stay in memory. Refused while a server has it.
     pub fn open_aside(path: &Path) -> Result<Self, ImageError> {
         let file = LockedFile::new(open_regular(path, false)?, true, path)?;
         Self::start(path, file, FileStore::map_aside)

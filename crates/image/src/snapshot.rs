@@ -2,8 +2,7 @@
 //! must be still for a moment are the tables only; the bytes are copied beside the running server, and a
 //! block that is about to be overwritten is copied first.
 //!
-//! A snapshot has a temporary name and a header that says so until everything in it is durable: see
-//! [`Unfinished`].
+//! Until everything in it is durable a snapshot has a temporary name and an own header: see [`Unfinished`].
 
 use crate::error::ImageError;
 use crate::header::Header;
@@ -30,8 +29,7 @@ pub struct ImageHandle {
     pub(crate) path: PathBuf,
 }
 
-/// A snapshot whose moment has passed and whose bytes are still to be copied, by [`Snapshot::finish`].
-/// Dropping it gives it up.
+/// A snapshot whose bytes are still to be copied, by [`Snapshot::finish`]. Dropping it gives it up.
 #[derive(Debug)]
 pub struct Snapshot {
     handle: ImageHandle,
@@ -69,15 +67,15 @@ impl ImageHandle {
     fn begin(&self, source: &File, target: &Unfinished) -> io::Result<(Vec<BlockId>, bool)> {
         let layout = self.header.layout();
         // All but the header, so that the copy is at no moment an image.
-        let is_shared = os::clone_from(source, target.file(), STATE)?;
-        let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, target.file(), &layout)? };
+        let is_shared = os::clone_from(source, &target.file, STATE)?;
+        let blocks = if is_shared { Vec::new() } else { self.copy_tables(source, &target.file, &layout)? };
         let header = Header { uuid: os::draw_uuid()?, ..self.header.clone() };
         target.put_head(&header)?;
         let mut pending = vec![false; self.header.geometry.blocks() as usize];
         for block in &blocks {
             pending[block.index()] = true;
         }
-        self.hold.begin(Copy { target: target.file().try_clone()?, pending, failed: None });
+        self.hold.begin(Copy { target: target.file.try_clone()?, pending, failed: None });
         Ok((blocks, is_shared))
     }
 
@@ -116,13 +114,12 @@ impl Snapshot {
         let copy = self.handle.hold.end().expect("begun by this snapshot");
         self.is_held = false;
         if let Some(error) = copy.failed {
-            return Err(ImageError::io(self.target.path(), "copy")(error));
+            return Err(ImageError::io(&self.target.path, "copy")(error));
         }
         drop(copy.target);
         self.target.finish(&layout)?;
         if self.is_shared {
-            // A write to a table that both files have needs room of its own; without it the image fails at
-            // that write and not here.
+            // A write to a shared table needs room; without it the image fails at that write, not here.
             let _ = os::reserve(&self.source, 0, layout.data);
         }
         Ok(())

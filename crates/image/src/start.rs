@@ -7,7 +7,7 @@ use crate::header::Header;
 use crate::layout::{CONFIG, CONFIG_BYTES, VERSION};
 use crate::state::{self, State};
 use crate::store::Store;
-use nandscape_core::{BlockId, Geometry};
+use nandscape_core::{BlockId, Capabilities, Geometry};
 use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
@@ -55,14 +55,12 @@ pub(crate) fn header(
     }
     let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let mut capabilities = options.capabilities;
-    capabilities.stores_data = true;
     Ok(Header {
         version: VERSION,
         uuid,
         geometry: *geometry,
         endurance: options.endurance,
-        capabilities,
+        capabilities: Capabilities { stores_data: true, ..options.capabilities },
         created_s,
         config: config.to_owned(),
     })
@@ -91,10 +89,10 @@ pub(crate) fn load<S: Store>(
         let words = Words::read(&mut store, &layout, block);
         let state = words.block(end, header.geometry.pages_per_block);
         blocks.push(state.ok_or_else(|| lost_words(&store, &layout, block, path))?);
-        if words.is_mended || words.lacks_last() {
+        if words.is_mended || words.last.is_none() {
             mended.blocks.push(block);
         }
-        if words.lacks_last() {
+        if words.last.is_none() {
             rebuilt.push(block);
         }
     }

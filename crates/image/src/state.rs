@@ -28,8 +28,7 @@ impl State {
         bytes
     }
 
-    /// The later one of the copies whose checksum is right. A copy that a failure of the machine kept from
-    /// being written is an earlier one.
+    /// The later copy with a right checksum: a failure of the machine may have prevented the other's write.
     pub fn latest(copies: [Option<Self>; 2]) -> Option<Self> {
         let [Some(first), Some(second)] = copies else { return copies[0].or(copies[1]) };
         let age = |state: &Self| {

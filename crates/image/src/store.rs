@@ -6,8 +6,7 @@ use std::io;
 
 /// A file whose beginning, header and tables, is in memory and written back whenever the system likes.
 ///
-/// What was written is safe from a failure of the machine after `sync`; before, any part of it may be, in any
-/// order.
+/// A failure of the machine after `sync` keeps what was written; before, it keeps any part, in any order.
 pub trait Store {
     fn tables(&self) -> &[u8];
 
@@ -35,8 +34,7 @@ pub trait Store {
         }
     }
 
-    /// Whether a part of the tables could not be had: what was read or written there since this was last
-    /// false may not be what is stored.
+    /// Whether a part of the tables was lost: reads and writes since this was last false may be wrong.
     fn is_lost(&self) -> bool {
         false
     }

@@ -12,7 +12,6 @@ use nandscape_files::os;
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -20,16 +19,15 @@ use std::path::{Path, PathBuf};
 /// A file under its temporary name, locked. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
-    file: LockedFile,
+    pub file: LockedFile,
     /// The name that it will have.
-    path: PathBuf,
+    pub path: PathBuf,
     partial: PathBuf,
     is_finished: bool,
 }
 
 impl Unfinished {
-    /// Makes an empty file beside `path`, which must not exist. What an earlier attempt left there is
-    /// replaced.
+    /// Makes an empty file beside `path`, which must not exist. Replaces what an earlier attempt left.
     pub fn create(path: &Path) -> Result<Self, ImageError> {
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(ImageError::io(path, "create")(Errno::EXIST.into()));
@@ -45,15 +43,6 @@ impl Unfinished {
         Ok(this)
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// The name that it will have.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Writes header and configuration, with a mark that makes the file no image yet.
     pub fn put_head(&self, header: &Header) -> io::Result<()> {
         let mut head = head(header);
@@ -61,8 +50,7 @@ impl Unfinished {
         self.file.write_all_at(&head, 0)
     }
 
-    /// Makes everything durable, then the file an image, cleanly closed, then gives it its name. An error
-    /// leaves no file.
+    /// Makes all durable, then the file a closed image, then gives it its name. An error leaves no file.
     pub fn finish(&mut self, layout: &Layout) -> Result<(), ImageError> {
         self.seal(layout).map_err(ImageError::io(&self.path, "copy"))?;
         rename_new(&self.partial, &self.path).map_err(ImageError::io(&self.path, "rename"))?;
@@ -89,8 +77,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes what a process that was killed left under the temporary name. Any other file stays, and is in the
-/// way.
+/// Removes what a killed process left under the temporary name. Any other file stays, in the way.
 fn remove_leftover(partial: &Path) -> Result<(), ImageError> {
     if std::fs::symlink_metadata(partial).is_err() {
         return Ok(());

@@ -61,7 +61,6 @@ impl JobFile {
         Ok(file)
     }
 
-    /// Adds the jobs of a section.
     fn expand(
         &mut self,
         section: &Section,

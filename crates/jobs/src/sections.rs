@@ -4,7 +4,6 @@ use crate::error::{JobError, Place};
 use crate::values::KbBase;
 use std::path::{Path, PathBuf};
 
-/// One option as it was typed.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub place: Place,
@@ -13,7 +12,6 @@ pub(crate) struct Entry {
     pub value: Option<String>,
 }
 
-/// One section.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub place: Place,
@@ -29,13 +27,10 @@ impl Section {
 
 /// Where included files and environment variables come from.
 pub(crate) trait Source {
-    /// Text of a file.
     fn read(&self, path: &Path) -> Result<String, String>;
-    /// Value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// The operating system.
 pub(crate) struct System;
 
 impl Source for System {
@@ -57,7 +52,6 @@ const MAX_BYTES: usize = 16 << 20;
 /// fio's own limit of nested includes is 10.
 const MAX_INCLUDES: u32 = 10;
 
-/// Reads sections from text.
 pub(crate) fn read_sections(name: &str, text: &str, source: &dyn Source) -> Result<Vec<Section>, JobError> {
     let mut sections = Vec::new();
     let directory = Path::new(name).parent().map(Path::to_path_buf).unwrap_or_default();

@@ -61,8 +61,7 @@ impl LogPage {
     }
 }
 
-/// The feature of a Get or Set Features command. Only the present value can be asked for, and none is kept
-/// over a loss of power.
+/// The feature of a Get or Set Features command. Only the present value exists; a loss of power resets it.
 const fn feature(command: &NvmeCommand) -> Result<u8, NvmeStatus> {
     let (is_set, cdw10) = (command.opcode == SET_FEATURES, command.cdw[0]);
     if is_set && cdw10 >> 31 == 1 {
@@ -179,8 +178,7 @@ impl NvmeControl for NvmSubsystem {
 }
 
 impl NvmeControl for DirectedSubsystem {
-    /// Directive Send and Receive, I/O Management Send and Receive, features 1Dh and 1Eh, log pages 20h to
-    /// 23h.
+    /// Directive Send and Receive, I/O Management Send and Receive, features 1Dh, 1Eh, log pages 20h to 23h.
     fn execute(
         &mut self,
         command: &NvmeCommand,
@@ -188,7 +186,7 @@ impl NvmeControl for DirectedSubsystem {
         at: SimTime,
     ) -> Result<NvmeReply, NvmeStatus> {
         let &NvmeCommand { queue, opcode, nsid, cdw } = command;
-        let controller = self.controller();
+        let controller = self.controller;
         match (queue, opcode) {
             (NvmeQueue::Admin, DIRECTIVE_SEND | DIRECTIVE_RECEIVE) => {
                 let directive = DirectiveCommand::decode(nsid, [cdw[0], cdw[1], cdw[2]]);
@@ -225,10 +223,9 @@ impl NvmeControl for DirectedSubsystem {
                 Ok(NvmeReply { dw0: types.len() as u32 / 2, bytes })
             }
             (NvmeQueue::Admin, SET_FEATURES) if feature(command)? == 0x1e => {
-                let set = |directives: &mut crate::directives::Directives| {
+                self.command(at, |directives, _| {
                     directives.set_fdp_events_feature(nsid, cdw[1], cdw[2], data)
-                };
-                self.command(at, |directives, _| set(directives))?;
+                })?;
                 Ok(NvmeReply::default())
             }
             (NvmeQueue::Admin, GET_LOG_PAGE) if (0x20..=0x23).contains(&(cdw[0] as u8)) => {

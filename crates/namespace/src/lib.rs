@@ -1,6 +1,5 @@
 //! What a host sees over translation layers: block commands on namespaces over NVM sets ([`NvmSubsystem`],
-//! [`sets`]), and the directives that tell writes apart ([`directives`]). [`NamespaceStore`] is a namespace
-//! as one side of a cache.
+//! [`sets`]), and directives ([`directives`]). [`NamespaceStore`] is a namespace as one side of a cache.
 
 mod admin;
 pub mod directives;

@@ -38,10 +38,8 @@ pub struct NamespaceStore {
 
 impl NamespaceStore {
     /// A namespace with commands in multiples of `block_bytes`, which a page of the device must be a multiple
-    /// of. Smaller writes than a page cost a read of the rest of the page, as ever.
-    ///
-    /// # Panics
-    /// If there is no such namespace, or the block does not divide its pages.
+    /// of. Smaller writes than a page cost a read of the rest of the page, as ever. Panics if there is no
+    /// such namespace, or the block does not divide its pages.
     pub fn new(subsystem: Box<dyn Subsystem + Send>, namespace: u32, block_bytes: u32) -> Self {
         let info = &subsystem.namespaces()[namespace as usize];
         let (capacity_bytes, page_bytes) = (info.capacity_bytes, info.page_bytes);
@@ -238,10 +236,7 @@ impl Clocked for NamespaceStore {
 
     fn next_event(&self) -> Option<SimTime> {
         let late = self.late.first().map(|(at, _)| SimTime(*at));
-        match (self.subsystem.next_event(), late) {
-            (Some(event), Some(late)) => Some(event.min(late)),
-            (event, late) => event.or(late),
-        }
+        self.subsystem.next_event().into_iter().chain(late).min()
     }
 
     fn idle_from(&self) -> SimTime {

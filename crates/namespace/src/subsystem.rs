@@ -163,11 +163,6 @@ impl NvmSubsystem {
         Ok(())
     }
 
-    /// The endurance group of a set.
-    pub fn endurance_group(&self, set: u16) -> u16 {
-        self.groups[usize::from(set)]
-    }
-
     fn with_device<T>(&self, look: impl FnOnce(&dyn FlashState) -> T) -> T {
         match &self.shared {
             Some(shared) => look(&*shared.lock().expect(UNBROKEN)),
@@ -341,8 +336,7 @@ impl Clocked for NvmSubsystem {
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        // Windows change on time. They are no events, lest whoever waits for the last event waits for ever;
-        // nor does the end of time bring them.
+        // Windows change on time, but are no events, lest waiting for the last event never ends.
         while self.standard.is_watching
             && until < SimTime::MAX
             && let Some(due) = self.window_due(until)

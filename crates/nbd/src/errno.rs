@@ -34,12 +34,10 @@ impl From<ErrorClass> for Errno {
     }
 }
 
-/// A request that is answered with an error.
+/// A request that is answered with an error; the message is for structured replies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its number.
     pub errno: Errno,
-    /// Its words, for structured replies.
     pub message: std::borrow::Cow<'static, str>,
 }
 

@@ -8,7 +8,7 @@
 //! The protocol is fixed newstyle with structured replies and `base:allocation`, as the project of the
 //! reference implementation describes it; extended headers are not spoken.
 
-pub mod errno;
+mod errno;
 mod export;
 pub mod limits;
 pub mod negotiation;

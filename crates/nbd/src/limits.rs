@@ -1,11 +1,9 @@
-//! Bounds on everything a client sends. With them a connection has about 2 MiB of its own, however it
-//! behaves; what longer requests take comes from the memory of all connections together
-//! (`nandscape_engine::budget`).
+//! Bounds on everything a client sends. A connection has about 2 MiB of its own, however it behaves; longer
+//! requests draw on the memory of all connections together (`nandscape_engine::budget`).
 
 use std::time::Duration;
 
-/// The longest read or write. Announced to clients that ask for block sizes; a longer one is answered with
-/// `EINVAL`.
+/// The longest read or write. Announced to clients that ask for block sizes; a longer one gets `EINVAL`.
 pub const MAX_REQUEST_BYTES: u32 = 32 << 20;
 
 /// The least memory for long requests: the longest one fits.

@@ -1,7 +1,6 @@
 //! Numbers of the protocol, and bytes in network order.
 //!
-//! Source: the protocol description of the reference implementation (`doc/proto.md`). Names are its names
-//! without the `NBD_` in front.
+//! Names are those of the reference implementation's `doc/proto.md` without the `NBD_` in front.
 
 /// What a server sends first.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -17,7 +16,7 @@ pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// Flags of the handshake, server's and client's alike.
-pub mod handshake {
+pub(crate) mod handshake {
     /// Replies to options, and going on after an unknown one.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
     /// No 124 zeroes after the answer to `EXPORT_NAME`.
@@ -47,14 +46,11 @@ pub mod option {
 }
 
 /// Types of replies to options.
-pub mod option_reply {
-    /// Done.
+pub(crate) mod option_reply {
     pub const ACK: u32 = 1;
     /// One export of a list.
     pub const SERVER: u32 = 2;
-    /// One piece of information.
     pub const INFO: u32 = 3;
-    /// One kind of block status.
     pub const META_CONTEXT: u32 = 4;
     /// Unknown option.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
@@ -62,45 +58,34 @@ pub mod option_reply {
     pub const ERR_POLICY: u32 = 1 << 31 | 2;
     /// Malformed, or at the wrong moment.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
-    /// TLS first.
     pub const ERR_TLS_REQD: u32 = 1 << 31 | 5;
     /// No such export.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
-    /// Longer than the server takes.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }
 
 /// Pieces of information about an export.
-pub mod info {
+pub(crate) mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its proper name.
     pub const NAME: u16 = 1;
-    /// A line for people.
     pub const DESCRIPTION: u16 = 2;
     /// Least, preferred and greatest length of a request.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
 /// What an export can do.
-pub mod flag {
-    /// The flags mean something.
+pub(crate) mod flag {
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// No writes.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// `FLUSH` is there.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// Forced unit access is there.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// `TRIM` is there.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// `WRITE_ZEROES` is there.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// A read can be asked for in one chunk.
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush on one connection covers what was answered on all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// `CACHE` is there.
     pub const SEND_CACHE: u16 = 1 << 10;
     /// Zeroes can be asked for on condition that they are quick.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
@@ -141,23 +126,18 @@ pub mod command_flag {
 }
 
 /// Chunks of structured replies.
-pub mod chunk {
+pub(crate) mod chunk {
     /// The last chunk of a reply.
     pub const FLAG_DONE: u16 = 1 << 0;
-    /// Nothing but success.
-    pub const NONE: u16 = 0;
-    /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
     /// A range without data, which reads as zeroes.
     pub const OFFSET_HOLE: u16 = 2;
-    /// Extents of one kind of block status.
     pub const BLOCK_STATUS: u16 = 5;
-    /// An error with words.
     pub const ERROR: u16 = 1 << 15 | 1;
 }
 
 /// Bits of the block status `base:allocation`.
-pub mod allocation {
+pub(crate) mod allocation {
     /// Nothing is stored there.
     pub const HOLE: u32 = 1 << 0;
     /// Reads as zeroes.

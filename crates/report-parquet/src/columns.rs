@@ -24,21 +24,16 @@ const POINT: [PointColumn; 13] = [
     ("cache_disk_write_bytes", |p| p.disk.write_bytes),
 ];
 
-/// Rows that may have a cache.
 pub trait OfCache {
-    /// The cache at the end of the interval.
     fn cache(&self) -> Option<CachePoint>;
 
-    /// The cache at the end of the interval before.
     fn cache_before(&self) -> Option<CachePoint>;
 
-    /// The cache in the interval.
     fn cache_grown(&self) -> Option<CachePoint> {
         self.cache().map(|now| now.since(&self.cache_before().unwrap_or_default()))
     }
 }
 
-/// Columns in the order of the file.
 pub struct Columns<'a, R> {
     rows: &'a [R],
     fields: Vec<Field>,
@@ -46,12 +41,10 @@ pub struct Columns<'a, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
-    /// No columns yet, of these rows.
     pub const fn of(rows: &'a [R]) -> Self {
         Self { rows, fields: Vec::new(), arrays: Vec::new() }
     }
 
-    /// All columns.
     pub fn batch(self) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
     }

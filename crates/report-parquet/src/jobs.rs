@@ -12,7 +12,6 @@ use nandscape_report::Run;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::jobs::timeline::{Cell, Window};
 
-/// A direction of a job in an interval.
 struct Row<'a> {
     run: &'a Run,
     job: &'a str,

@@ -51,7 +51,6 @@ impl OfCache for Row<'_> {
 }
 
 impl Row<'_> {
-    /// What a counter grew by in the interval.
     fn grown(&self, of: impl Fn(&Sample) -> u64) -> u64 {
         of(self.now) - self.before.map_or(0, of)
     }

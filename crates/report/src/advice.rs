@@ -8,7 +8,6 @@ use nandscape_policies::simulate::advice::{Advice, Suggestion};
 use nandscape_policies::simulate::curve::{Knee, Point};
 use std::fmt::Write as _;
 
-/// `131,072 blocks (512 MiB)`.
 pub(crate) fn size(blocks: u64, bytes: u64) -> String {
     if bytes == 0 {
         format!("{} objects", grouped(blocks))
@@ -17,7 +16,6 @@ pub(crate) fn size(blocks: u64, bytes: u64) -> String {
     }
 }
 
-/// What was asked for, in one line.
 pub(crate) fn asked(advice: &Advice) -> String {
     let what = if advice.block_bytes == 0 {
         "objects".to_owned()

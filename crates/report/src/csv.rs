@@ -5,8 +5,7 @@
 use crate::{Output, ReportError, Run, json};
 use serde_json::Value;
 
-/// Registry entry.
-pub const OUTPUT: Output =
+pub(crate) const OUTPUT: Output =
     Output::new("csv", "one line per run, a column per value of the result document", |runs, _| {
         Ok::<_, ReportError>(render_csv(runs).into_bytes())
     });

@@ -32,7 +32,6 @@ pub(crate) fn label(job: &JobResult) -> String {
     if job.members > 1 { format!("{name} x{}", job.members) } else { name }
 }
 
-/// What the table shows of the latency.
 const LATENCIES: [&str; 7] = ["mean", "p50", "p99", "p99.9", "p99.99", "p99.9999", "max"];
 
 /// The table of jobs; `None` for a workload without jobs.

@@ -5,10 +5,10 @@ use crate::{Output, ReportError, Run};
 use nandscape_sim::RunResult;
 use serde_json::Value;
 
-/// Registry entry.
-pub const OUTPUT: Output = Output::new("json", "the result documents (schema 1), one array", |runs, _| {
-    Ok::<_, ReportError>(render_json(runs).into_bytes())
-});
+pub(crate) const OUTPUT: Output =
+    Output::new("json", "the result documents (schema 1), one array", |runs, _| {
+        Ok::<_, ReportError>(render_json(runs).into_bytes())
+    });
 
 /// An array with one document per run, in the order given.
 pub fn render_json(runs: &[Run]) -> String {

@@ -60,7 +60,6 @@ fn if_flash(result: &RunResult, value: f64) -> Option<f64> {
     (!result.flash.by_cause.is_empty()).then_some(value)
 }
 
-/// A figure of a cache.
 fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<f64> {
     result.cache.as_ref().and_then(value)
 }

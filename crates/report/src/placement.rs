@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 /// thousand lines.
 const LISTED: usize = 32;
 
-/// One line of facts about the streams of a run.
 pub(crate) fn facts(placement: &PlacementReport) -> String {
     let bytes = |n: u64| if n == 0 { "nothing".to_owned() } else { Kind::Bytes.show_alone(n as f64) };
     let mut out = match placement.directive.as_str() {
@@ -42,7 +41,6 @@ pub(crate) fn facts(placement: &PlacementReport) -> String {
     out
 }
 
-/// Heads and cells of the table.
 pub(crate) fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<String>)> {
     let listed = &placement.streams[..placement.streams.len().min(LISTED)];
     let all = |cell: &dyn Fn(&nandscape_core::StreamReport) -> String| listed.iter().map(cell).collect();

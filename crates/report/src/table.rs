@@ -12,12 +12,10 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// A column of text, read from the left.
     pub fn text(name: &str) -> Self {
         Self { group: String::new(), name: name.to_owned(), unit: String::new(), is_left: true }
     }
 
-    /// A column of numbers.
     pub fn number(group: &str, name: &str, unit: &str) -> Self {
         let [group, name, unit] = [group, name, unit].map(str::to_owned);
         Self { group, name, unit, is_left: false }
@@ -80,7 +78,6 @@ impl Table {
         self.heads.iter().map(|head| (name(head), head.is_left)).collect()
     }
 
-    /// The cells, row by row.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }

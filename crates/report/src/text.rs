@@ -13,8 +13,7 @@ use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
-/// Registry entry.
-pub const OUTPUT: Output = Output::new("text", "a table for the terminal", |runs, _| {
+pub(crate) const OUTPUT: Output = Output::new("text", "a table for the terminal", |runs, _| {
     Ok::<_, ReportError>(render_text(runs).into_bytes())
 });
 
@@ -204,7 +203,6 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// What only flash has.
 fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
     let mut pair = |name, text: String| pairs.push((name, text));
     let (wear, map, m, cost) = (&r.wear, &r.layer.map, &r.layer.merges, &r.cost);

@@ -13,7 +13,6 @@ pub(crate) struct Lookahead<I: Iterator> {
 }
 
 impl<I: Iterator> Lookahead<I> {
-    /// Reads nothing yet.
     pub fn new(source: I) -> Self {
         Self { source, known: VecDeque::with_capacity(AHEAD + 1) }
     }

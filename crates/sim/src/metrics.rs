@@ -8,7 +8,6 @@ use hdrhistogram::Histogram;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem};
 
-/// Ten days in nanoseconds.
 const TEN_DAYS_NS: u64 = 864_000_000_000_000;
 
 /// Latencies of one kind of request. Percentiles have so many significant digits; what is longer than the
@@ -154,7 +153,6 @@ pub struct Series {
 pub const MAX_SAMPLES: usize = 1024;
 /// Single requests kept; when there would be more, every second is dropped.
 pub const MAX_REQUESTS: usize = 32_768;
-/// First interval.
 const FIRST_INTERVAL: u64 = 64 << 10;
 
 /// Collects the measurements of a run.

@@ -137,7 +137,6 @@ pub fn replay(
     Ok(ReplayOutcome { result, series })
 }
 
-/// How the counted part ended.
 struct End {
     issued: u64,
     hash: u64,
@@ -147,13 +146,11 @@ struct End {
 }
 
 impl Default for End {
-    /// Before the first request.
     fn default() -> Self {
         Self { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None }
     }
 }
 
-/// A request that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     op: Op,
@@ -276,7 +273,6 @@ impl<'a> Runner<'a> {
         Ok(end)
     }
 
-    /// Submits a request at `now`.
     #[inline]
     fn issue(
         &mut self,
@@ -331,7 +327,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits for everything.
     fn drain(&mut self, recorder: &mut Recorder) -> Result<(), ReplayError> {
         while self.finish_one(recorder)?.is_some() {}
         Ok(())

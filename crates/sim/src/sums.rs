@@ -60,7 +60,6 @@ pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
     layers.first().map(|layer| u64::from(layer.device().geometry().page_bytes))
 }
 
-/// Erases of every block, by layer.
 pub(crate) fn erases(layers: Layers<'_>) -> Vec<Vec<u32>> {
     let devices = layers.iter().map(|layer| layer.device());
     devices

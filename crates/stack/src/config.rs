@@ -32,7 +32,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const U32: u64 = u32::MAX as u64;
 
-/// The translation layer where none is named.
 const DEFAULT_FTL: &str = "page-map";
 
 keys! { PARAMS:
@@ -91,7 +90,6 @@ pub struct StackConfig {
     pub partition: Partition,
     /// How a device that keeps bytes finds back what it held.
     pub journal: JournalKeys,
-    /// What stands between hosts and device.
     pub(crate) interfaces: Interfaces,
     /// What goes wrong with the flash.
     pub faults: FaultsConfig,
@@ -238,7 +236,6 @@ impl StackConfig {
         }
     }
 
-    /// The tables of a flash stack inside another configuration.
     pub(crate) fn to_stack_table(&self) -> toml::Table {
         let mut table = self.to_table();
         table.remove("workload");

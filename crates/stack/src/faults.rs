@@ -81,7 +81,6 @@ impl FaultsConfig {
         Ok(Self { plan, params, is_default: typed.is_empty() })
     }
 
-    /// The table, if anything was said.
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
         (!self.is_default).then(|| table_of(&self.params))
     }
@@ -112,7 +111,6 @@ fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> 
     Ok(())
 }
 
-/// The dies that do nothing.
 fn dies(params: &Params) -> Result<Vec<UnitId>, ConfigError> {
     let Some(list) = params.get(STUCK) else { return Ok(Vec::new()) };
     list.split(',')

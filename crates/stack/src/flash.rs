@@ -105,7 +105,6 @@ fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
     NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
 }
 
-/// A medium with time.
 fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S> {
     let device =
         Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));

@@ -73,7 +73,6 @@ impl HostConfig {
         self.entry.info.name
     }
 
-    /// The table, for printing; `None` where it says nothing.
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
         if self.is_plain() {
             return None;

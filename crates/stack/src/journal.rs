@@ -27,7 +27,6 @@ pub struct JournalKeys {
 }
 
 impl JournalKeys {
-    /// Checks the table.
     pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
         let params = Params::check(&JOURNAL, "journal.", &flat("journal.", table)?)?;
         if params.get(INTERVAL) == Some(0) {
@@ -36,7 +35,6 @@ impl JournalKeys {
         Ok(Self { params })
     }
 
-    /// What the journal is opened with.
     pub(crate) fn options(&self) -> JournalOptions {
         JournalOptions {
             interval: self.params.get(INTERVAL),
@@ -45,7 +43,6 @@ impl JournalKeys {
         }
     }
 
-    /// The table, for printing, where it says anything.
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
         let table = table_of(&self.params);
         (!table.is_empty()).then_some(table)

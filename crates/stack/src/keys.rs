@@ -64,7 +64,6 @@ pub enum ConfigError {
     Build(String),
 }
 
-/// A table or value of the wrong shape.
 pub(crate) fn shape(key: impl Into<String>, message: impl Into<String>) -> ConfigError {
     ConfigError::Shape { key: key.into(), message: message.into() }
 }

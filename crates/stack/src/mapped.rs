@@ -54,7 +54,6 @@ pub fn lost_pages(subsystem: &mut dyn Subsystem) -> (u64, Vec<LostPage>) {
     (count, listed)
 }
 
-/// Reads bytes, and waits for them.
 fn read(
     subsystem: &mut dyn Subsystem,
     namespace: u32,

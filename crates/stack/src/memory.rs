@@ -9,7 +9,6 @@ const PAGE_BYTES: u64 = 8;
 /// Least bytes for a block: state in the medium and in the translation layer.
 const BLOCK_BYTES: u64 = 48;
 
-/// Refuses a device that cannot fit.
 pub(crate) fn check(geometry: &Geometry) -> Result<(), ConfigError> {
     let (pages, blocks) = (u64::from(geometry.pages()), u64::from(geometry.blocks()));
     let needed = pages * PAGE_BYTES + blocks * BLOCK_BYTES;

@@ -83,7 +83,6 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Checks both tables.
     pub(crate) fn check(
         geometry: &Geometry,
         sets: &toml::Table,
@@ -115,12 +114,10 @@ impl Partition {
         self.namespaces.len()
     }
 
-    /// `[sets]`, for printing, where it says anything.
     pub(crate) fn sets_table(&self) -> Option<toml::Table> {
         (!self.sets.is_default()).then(|| table_of(&self.sets))
     }
 
-    /// `[namespaces]`, for printing, where it says anything.
     pub(crate) fn namespaces_table(&self) -> Option<toml::Table> {
         (!self.spaces.is_default()).then(|| table_of(&self.spaces))
     }
@@ -177,7 +174,6 @@ fn layout(geometry: &Geometry, sets: &Params) -> Result<SetLayout, ParamError> {
     }
 }
 
-/// The group of each set.
 fn endurance_groups(sets: &Params, count: usize) -> Result<Vec<u16>, ParamError> {
     let Some(text) = sets.get(ENDURANCE_GROUPS) else { return Ok((0..count as u16).collect()) };
     let error =
@@ -223,7 +219,6 @@ fn read_recovery(sets: &Params, count: usize) -> Result<Vec<u8>, ParamError> {
     })
 }
 
-/// Set and size of each namespace.
 fn plan(spaces: &Params, sets: usize) -> Result<Vec<(u16, Size)>, ParamError> {
     let list = |key: Key<Option<String>>| {
         spaces.get(key).map(|text| text.split(';').map(str::trim).collect::<Vec<_>>())

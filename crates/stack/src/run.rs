@@ -123,7 +123,6 @@ fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions
     BuildOptions { count_programs: options.count_programs && config.geometry.pages() <= PROGRAM_COUNT_PAGES }
 }
 
-/// How the configuration reads its workload.
 pub fn open_options(config: &StackConfig) -> OpenOptions {
     let keys = &config.workload;
     OpenOptions {

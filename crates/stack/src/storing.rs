@@ -24,7 +24,6 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// The image, if there is one.
     fn image(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,

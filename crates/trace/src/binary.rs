@@ -5,7 +5,6 @@ use crate::gate::{Clock, Gate, Parsed, ReadSettings};
 use crate::lines::read_some;
 use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
 
-/// What a record-based format adds to [`BinaryReader`].
 pub(crate) trait RecordFormat: Send {
     /// Bytes of one record, at most 4096.
     fn record_bytes(&self) -> usize;
@@ -24,7 +23,6 @@ pub(crate) trait RecordFormat: Send {
 
 const BUFFER: usize = 256 << 10;
 
-/// Reads requests record by record.
 pub(crate) struct BinaryReader<F> {
     source: Bytes,
     buffer: Box<[u8]>,
@@ -149,13 +147,11 @@ pub(crate) fn u16_at(record: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([record[at], record[at + 1]])
 }
 
-/// As [`u16_at`].
 #[inline]
 pub(crate) fn u32_at(record: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
 }
 
-/// As [`u16_at`].
 #[inline]
 pub(crate) fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32

@@ -7,12 +7,10 @@ pub(crate) fn record(source: &str, place: String, message: impl Into<String>) ->
     TraceError::Record { source_name: source.to_owned(), place, message: message.into() }
 }
 
-/// The source as a whole cannot be read.
 pub(crate) fn io(source: &str, message: impl Into<String>) -> TraceError {
     TraceError::Io { source_name: source.to_owned(), message: message.into() }
 }
 
-/// The description of the workload is wrong.
 pub(crate) fn spec(spec: &str, message: impl std::fmt::Display) -> TraceError {
     TraceError::Spec { spec: spec.to_owned(), message: format!("{message}") }
 }

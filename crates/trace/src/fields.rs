@@ -63,13 +63,11 @@ pub(crate) fn decimal(bytes: &[u8], unit: u64, field: &str) -> Result<u64, Strin
     value.checked_add(part).ok_or_else(error)
 }
 
-/// A number that fits 32 bits.
 pub(crate) fn whole32(bytes: &[u8], field: &str) -> Result<u32, String> {
     u32::try_from(whole(bytes, field)?)
         .map_err(|_| format!("{field} is {}: expected a number below 2^32", shown(bytes)))
 }
 
-/// `R` or `W`.
 #[inline]
 pub(crate) fn letter(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     match bytes {
@@ -79,7 +77,6 @@ pub(crate) fn letter(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     }
 }
 
-/// 0 for a read, 1 for a write.
 #[inline]
 pub(crate) fn digit(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     match bytes {
@@ -89,7 +86,6 @@ pub(crate) fn digit(bytes: &[u8], field: &str) -> Result<TraceOp, String> {
     }
 }
 
-/// Bytes of a number of sectors of 512 B.
 #[inline]
 pub(crate) fn sectors(bytes: &[u8], field: &str) -> Result<u64, String> {
     scaled(whole(bytes, field)?, 512, field)
@@ -125,7 +121,6 @@ pub(crate) fn columns<'a, const N: usize>(line: &'a [u8], names: &str) -> Result
     split(line, b',').ok_or_else(|| format!("{}: expected {N} columns, {names}", shown(line)))
 }
 
-/// Without blanks at both ends.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii()
 }

@@ -8,7 +8,6 @@ const HEADER_BYTES: usize = 20;
 const FRAME_MAX: usize = 16 << 20;
 const LEVEL: i32 = 3;
 
-/// A frame with this text.
 pub(crate) fn frame(text: &[u8]) -> Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     compressor.include_checksum(true)?;
@@ -22,7 +21,6 @@ pub(crate) fn frame(text: &[u8]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Whether a file that begins so is a recording.
 pub(crate) fn is_framed(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }

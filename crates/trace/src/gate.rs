@@ -12,7 +12,6 @@ pub(crate) const OFFSET_MAX: u64 = 1 << 49;
 /// 100 years in nanoseconds; `SimTime` arithmetic relies on inputs below it.
 pub(crate) const TIME_MAX_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
-/// How the time stamps of a format are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     /// Going back is an error (our own formats).
@@ -27,7 +26,6 @@ pub(crate) enum Clock {
     None,
 }
 
-/// Settings that reach every file reader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSettings {
     /// Volumes to keep; empty keeps all. A number, `major,minor`, or the name the format gives them.
@@ -38,7 +36,6 @@ pub(crate) struct ReadSettings {
     pub(crate) times_made_up: bool,
 }
 
-/// One parsed line or record.
 pub(crate) enum Parsed {
     /// A request; `at` is in nanoseconds of the format's own clock.
     Io(IoRecord),
@@ -50,7 +47,6 @@ pub(crate) enum Parsed {
     End,
 }
 
-/// The common state of a file reader.
 pub(crate) struct Gate {
     source: String,
     settings: ReadSettings,
@@ -85,7 +81,6 @@ impl Gate {
         self.finished
     }
 
-    /// Ends the reader with an error about one place.
     pub(crate) fn fail(&mut self, place: String, message: impl Into<String>) -> TraceError {
         self.finished = true;
         record(&self.source, place, message)
@@ -192,7 +187,6 @@ fn too_late(ns: u64) -> String {
     format!("time {ns} ns: expected less than 100 years; is the time unit right?")
 }
 
-/// Which volumes pass.
 struct Filter {
     keys: Vec<String>,
     decided: BTreeMap<u32, bool>,
@@ -273,7 +267,6 @@ impl Labels {
     /// More names than this are refused: the column is not a volume name.
     const MOST: usize = 65_536;
 
-    /// The number of a name.
     pub(crate) fn id(&mut self, name: &[u8]) -> Result<u32, String> {
         if let Some(last) = self.last
             && self.names[last as usize].as_bytes() == name
@@ -295,7 +288,6 @@ impl Labels {
         Ok(id)
     }
 
-    /// The name of a number.
     pub(crate) fn name(&self, id: u32) -> Option<&str> {
         self.names.get(id as usize).map(String::as_str)
     }

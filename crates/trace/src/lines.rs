@@ -8,11 +8,9 @@ pub(crate) const LONGEST_LINE: usize = 64 << 10;
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const BUFFER: usize = 256 << 10;
 
-/// Why there is no next line.
 pub(crate) enum LineError {
     /// The source failed: truncated compressed stream, operating system error.
     Io(String),
-    /// The line is longer than [`LONGEST_LINE`].
     TooLong,
 }
 

@@ -109,12 +109,9 @@ struct Ranked {
 /// A word and the pages in the words before it.
 type Words = [(u64, u32); WORDS];
 
-/// Where a page stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
-    /// How many touched pages come before it.
     pub(crate) before: u64,
-    /// Whether it is touched itself.
     pub(crate) touched: bool,
 }
 

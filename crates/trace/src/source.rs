@@ -14,16 +14,22 @@ use tempfile::NamedTempFile;
 /// Decompressed bytes that format detection looks at.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 
-/// Where a workload comes from.
 pub(crate) enum Source {
-    /// A regular file.
     File(PathBuf),
     /// Input that can be read only once, with a copy once one was needed.
-    Once { name: String, stream: Mutex<Option<Bytes>>, copy: OnceLock<NamedTempFile> },
-    /// Bytes that are in memory already.
-    Memory { name: String, bytes: Arc<[u8]> },
-    /// A generator.
-    Generator { entry: &'static Generator, params: Params },
+    Once {
+        name: String,
+        stream: Mutex<Option<Bytes>>,
+        copy: OnceLock<NamedTempFile>,
+    },
+    Memory {
+        name: String,
+        bytes: Arc<[u8]>,
+    },
+    Generator {
+        entry: &'static Generator,
+        params: Params,
+    },
 }
 
 impl Source {
@@ -41,7 +47,6 @@ impl Source {
         Self::once(name, Box::new(file), reusable)
     }
 
-    /// Standard input.
     pub(crate) fn stdin(reusable: bool) -> Result<Self, TraceError> {
         Self::once("standard input".to_owned(), Box::new(std::io::stdin()), reusable)
     }
@@ -55,7 +60,6 @@ impl Source {
         Ok(Self::Once { name, stream: Mutex::new(None), copy })
     }
 
-    /// For messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),

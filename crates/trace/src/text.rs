@@ -5,13 +5,11 @@ use crate::gate::{Clock, Gate, Parsed, ReadSettings};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
 
-/// What a line-based format adds to [`TextReader`].
 pub(crate) trait LineFormat: Send {
     /// Reads one line. `number` counts from 1. The message of an error says what was found and what was
     /// expected; place and file are added by the reader.
     fn parse(&mut self, line: &[u8], number: u64) -> Result<Parsed, String>;
 
-    /// The format's name of a volume.
     fn label(&self, _volume: u32) -> Option<&str> {
         None
     }
@@ -27,7 +25,6 @@ pub(crate) trait LineFormat: Send {
     }
 }
 
-/// Reads requests line by line.
 pub(crate) struct TextReader<F> {
     lines: Lines,
     format: F,

@@ -208,7 +208,6 @@ impl Inner {
         }
     }
 
-    /// The bare source.
     fn raw(&self) -> Result<BoxReader, TraceError> {
         if let Source::Generator { entry, params } = &self.source {
             let context = generators::Context { target: self.target, seed: self.options.seed };

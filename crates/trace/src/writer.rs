@@ -3,12 +3,10 @@
 use nandscape_core::{IoRecord, TraceOp};
 use std::io::{Error, ErrorKind, Result, Write};
 
-/// Writes requests in one format.
 pub(crate) trait RecordWriter {
     /// Writes one request. An error of kind `InvalidInput` says that the format has no such request.
     fn write(&mut self, record: &IoRecord) -> Result<()>;
 
-    /// Writes what comes after the last request.
     fn finish(&mut self) -> Result<()>;
 }
 
@@ -52,7 +50,6 @@ pub(crate) fn whole_sectors(record: &IoRecord, format: &str) -> Result<(u64, u64
     Ok((record.offset / 512, record.len / 512))
 }
 
-/// A request that a format cannot hold.
 pub(crate) fn unsupported(record: &IoRecord, format: &str, expected: &str) -> Error {
     let IoRecord { offset, len, op, .. } = record;
     let request = format!("{} at {offset} of {len} B", op.letter());

@@ -7,7 +7,6 @@ use nandscape_report::render_text;
 use nandscape_stack::cache::knows;
 use nandscape_stack::{CompareOptions, StackConfig};
 
-/// Replays workloads through several translation layers or caches.
 pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
     let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;

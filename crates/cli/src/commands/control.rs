@@ -5,7 +5,6 @@ use crate::console::{Console, Failure};
 use nandscape_engine::control::{Ask, Client, ClientError, PlaceError, find, unnamed};
 use std::path::{Path, PathBuf};
 
-/// Asks, and prints what the server says to it.
 pub fn run(args: &ControlArgs, console: Console) -> Result<(), Failure> {
     let ask = match &args.action {
         ControlAction::Reset => Ask::Reset {},

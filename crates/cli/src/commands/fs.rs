@@ -11,7 +11,6 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Runs one of the fs verbs.
 pub fn run(verb: &FsVerb, console: Console) -> Result<(), Failure> {
     match verb {
         FsVerb::Classify { image, offset, ranges, json } => {

@@ -13,7 +13,6 @@ use std::path::Path;
 /// Problems that are printed; JSON has more.
 const MOST_PRINTED: usize = 100;
 
-/// Runs a verb.
 pub fn run(verb: &ImageVerb, console: Console) -> Result<(), Failure> {
     match verb {
         ImageVerb::Create { file, device, ftl } => {

@@ -18,7 +18,6 @@ use nandscape_stack::interfaces::INTERFACES;
 use nandscape_stack::{cache, config, faults, host, journal, partition, presets};
 use std::fmt::Write;
 
-/// Prints registries.
 pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
     let wanted: Vec<Listing> =
         args.what.map_or_else(|| Listing::value_variants().to_vec(), |what| vec![what]);
@@ -96,7 +95,6 @@ fn interfaces() -> impl Iterator<Item = Info> {
     INTERFACES.iter().map(|entry| entry.info)
 }
 
-/// Keys and values that a variant sets, by its name.
 type Settings = dyn Fn(&str) -> Vec<(String, String)>;
 
 fn settings_of_cache(name: &str) -> Vec<(String, String)> {

@@ -4,7 +4,6 @@ use crate::console::{Console, Failure};
 use clap::Command;
 use std::path::Path;
 
-/// Prints a completion script.
 pub fn completions(shell: clap_complete::Shell, mut cli: Command, console: Console) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli, "nandscape", &mut script);

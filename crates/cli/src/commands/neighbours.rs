@@ -8,7 +8,6 @@ use nandscape_experiments::neighbours::{SiteOptions, noisy_neighbour, render_cas
 use nandscape_jobs::JobFile;
 use nandscape_stack::RunError;
 
-/// Runs a victim alone and beside its neighbours, for each layout.
 pub fn run(args: &NeighboursArgs, console: Console) -> Result<(), Failure> {
     if args.stack.precondition.is_some() {
         return Err(Failure::usage(

@@ -5,7 +5,6 @@ use crate::args::ReplayArgs;
 use crate::console::{Console, Failure, stop_on_ctrl_c};
 use nandscape_report::render_detail;
 
-/// Replays one workload through one translation layer.
 pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
     let config = typed(&args.stack, args.ftl.as_deref())?.check()?;
     if args.print_config {

@@ -8,7 +8,6 @@ use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use nandscape_report::{ReportContext, render_reproduction_csv, render_reproduction_text};
 use std::sync::atomic::Ordering;
 
-/// Repeats published experiments.
 pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     if args.list {
         let lines: Vec<String> =

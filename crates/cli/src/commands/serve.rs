@@ -10,18 +10,14 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use nandscape_core::Info;
 
-/// A registered front end.
 #[derive(Debug)]
 pub struct FrontEnd {
     /// The name that is typed after `serve`, and what the help says of it.
     pub info: Info,
-    /// Adds its arguments to a command.
     arguments: fn(Command) -> Command,
-    /// Serves until told to stop.
     run: fn(&ArgMatches, Console) -> Result<(), Failure>,
 }
 
-/// Every front end.
 pub static FRONT_ENDS: &[FrontEnd] = &[fuse::ENTRY, nbd::ENTRY];
 
 /// A front end with what was typed for it.
@@ -62,13 +58,11 @@ impl Subcommand for ServeVerb {
     }
 }
 
-/// Serves until told to stop.
 pub fn run(verb: &ServeVerb, console: Console) -> Result<(), Failure> {
     console.serve()?;
     (verb.front_end.run)(&verb.typed, console)
 }
 
-/// The arguments of a front end, as its own type.
 fn typed<A: Args>(typed: &ArgMatches) -> Result<A, Failure> {
     A::from_arg_matches(typed).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -26,7 +26,6 @@ fn row(out: &mut String, name: &str, value: &str) {
     writeln!(out, "{name:<22}{value}").expect("a string takes everything");
 }
 
-/// What hosts asked for.
 pub fn requests(host: &HostCounts) -> String {
     let HostCounts { reads, writes, trims, flushes, .. } = host;
     let [read, written] = [host.read_bytes, host.write_bytes].map(format_bytes);

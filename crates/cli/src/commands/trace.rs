@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Runs one of the trace verbs.
 pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
     match verb {
         TraceVerb::Stats { source, json, report } => statistics(&source, json, report.as_deref(), console),

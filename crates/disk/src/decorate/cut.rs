@@ -20,8 +20,7 @@ pub enum Fate {
     },
 }
 
-/// Blocks since the last flush that completed: what each held then, and what was written since with the
-/// number of the write.
+/// Blocks since the last completed flush: the content then, and later writes with their numbers.
 type Volatile = BTreeMap<u64, Vec<(u64, Box<[u8]>)>>;
 
 /// A store with bytes that loses power when the operation with a given number ([`Operations`]) is submitted
@@ -41,10 +40,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// A store that loses power at the operation `lost_at`; `u64::MAX` is never.
-    ///
-    /// # Panics
-    /// If the store keeps no bytes.
+    /// A store that loses power at operation `lost_at`; `u64::MAX` is never. Panics if it keeps no bytes.
     pub fn new(store: Box<dyn Store + Send>, operations: Operations, lost_at: u64) -> Self {
         assert!(store.stores_bytes(), "a store without bytes has nothing to lose");
         let (volatile, flushes) = (Volatile::new(), Vec::new());
@@ -66,8 +62,7 @@ impl Cut {
         self.volatile.len() as u64
     }
 
-    /// Power comes back at `at`, and goes again at the operation `lost_at`, counted on. The store then holds
-    /// what `fate` leaves.
+    /// Power comes back at `at`, and goes again at operation `lost_at`. The store holds what `fate` leaves.
     pub fn restore(&mut self, fate: Fate, at: SimTime, lost_at: u64) -> Result<(), StoreError> {
         self.settle(at);
         let mut chance = seeded(if let Fate::Torn { seed } = fate { seed } else { 0 });
@@ -165,8 +160,7 @@ impl Clocked for Cut {
 impl Store for Cut {
     pass_on!(self, self.store; shape, allocation, flash);
 
-    /// A flush that is applied and not started yet counts at once: who applies more after it starts none of
-    /// that before the flush has completed.
+    /// A flush counts once applied: who applies more starts none of that before the flush has completed.
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
         let number = self.begin(command, &payload)?;
         let applied = self.store.apply(command, payload)?;

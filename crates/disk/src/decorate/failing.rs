@@ -20,8 +20,7 @@ pub enum When {
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An error of the part that is concerned. A write that fails has written the first half of its blocks,
-    /// rounded down.
+    /// An error of the part concerned. A failed write has written the first half of its blocks, rounded down.
     Io,
     /// Nothing can be written; reads go on.
     ReadOnly,

@@ -14,10 +14,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Nothing is written yet.
-    ///
-    /// # Panics
-    /// If the store keeps no bytes.
+    /// Nothing is written yet. Panics if the store keeps no bytes.
     pub fn new(store: Box<dyn Store + Send>) -> Self {
         assert!(store.stores_bytes(), "a store without bytes has nothing to keep");
         Self { store, written: BTreeMap::new(), counts: HostCounts::default() }

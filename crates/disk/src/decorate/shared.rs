@@ -21,10 +21,7 @@ impl<S> Shared<S> {
         Self(Arc::new(Mutex::new(store)))
     }
 
-    /// The store itself, as long as the guard lives.
-    ///
-    /// # Panics
-    /// If a thread panicked while it had it.
+    /// The store itself, as long as the guard lives. Panics if a thread panicked while it had it.
     pub fn get(&self) -> MutexGuard<'_, S> {
         self.0.lock().expect("nobody panicked with the store in hand")
     }

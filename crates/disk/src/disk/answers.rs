@@ -14,7 +14,8 @@ pub struct Answers {
     done_ns: VecDeque<u64>,
     /// Latest time of those that are not remembered any more.
     forgotten_ns: u64,
-    last_ns: u64,
+    /// The latest answer that is decided.
+    pub last_ns: u64,
     /// Tags of those that are watched and undecided.
     waiting: BTreeMap<u64, u64>,
     /// Decided and not reported: time, number and tag.
@@ -52,8 +53,7 @@ impl Answers {
         }
     }
 
-    /// When a token completes, if that is decided. Of one long past, a time that is not before it and past
-    /// too.
+    /// When a token completes, if decided. For one long past, a time that is not before it and past too.
     pub fn completion(&self, token: Token) -> Option<SimTime> {
         if token == Token::NONE {
             return Some(SimTime::ZERO);
@@ -82,14 +82,8 @@ impl Answers {
         }
     }
 
-    /// When the next report is due.
     pub fn next_ns(&self) -> Option<u64> {
         self.due.first_key_value().map(|((at_ns, _), _)| *at_ns)
-    }
-
-    /// The latest answer that is decided.
-    pub const fn last_ns(&self) -> u64 {
-        self.last_ns
     }
 
     /// Everything undecided or later than `at_ns` is answered at `at_ns`, and nobody waits.

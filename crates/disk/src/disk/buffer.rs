@@ -73,13 +73,13 @@ impl ReadBuffer {
     /// The arm is needed elsewhere: what has been read by `now_ns` stays.
     pub fn cut(&mut self, mechanics: &Mechanics, now_ns: u64) {
         let Some(ahead) = self.ahead.take() else { return };
-        let passed = mechanics.passed(ahead.from, ahead.limit - ahead.from, ahead.from_ns, now_ns);
         if self.segments_max == 0 {
             return;
         }
         if self.segments.len() == self.segments_max {
             self.segments.pop_front();
         }
+        let passed = mechanics.passed(ahead.from, ahead.limit - ahead.from, ahead.from_ns, now_ns);
         self.segments.push_back((ahead.start, ahead.from + passed));
     }
 
@@ -104,14 +104,10 @@ pub struct Dirty {
     extents: BTreeMap<u64, (u64, u64, u64)>,
     /// First sector by the number of the write.
     numbers: BTreeMap<u64, u64>,
-    sectors: u64,
+    pub sectors: u64,
 }
 
 impl Dirty {
-    pub const fn sectors(&self) -> u64 {
-        self.sectors
-    }
-
     /// A write. Where one begins at the same sector, both are one, as old as the older.
     pub fn insert(&mut self, sector: u64, count: u64, number: u64, ready_ns: u64) {
         let entry = self.extents.entry(sector).or_insert((0, number, ready_ns));
@@ -142,12 +138,10 @@ impl Dirty {
 
     /// Since when the oldest write is there.
     pub fn first_ready_ns(&self) -> Option<u64> {
-        let (_, sector) = self.numbers.first_key_value()?;
-        Some(self.extents[sector].2)
+        self.numbers.first_key_value().map(|(_, sector)| self.extents[sector].2)
     }
 
-    /// What lies nearest to a sector, on either side and, where one side is short, at the other end, of the
-    /// writes numbered below `limit`.
+    /// Writes below `limit` nearest to a sector, on either side, or at the other end if one side is short.
     pub fn near(&self, sector: u64, limit: u64, now_ns: u64) -> Vec<Candidate> {
         let eligible = |(sector, (_, number, ready_ns)): (&u64, &(u64, u64, u64))| {
             (*number < limit && *ready_ns <= now_ns).then_some(Candidate { sector: *sector, number: *number })
@@ -155,21 +149,12 @@ impl Dirty {
         let above = self.extents.range(sector..).filter_map(eligible).take(NEAR);
         let below = self.extents.range(..sector).rev().filter_map(eligible).take(NEAR);
         let mut near: Vec<_> = above.chain(below).collect();
-        // A queue in the order of coming wants the oldest, wherever it lies.
-        if let Some((number, sector)) = self.numbers.first_key_value()
-            && near.iter().all(|candidate| candidate.number != *number)
-            && self.extents[sector].2 <= now_ns
-            && *number < limit
-        {
-            near.push(Candidate { sector: *sector, number: *number });
-        }
-        // The elevator begins again at the lowest.
-        if let Some((sector, (_, number, ready_ns))) = self.extents.first_key_value()
-            && near.iter().all(|candidate| candidate.number != *number)
-            && *ready_ns <= now_ns
-            && *number < limit
-        {
-            near.push(Candidate { sector: *sector, number: *number });
+        // A queue in the order of coming wants the oldest, wherever it lies; the elevator begins again at the
+        // lowest.
+        let oldest = self.numbers.values().next().and_then(|sector| self.extents.get_key_value(sector));
+        for wanted in [oldest, self.extents.first_key_value()] {
+            let wanted = wanted.and_then(eligible);
+            near.extend(wanted.filter(|wanted| near.iter().all(|other| other.number != wanted.number)));
         }
         near
     }

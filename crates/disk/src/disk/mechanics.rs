@@ -1,5 +1,4 @@
-//! Where sectors lie and how long the arm, the platter and the heads take. All arithmetic of the disk model
-//! is here.
+//! Where sectors lie and how long arm, platter and heads take: all arithmetic of the disk model.
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
@@ -7,9 +6,7 @@ pub const SECTOR_BYTES: u64 = 512;
 /// What a disk is made of. Rates are of the medium, in bytes per second; times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// Revolutions per minute.
     pub rpm: u32,
     /// Surfaces with a head each.
     pub heads: u32,
@@ -17,7 +14,6 @@ pub struct Build {
     pub zones: u32,
     /// Rate of the outermost zone, where the disk begins.
     pub outer_bytes_per_s: u64,
-    /// Rate of the innermost zone.
     pub inner_bytes_per_s: u64,
     /// Seek to the next cylinder.
     pub seek_next_ns: u64,
@@ -40,34 +36,11 @@ struct Zone {
 /// A place under a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Cylinder, counted from outside.
+    /// Counted from outside.
     pub cylinder: u64,
-    /// Head.
     pub head: u32,
     sector: u64,
     sectors_per_track: u64,
-}
-
-/// An access from the moment that the arm begins to move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// Moving the arm and switching heads before the first sector.
-    pub seek_ns: u64,
-    /// Waiting for the first sector.
-    pub rotation_ns: u64,
-    /// From the first sector to the end of the last one, with the switches between.
-    pub transfer_ns: u64,
-    /// Where the arm is after it.
-    pub cylinder: u64,
-    /// The head in use after it.
-    pub head: u32,
-}
-
-impl Access {
-    /// All of it.
-    pub const fn total_ns(&self) -> u64 {
-        self.seek_ns + self.rotation_ns + self.transfer_ns
-    }
 }
 
 /// The disk's arithmetic.
@@ -75,15 +48,15 @@ impl Access {
 pub struct Mechanics {
     build: Build,
     zones: Vec<Zone>,
-    cylinders: u64,
-    turn_ns: u64,
+    /// Cylinders that hold data.
+    pub cylinders: u64,
+    /// Time of one revolution.
+    pub turn_ns: u64,
 }
 
 impl Mechanics {
-    /// Divides a disk into zones and cylinders.
-    ///
-    /// # Panics
-    /// If a number is 0, the inner rate exceeds the outer one, or seeks do not grow with the distance.
+    /// Divides a disk into zones and cylinders. Panics if a number is 0, the inner rate exceeds the outer
+    /// one, or seeks do not grow with the distance.
     pub fn new(build: Build) -> Self {
         let Build { rpm, heads, zones, outer_bytes_per_s: outer, inner_bytes_per_s: inner, .. } = build;
         assert!(rpm > 0 && heads > 0 && zones > 0 && inner > 0, "a disk needs more than nothing: {build:?}");
@@ -110,16 +83,6 @@ impl Mechanics {
         Self { build, zones: list, cylinders: first_cylinder.max(1), turn_ns }
     }
 
-    /// Cylinders that hold data.
-    pub const fn cylinders(&self) -> u64 {
-        self.cylinders
-    }
-
-    /// Time of one revolution, in nanoseconds.
-    pub const fn turn_ns(&self) -> u64 {
-        self.turn_ns
-    }
-
     /// Time of a seek over so many cylinders: `a + b sqrt(d)` up to a third of the disk, `c + e d` beyond, as
     /// Ruemmler and Wilkes found (IEEE Computer 27(3), 1994), through the three times of the data sheet.
     pub fn seek_ns(&self, cylinders: u64) -> u64 {
@@ -127,7 +90,8 @@ impl Mechanics {
             return 0;
         }
         let (next, third) = (self.build.seek_next_ns as f64, self.build.seek_third_ns as f64);
-        let bend = self.bend();
+        // Seeks are linear from a third of the cylinders on.
+        let bend = (self.cylinders as f64 / 3.0).max(2.0);
         let distance = cylinders as f64;
         if distance <= bend {
             let slope = (third - next) / (bend.sqrt() - 1.0).max(f64::MIN_POSITIVE);
@@ -135,11 +99,6 @@ impl Mechanics {
         }
         let slope = (self.build.seek_full_ns as f64 - third) / (self.cylinders as f64 - 1.0 - bend).max(1.0);
         (third + slope * (distance - bend)).round() as u64
-    }
-
-    /// The distance from which seeks are linear: a third of the cylinders.
-    fn bend(&self) -> f64 {
-        (self.cylinders as f64 / 3.0).max(2.0)
     }
 
     /// Where a sector lies.
@@ -156,11 +115,9 @@ impl Mechanics {
         }
     }
 
-    /// The angle at which a sector of a track begins, as time since the index passed. `sector` may be one
-    /// past the last.
+    /// The angle where a sector of a track begins, as time since the index; `sector` may be past the last.
     ///
-    /// Tracks are shifted against each other by the time of the switch between them, so that reading on costs
-    /// no revolution.
+    /// Tracks are shifted by the time of the switch between them, so that reading on costs no revolution.
     fn angle_ns(&self, place: Place, sector: u64) -> u64 {
         let switches = u128::from(place.cylinder) * u128::from(self.build.heads - 1) + u128::from(place.head);
         let skew = switches * u128::from(self.build.head_switch_ns)
@@ -192,20 +149,6 @@ impl Mechanics {
             0
         };
         (seek_ns, self.wait_ns(now_ns + seek_ns, self.angle_ns(place, place.sector)))
-    }
-
-    /// An access to `count` sectors, begun at `now_ns` with arm and head at `from`.
-    pub fn access(&self, from: (u64, u32), sector: u64, count: u64, now_ns: u64) -> Access {
-        let (seek_ns, rotation_ns) = self.position(from, sector, now_ns);
-        let start_ns = now_ns + seek_ns + rotation_ns;
-        let (end_ns, last) = self.stream(sector, count, start_ns);
-        Access {
-            seek_ns,
-            rotation_ns,
-            transfer_ns: end_ns - start_ns,
-            cylinder: last.cylinder,
-            head: last.head,
-        }
     }
 
     /// When `count` sectors have passed that begin under the head at `now_ns`, and the last track of them.

@@ -6,19 +6,19 @@
 
 mod answers;
 mod buffer;
-pub mod mechanics;
-pub mod order;
+mod mechanics;
+mod order;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
-pub use mechanics::{Build, Mechanics};
+pub use mechanics::{Build, SECTOR_BYTES};
 pub use order::Order;
 
 use crate::base::{Base, of_base};
 use crate::contents::Keep;
 use answers::Answers;
 use buffer::{Dirty, ReadBuffer};
-use mechanics::SECTOR_BYTES;
+use mechanics::Mechanics;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreError, Token,
@@ -49,19 +49,18 @@ pub struct DiskOptions {
 
 /// What the mechanics did since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskCounts {
+struct DiskCounts {
     /// Accesses for which the arm was positioned.
-    pub accesses: u64,
-    /// Moving the arm and switching heads before them, in nanoseconds.
-    pub seek_ns: u64,
-    /// Waiting for their first sector, in nanoseconds.
-    pub rotation_ns: u64,
-    /// Reading and writing, in nanoseconds.
-    pub transfer_ns: u64,
+    accesses: u64,
+    /// Moving the arm and switching heads before them.
+    seek_ns: u64,
+    /// Waiting for their first sector.
+    rotation_ns: u64,
+    transfer_ns: u64,
     /// Reads answered from the buffer or by reading on.
-    pub read_hits: u64,
+    read_hits: u64,
     /// Writes answered by the write cache.
-    pub cached_writes: u64,
+    cached_writes: u64,
 }
 
 /// A command in the queue.
@@ -85,7 +84,6 @@ enum Pick {
     Dirty(u64),
 }
 
-/// A disk.
 #[derive(Debug)]
 pub struct Disk {
     base: Base,
@@ -111,15 +109,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk that nobody has written to.
-    ///
-    /// # Panics
-    /// If the capacity is not whole blocks, a rate or the depth is 0, or the mechanics make no sense.
+    /// A new disk. Panics if the capacity is not whole blocks, a rate or depth is 0, or the build is wrong.
     pub fn new(build: Build, options: DiskOptions, block_bytes: u32, keep: Keep) -> Self {
-        assert!(
-            options.depth > 0 && options.interface_bytes_per_s > 0,
-            "no queue or no interface: {options:?}"
-        );
+        let has_interface = options.interface_bytes_per_s > 0;
+        assert!(options.depth > 0 && has_interface, "no queue or no interface: {options:?}");
         Self {
             base: Base::new(build.capacity_bytes, block_bytes, keep),
             mechanics: Mechanics::new(build),
@@ -139,19 +132,9 @@ impl Disk {
         }
     }
 
-    /// Its arithmetic.
-    pub const fn mechanics(&self) -> &Mechanics {
-        &self.mechanics
-    }
-
-    /// What the mechanics did.
-    pub const fn disk_counts(&self) -> DiskCounts {
-        self.counts
-    }
-
     /// Written bytes that are not on the medium yet.
-    pub const fn dirty_bytes(&self) -> u64 {
-        self.dirty.sectors() * SECTOR_BYTES
+    const fn dirty_bytes(&self) -> u64 {
+        self.dirty.sectors * SECTOR_BYTES
     }
 
     /// Passes `bytes` to or from the host once both are ready. Gives when that is done.
@@ -184,7 +167,7 @@ impl Disk {
             Op::Write | Op::WriteZeroes => {
                 self.buffer.forget(sector, count, &self.mechanics, at);
                 let room = self.options.write_cache_bytes / SECTOR_BYTES;
-                if self.dirty.sectors() + count <= room {
+                if self.dirty.sectors + count <= room {
                     let done = self.pass(len, ready_ns);
                     self.dirty.insert(sector, count, number, done);
                     self.counts.cached_writes += 1;
@@ -205,7 +188,7 @@ impl Disk {
     fn is_cleaning(&self) -> bool {
         self.queue.is_empty()
             || !self.flushes.is_empty()
-            || self.dirty.sectors() * SECTOR_BYTES > self.options.write_cache_bytes / 2
+            || self.dirty_bytes() > self.options.write_cache_bytes / 2
             || self.visible().any(|waiting| waiting.is_write)
     }
 
@@ -213,11 +196,7 @@ impl Disk {
     fn next_access_ns(&self) -> Option<u64> {
         let host = self.queue.front().map(|waiting| waiting.ready_ns);
         let dirty = self.dirty.first_ready_ns().filter(|_| self.is_cleaning());
-        let ready = match (host, dirty) {
-            (Some(host), Some(dirty)) => host.min(dirty),
-            (host, dirty) => host.or(dirty)?,
-        };
-        Some(ready.max(self.busy_until))
+        Some(host.into_iter().chain(dirty).min()?.max(self.busy_until))
     }
 
     /// Begins every access that is due before `until`, or at it as well.
@@ -279,13 +258,15 @@ impl Disk {
 
     /// Positions the arm and reads or writes.
     fn reach(&mut self, sector: u64, count: u64, now: u64) {
-        let access = self.mechanics.access(self.arm, sector, count, now);
+        let (seek_ns, rotation_ns) = self.mechanics.position(self.arm, sector, now);
+        let start = now + seek_ns + rotation_ns;
+        let (end, last) = self.mechanics.stream(sector, count, start);
         self.counts.accesses += 1;
-        self.counts.seek_ns += access.seek_ns;
-        self.counts.rotation_ns += access.rotation_ns;
-        self.counts.transfer_ns += access.transfer_ns;
-        self.arm = (access.cylinder, access.head);
-        self.busy_until = now + access.total_ns();
+        self.counts.seek_ns += seek_ns;
+        self.counts.rotation_ns += rotation_ns;
+        self.counts.transfer_ns += end - start;
+        self.arm = (last.cylinder, last.head);
+        self.busy_until = end;
         self.last_sector = sector + count;
     }
 
@@ -354,8 +335,7 @@ impl Store for Disk {
 
     fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
         self.run(at.0, false);
-        let flush = BlockCommand::FLUSH;
-        Ok(self.enter(flush, at.0))
+        Ok(self.enter(BlockCommand::FLUSH, at.0))
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -382,17 +362,11 @@ impl Clocked for Disk {
     }
 
     fn next_event(&self) -> Option<SimTime> {
-        let access = self.next_access_ns();
-        let report = self.answers.next_ns();
-        let next = match (access, report) {
-            (Some(access), Some(report)) => access.min(report),
-            (access, report) => access.or(report)?,
-        };
-        Some(SimTime(next))
+        self.next_access_ns().into_iter().chain(self.answers.next_ns()).min().map(SimTime)
     }
 
     /// A lower bound while commands are queued.
     fn idle_from(&self) -> SimTime {
-        SimTime(self.busy_until.max(self.answers.last_ns()))
+        SimTime(self.busy_until.max(self.answers.last_ns))
     }
 }

@@ -9,18 +9,15 @@ pub enum Order {
     Fifo,
     /// By cylinder, upwards, then from the lowest again (C-LOOK).
     Elevator,
-    /// The one whose first sector is under its head soonest, as a disk with command queueing does it:
-    /// shortest positioning time first.
+    /// The one whose first sector is under its head soonest: shortest positioning time first.
     #[default]
     Shortest,
 }
 
-/// A request that could be next.
+/// A request that could be next: its first sector, and its number in the order of coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// First sector.
     pub sector: u64,
-    /// Which came first.
     pub number: u64,
 }
 

@@ -1,7 +1,9 @@
 //! Closed forms, and runs that repeat.
 
+pub mod measure;
+
 use super::*;
-use crate::measure::{Load, Measured, Pattern, measure};
+use measure::{Load, Measured, Pattern, measure};
 use nandscape_core::Hint;
 use nandscape_core::rng::{below, seeded};
 
@@ -48,7 +50,7 @@ fn run(disk: &mut Disk, load: &Load) -> Measured {
 
 /// The mean seek of two random cylinders: the seek curve over the density `2 (1 - x)` of their distance.
 fn mean_seek_ns(mechanics: &Mechanics) -> f64 {
-    let all = mechanics.cylinders() as f64;
+    let all = mechanics.cylinders as f64;
     let (next, third, full) =
         (BUILD.seek_next_ns as f64, BUILD.seek_third_ns as f64, BUILD.seek_full_ns as f64);
     let root = (third - next) / ((all / 3.0).sqrt() - 1.0);
@@ -68,20 +70,20 @@ fn random_accesses_take_the_mean_seek_and_half_a_turn() {
     let mut disk = disk(DiskOptions { order: Order::Fifo, ..OPTIONS });
     let requests = 20_000;
     run(&mut disk, &random(Op::Read, 1, requests));
-    let counts = disk.disk_counts();
+    let counts = disk.counts;
     assert_eq!(counts.accesses, requests);
     let seek = counts.seek_ns as f64 / requests as f64;
-    let expected = mean_seek_ns(disk.mechanics());
+    let expected = mean_seek_ns(&disk.mechanics);
     assert!((seek / expected - 1.0).abs() < 0.01, "seek {seek} ns, {expected} by the closed form");
     let rotation = counts.rotation_ns as f64 / requests as f64;
-    let half = disk.mechanics().turn_ns() as f64 / 2.0;
+    let half = disk.mechanics.turn_ns as f64 / 2.0;
     assert!((rotation / half - 1.0).abs() < 0.01, "rotation {rotation} ns, half a turn is {half}");
 }
 
 #[test]
 fn the_seek_curve_goes_through_the_data_sheet_and_never_falls() {
     let mechanics = Mechanics::new(BUILD);
-    let n = mechanics.cylinders();
+    let n = mechanics.cylinders;
     assert_eq!((mechanics.seek_ns(0), mechanics.seek_ns(1)), (0, BUILD.seek_next_ns));
     assert!(mechanics.seek_ns(n / 3).abs_diff(BUILD.seek_third_ns) < 10_000);
     assert_eq!(mechanics.seek_ns(n - 1), BUILD.seek_full_ns);
@@ -189,7 +191,7 @@ fn a_written_cache_answers_at_once_and_a_flush_waits_for_the_medium() {
     }
     assert_eq!((out.len(), out[0].tag, disk.dirty_bytes()), (1, 7, 0));
     assert_eq!(disk.completion(flush), Some(out[0].at));
-    assert_eq!(disk.disk_counts().accesses, 100);
+    assert_eq!(disk.counts.accesses, 100);
     assert!(out[0].at.0 > 100_000_000, "a hundred accesses take longer than {}", out[0].at);
     // Nothing is left: a flush now takes the controller's time only.
     let now = out[0].at;
@@ -231,7 +233,7 @@ fn what_was_read_is_in_the_buffer_until_it_is_overwritten() {
     read(&mut disk, Op::Write, 1 << 30);
     let miss = read(&mut disk, Op::Read, 1 << 30);
     assert!(miss > 1_000_000, "{miss} ns");
-    assert_eq!(disk.disk_counts().read_hits, 1);
+    assert_eq!(disk.counts.read_hits, 1);
 }
 
 /// A mix of everything at irregular times, with tokens watched and asked for.
@@ -271,7 +273,7 @@ fn mixed(seed: u64) -> (Vec<(u64, u64)>, DiskCounts) {
     log.extend(out.iter().map(|completion| (completion.tag, completion.at.0)));
     assert_eq!(log.len() as u64, commands, "everything is answered once");
     assert_eq!((disk.dirty_bytes(), disk.next_event()), (0, None));
-    (log, disk.disk_counts())
+    (log, disk.counts)
 }
 
 #[test]

@@ -85,7 +85,6 @@ impl Case {
     }
 }
 
-/// One case under way.
 struct Run {
     row: Row,
     /// Which of the feed's chunks it takes.

@@ -21,7 +21,6 @@ pub(super) const CACHE_ARTICLE: Reproduction = experiment(
     |context, out| rows(&context.scale(FULL, SMALL), context, out),
 );
 
-/// How long it takes.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// Cached MiB of the designs of which the article says no size, and of rapidcache
@@ -37,7 +36,6 @@ struct Scale {
     random: u64,
 }
 
-/// The published experiment.
 const FULL: Scale =
     Scale { cache_mib: 1024, fiu_mib: 256, flashcache_mib: 14_254, sequential: 100_000, random: 20_000 };
 /// The same with caches of 1/64, for tests.
@@ -80,7 +78,6 @@ const DISK_WRITES: &str = "writes go to the disk and equal those of the disk alo
 const RAM_RANDOM: &str = "the RAM disk has one time for a request and one more for a jump; the article's random writes are slower than its reads for \
      reasons of its processor";
 
-/// A raw device with what the article published of it.
 struct Raw {
     name: &'static str,
     source: &'static str,
@@ -204,7 +201,6 @@ const FLASH: (&str, &dyn Display) = ("device.preset", &"article-ssd");
 /// drive.
 const FLASH_BLOCKS: (&str, &dyn Display) = ("device.blocks_per_plane", &512);
 
-/// The SSD as a flash stack, empty.
 fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
     let jobs = jobs("256m", "4k", false, Some((scale.sequential, scale.random)));
     // Reads of what was never written take no time, so all is written first.
@@ -299,7 +295,6 @@ fn of_flash(run: &Run, out: &mut Table) {
     }
 }
 
-/// What the article says in words.
 fn statements(caches: &[(String, Four)], ssd: Four, out: &mut Table) {
     const RAPIDDISK: &str = "[cache-article rapiddisk]";
     const FLASHCACHE: &str = "[cache-article flashcache]";

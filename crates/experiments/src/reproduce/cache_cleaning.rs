@@ -20,7 +20,6 @@ pub(super) const CACHE_CLEANING: Reproduction = experiment(
     |context, out| rows(context.scale(FULL, SMALL), context, out),
 );
 
-/// How much is run.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// Virtual time of a load, in seconds.
@@ -34,10 +33,8 @@ const FULL: Scale = Scale { seconds: 120, step: 5 };
 /// What the tests run.
 const SMALL: Scale = Scale { seconds: 25, step: 5 };
 
-/// A load on a cache of 64 MiB.
 struct Load {
     name: &'static str,
-    /// What it uses.
     mib: u32,
     /// Requests a second of each direction.
     rate: u32,
@@ -138,7 +135,6 @@ fn course(run: &Run, step: usize) -> Course {
     course
 }
 
-/// The charts of a load: what is drawn, and in which unit.
 const CHARTS: [(&str, &str); 4] = [
     ("p99 of reads", "us"),
     ("p99 of writes", "us"),

@@ -35,9 +35,7 @@ struct Effort {
 }
 
 impl Effort {
-    /// What `nandscape reproduce` does.
     const FULL: Self = Self { reads: 10_000_000, sweep_reads: 300_000, scale: 22, is_roomy: false };
-    /// For tests.
     const SMALL: Self = Self { reads: 150_000, sweep_reads: 30_000, scale: 64, is_roomy: true };
 }
 

@@ -28,7 +28,6 @@ pub(super) const PM963: Reproduction = experiment(
     |context, out| rows(&context.scale(FULL, SMALL), context, out),
 );
 
-/// How much smaller than the drive.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     /// Pages of a block, instead of 2046. Whole program units of 3.
@@ -51,16 +50,13 @@ impl Scale {
     }
 }
 
-/// One run.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     preset: &'static str,
     /// Percent of the capacity that hold the file.
     share: u32,
     readers: u32,
-    /// Stream ids with the writes.
     ids: bool,
-    /// The drive has streams.
     streams: bool,
     /// Reads stop programs, as in the preset.
     suspends: bool,
@@ -134,7 +130,6 @@ impl Case {
     }
 }
 
-/// What a run gave.
 #[derive(Clone, Debug)]
 struct Measured {
     write_mb: f64,

@@ -4,7 +4,6 @@ use nandscape_report::{ReproductionRow, RowKind, RowSeries, Verdict};
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
-/// Rows of one experiment, in the order in which they are added.
 pub(super) struct Table {
     id: &'static str,
     /// A number far from its figure and a statement that does not hold say so if nobody knows the cause.
@@ -38,7 +37,6 @@ impl Table {
     }
 }
 
-/// A row that is being filled in.
 pub(super) struct Row<'a> {
     filled: &'a mut ReproductionRow,
     must_explain: bool,
@@ -79,7 +77,6 @@ impl Row<'_> {
         self
     }
 
-    /// Why the statement does not hold, if it does not.
     pub(super) fn unless(mut self, why: impl Into<String>) -> Self {
         self.why = why.into();
         self
@@ -110,7 +107,6 @@ impl Row<'_> {
         }
     }
 
-    /// The same over time.
     pub(super) fn over_time(self, series: RowSeries) {
         self.filled.series = Some(series);
     }

@@ -15,7 +15,6 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// `/dev/loop-control`.
 #[derive(Debug)]
 pub struct Control(OwnedFd);
 
@@ -115,7 +114,6 @@ impl Config {
         Self { fd, block_size: options.sector, info, reserved: [0; 8] }
     }
 
-    /// Sets the device up.
     #[expect(unsafe_code, reason = "a system call that the library has no function for")]
     pub fn apply(self, device: &OwnedFd) -> rustix::io::Result<()> {
         // SAFETY: the opcode takes a pointer to a `struct loop_config`, whose layout `Config` has, and only

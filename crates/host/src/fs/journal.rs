@@ -3,9 +3,8 @@
 //! Modelled after ext4 with an ordinary (ordered) journal and nothing of its layout but the kinds of block:
 //! inodes of 256 B, sixteen to a block; bitmaps of one block for 32,768 blocks or inodes; eighty entries to a
 //! directory block. A transaction is written as one descriptor block, the changed blocks and one commit
-//! block, one after the other in a ring. Changed blocks go home when they have been dirty for the expiry
-//! time, or all at once when the ring is three quarters full. A block that changed again waits for its next
-//! transaction.
+//! block, one after the other in a ring. Changed blocks go home when dirty for the expiry time, or all at
+//! once when the ring is three quarters full. A block that changed again waits for its next transaction.
 
 use nandscape_core::BlockKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,15 +172,10 @@ impl Journal {
         unreachable!("position {position} past the ring")
     }
 
-    /// Blocks to write home: those committed not after `before`, and not changed again. All of them when the
-    /// ring must be emptied.
+    /// Blocks to write home: those committed not after `before`, and not changed again.
     pub(crate) fn checkpoint(&mut self, before: u64) -> Vec<Key> {
-        let due: Vec<Key> = self
-            .committed
-            .iter()
-            .filter(|(key, since)| **since <= before && !self.uncommitted.contains(key))
-            .map(|(key, _)| *key)
-            .collect();
+        let is_due = |(key, since): &(&Key, &u64)| **since <= before && !self.uncommitted.contains(*key);
+        let due: Vec<Key> = self.committed.iter().filter(is_due).map(|(key, _)| *key).collect();
         for key in &due {
             self.committed.remove(key);
         }
@@ -194,9 +188,8 @@ impl Journal {
     /// The ring is full: what is committed goes home now, and what changed again is written home as well,
     /// since its old copy in the ring is about to be overwritten.
     pub(crate) fn empty_ring(&mut self) -> Vec<Key> {
-        let due = std::mem::take(&mut self.committed).into_keys().collect();
         self.used = 0;
-        due
+        std::mem::take(&mut self.committed).into_keys().collect()
     }
 }
 

@@ -1,8 +1,7 @@
 //! A small file system model: file operations in, block requests out.
 //!
-//! It is there so that a recording of what programs asked of files can drive a block device, with everything
-//! that the files tell about the data: name, hint, who wrote it, what kind of block it is. It holds no bytes.
-//! In blocks of 4 KiB:
+//! With it a recording of what programs asked of files drives a block device, with everything that the files
+//! tell about the data: name, hint, writer, kind of block. It holds no bytes. In blocks of 4 KiB:
 //!
 //! * **Page cache.** A write makes blocks dirty. They are written when the file is synced, when they have
 //!   been dirty for [`FsOptions::expire_ns`] (looked at every [`FsOptions::interval_ns`]), or, oldest files
@@ -99,20 +98,18 @@ impl FileSystem {
     pub fn new(options: FsOptions, names: FileNames) -> Result<Self, FsError> {
         let blocks = options.size.map_or(BLOCKS_MAX, |bytes| (bytes / BLOCK).min(BLOCKS_MAX));
         let mut space = Space::new(blocks, options.fit);
-        let journal = match options.journal {
-            Some(bytes) => {
-                let mut ring = Vec::new();
-                let mut left = (bytes / BLOCK).max(8);
-                while left > 0 {
-                    let full = FsError::Full { needed: left, free: space.free() };
-                    let (start, len) = space.allocate(None, left).ok_or(full)?;
-                    ring.push((start, len));
-                    left -= len;
-                }
-                Some(Journal::new(ring))
+        let journal = |bytes: u64| {
+            let mut ring = Vec::new();
+            let mut left = (bytes / BLOCK).max(8);
+            while left > 0 {
+                let full = FsError::Full { needed: left, free: space.free() };
+                let (start, len) = space.allocate(None, left).ok_or(full)?;
+                ring.push((start, len));
+                left -= len;
             }
-            None => None,
+            Ok::<_, FsError>(Journal::new(ring))
         };
+        let journal = options.journal.map(journal).transpose()?;
         Ok(Self {
             options,
             space,
@@ -132,8 +129,7 @@ impl FileSystem {
         })
     }
 
-    /// Operations that the model cannot follow: writable mappings, and anything on a file whose last link is
-    /// gone.
+    /// Operations that the model cannot follow: writable mappings, and anything on a deleted file.
     pub fn without_effect(&self) -> u64 {
         self.without_effect
     }
@@ -170,32 +166,26 @@ impl FileSystem {
             return Err(FsError::UnknownFile(op.file));
         }
         match op.kind {
-            FileOpKind::Write => self.write(op),
-            FileOpKind::Read => self.read(op),
-            FileOpKind::Fsync => self.sync(op.file, true),
-            FileOpKind::Fdatasync => self.sync(op.file, false),
+            FileOpKind::Write => self.write(op)?,
+            FileOpKind::Read => self.read(op)?,
+            FileOpKind::Fsync => self.sync(op.file, true)?,
+            FileOpKind::Fdatasync => self.sync(op.file, false)?,
             FileOpKind::SyncRange => {
                 let (from, end) = if op.len == 0 { (op.offset / BLOCK, u64::MAX) } else { blocks_of(op)? };
-                self.write_out(op.file, from, end)
+                self.write_out(op.file, from, end)?;
             }
-            FileOpKind::Truncate => self.truncate(op),
-            FileOpKind::Allocate => self.allocate(op),
-            FileOpKind::Punch => self.punch(op),
-            FileOpKind::Rename => {
-                self.rename(op.file);
-                Ok(())
-            }
-            FileOpKind::Delete => {
-                self.delete(op.file);
-                Ok(())
-            }
+            FileOpKind::Truncate => self.truncate(op)?,
+            FileOpKind::Allocate => self.allocate(op)?,
+            FileOpKind::Punch => self.punch(op)?,
+            FileOpKind::Rename => self.rename(op.file),
+            FileOpKind::Delete => self.delete(op.file),
             FileOpKind::Hint => {
                 let open = OpenFile { file: op.file, handle: u64::from(op.file) };
                 self.hints.fcntl(open, F_SET_RW_HINT, op.len)?;
-                Ok(())
             }
             FileOpKind::Create | FileOpKind::Open | FileOpKind::MapWrite => unreachable!("done above"),
         }
+        Ok(())
     }
 
     /// Nothing more will be asked: everything dirty goes to the device, as at an unmount.
@@ -276,9 +266,8 @@ impl FileSystem {
                 journal.change(Change::Name { inode: file.inode, directory: file.directory });
             }
         }
-        let is_new = !file.is_old;
         self.files.insert(op.file, file);
-        if is_new {
+        if op.kind == FileOpKind::Create {
             self.touch(op.file, true);
         }
         Ok(())

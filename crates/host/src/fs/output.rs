@@ -16,8 +16,7 @@ impl FileSystem {
             return Ok(());
         }
         let home = if journal.needs_checkpoint() { journal.empty_ring() } else { Vec::new() };
-        let now = self.now;
-        let written = journal.commit(now);
+        let written = journal.commit(self.now);
         self.write_home(&home)?;
         for (start, len) in written {
             self.emit(TraceOp::Write, BlockKind::Journal, 0, 0, start, len);
@@ -64,11 +63,8 @@ impl FileSystem {
         len: u64,
     ) {
         let renames = self.files.get(&file).map_or(0, |file| file.renames);
-        let hint = if kind == BlockKind::FileData && op == TraceOp::Write {
-            self.hints.inode(file) as u16
-        } else {
-            0
-        };
+        let is_data = kind == BlockKind::FileData && op == TraceOp::Write;
+        let hint = if is_data { self.hints.inode(file) as u16 } else { 0 };
         let largest =
             if op == TraceOp::Trim { u64::MAX } else { self.options.largest_request.max(BLOCK) / BLOCK };
         let (mut start, mut len) = (start, len);

@@ -50,8 +50,7 @@ impl Space {
         len
     }
 
-    /// Takes up to `want` blocks in one run (at least one), from `goal` on if that block is free: start and
-    /// length. `None` when nothing is free.
+    /// Takes a run of 1 to `want` blocks, from `goal` on if it is free: start and length. `None` when full.
     pub(crate) fn allocate(&mut self, goal: Option<u64>, want: u64) -> Option<(u64, u64)> {
         if let Some(goal) = goal
             && let Some((&start, &len)) = self.runs.range(..=goal).next_back()
@@ -60,24 +59,16 @@ impl Space {
             return Some(self.take(start, goal, want));
         }
         let from = if self.fit == Fit::Next { self.rotor } else { 0 };
-        let long_enough = |run: &(&u64, &u64)| *run.1 >= want;
-        let found = self
-            .runs
-            .range(from..)
-            .chain(self.runs.range(..from))
-            .take(LOOKED_AT)
-            .find(long_enough)
-            .map(|(&start, _)| start);
-        let start = found.or_else(|| self.longest())?;
+        let mut runs = self.runs.range(from..).chain(self.runs.range(..from)).take(LOOKED_AT);
+        let found = runs.find(|(_, len)| **len >= want).map(|(&start, _)| start);
+        let start = found.or_else(|| {
+            // The longest run, the lowest of equals.
+            let &(longest, _) = self.by_length.last()?;
+            self.by_length.range((longest, 0)..).next().map(|&(_, start)| start)
+        })?;
         let taken = self.take(start, start, want);
         self.rotor = taken.0 + taken.1;
         Some(taken)
-    }
-
-    /// The longest run, the lowest of equals.
-    fn longest(&self) -> Option<u64> {
-        let &(longest, _) = self.by_length.last()?;
-        self.by_length.range((longest, 0)..).next().map(|&(_, start)| start)
     }
 
     /// Takes blocks out of the run that begins at `start`.

@@ -1,11 +1,9 @@
-//! `AutoStream` by multi-queue: chunks of the address space rise with their count of writes and sink when
-//! they stop being written.
+//! `AutoStream` by multi-queue: chunks rise with their count of writes and sink when writes stop.
 //!
 //! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it. Time
 //! is a count of writes. Where the re-implementation is in doubt or wrong, this is decided:
 //!
-//! * The stream of a write is looked up before its own update. A chunk never written before has the coldest
-//!   stream.
+//! * The stream of a write is looked up before its own update. A new chunk has the coldest stream.
 //! * A sinking chunk's count falls to the lowest that its new queue holds, so it must earn its way up again.
 //!   Otherwise its next write would put it back where it sank from.
 //! * The lifetime (writes between two writes of the hottest chunk) is unknown until some chunk has been the
@@ -72,7 +70,7 @@ impl MultiQueue {
         Self {
             chunk_bytes,
             base,
-            chunks: Table::new(),
+            chunks: Table::default(),
             queues: vec![Queue { head: NIL, tail: NIL }; usize::from(streams)],
             clock: 0,
             hottest: NIL,

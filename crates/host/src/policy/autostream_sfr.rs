@@ -1,9 +1,8 @@
 //! `AutoStream` by sequentiality, frequency and recency.
 //!
-//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it. A
-//! write that goes on where the one before ended has that one's stream. Otherwise the stream is the one its
-//! chunk earned earlier: the logarithm of a count of writes that halves with every decay period. Decided
-//! here:
+//! After `AutoStream` (SYSTOR 2017) as far as re-implementations show it. A write that goes on where the one
+//! before ended has that one's stream. Otherwise the stream is the one its chunk earned earlier: the
+//! logarithm of a count of writes that halves with every decay period. Decided here:
 //!
 //! * Streams count from 1: a chunk never written, or one that has decayed to nothing, has stream 1.
 //! * A decay over 64 periods or more leaves nothing. (A re-implementation clamps the weight to the value 63
@@ -58,7 +57,7 @@ struct Sfr {
 impl Sfr {
     fn new(chunk_bytes: u64, base: u64, decay_ns: u64, streams: u16) -> Self {
         let (previous_end, previous_stream) = (u64::MAX, 0);
-        Self { chunk_bytes, base, decay_ns, streams, chunks: Table::new(), previous_end, previous_stream }
+        Self { chunk_bytes, base, decay_ns, streams, chunks: Table::default(), previous_end, previous_stream }
     }
 }
 

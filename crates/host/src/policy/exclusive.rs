@@ -57,8 +57,7 @@ struct Exclusive {
     ids: BTreeMap<Class, u16>,
     streams: u16,
     beyond: u64,
-    /// Path of the last write and its id: most writes go on with the same file. No id where there was none
-    /// yet.
+    /// Path and id of the last write, as most go on with the same file. 0 where there was none yet.
     last: (String, u16),
 }
 

@@ -1,9 +1,8 @@
 //! Who chooses the stream of a write.
 //!
 //! A policy sees facts about a write (time, place, hint, file, writer, kind of block) and answers with a
-//! stream id: 1 to [`PolicySetup::streams`], or 0 for no stream. It is told of trims. It moves nothing, drops
-//! nothing and changes no order. A policy that needs to know the future says so in its entry and is shown the
-//! whole workload first.
+//! stream id: 1 to [`PolicySetup::streams`], or 0 for none. It is told of trims, and neither moves, drops nor
+//! reorders anything. One that needs the future says so in its entry and sees the whole workload first.
 //!
 //! A new policy is one file and one line in [`POLICIES`].
 
@@ -32,8 +31,7 @@ pub struct WriteFacts<'a> {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// What came with the write: a lifetime hint (see [`crate::WriteHint`]), or a stream id where the policy
-    /// is `explicit`. 0 is nothing.
+    /// A lifetime hint ([`crate::WriteHint`]), or a stream id for the policy `explicit`. 0 is nothing.
     pub hint: u16,
     /// Who issued it.
     pub origin: Origin<'a>,
@@ -54,11 +52,6 @@ pub struct PolicySetup {
 pub trait StreamPolicy: Send {
     /// The stream of a write: 1 to the number of streams, or 0 for none.
     fn assign(&mut self, write: &WriteFacts<'_>) -> u16;
-
-    /// A range was trimmed or zeroed.
-    fn trimmed(&mut self, at: SimTime, offset: u64, len: u64) {
-        let _ = (at, offset, len);
-    }
 
     /// The workload to come, record by record, for policies whose entry says [`PolicyEntry::needs_future`].
     fn foresee(&mut self, record: &IoRecord) {

@@ -52,10 +52,8 @@ impl Rules {
             for pattern in group.split(',').map(str::trim) {
                 patterns.push(match pattern {
                     "" => {
-                        return Err(
-                            "a pattern in every group and after every comma, such as *.log,*-wal;*.sst"
-                                .to_owned(),
-                        );
+                        let expected = "a pattern in every group and after every comma";
+                        return Err(format!("{expected}, such as *.log,*-wal;*.sst"));
                     }
                     "@journal" => Pattern::Metadata(MetadataClass::Journal),
                     "@inode" => Pattern::Metadata(MetadataClass::Inode),
@@ -160,11 +158,10 @@ pub fn class_of(path: &str) -> String {
     };
     let words: Vec<&str> =
         name.split(['.', '-', '_']).filter(|word| !word.is_empty() && !is_number(word)).collect();
-    if words.is_empty() {
-        let directory: Vec<&str> = parent.split('/').filter(|part| !is_number(part)).collect();
-        return directory.join("/");
+    if !words.is_empty() {
+        return words.join("-");
     }
-    words.join("-")
+    parent.split('/').filter(|part| !is_number(part)).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]

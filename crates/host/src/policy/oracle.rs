@@ -4,12 +4,10 @@
 //! written: when its pages are overwritten or trimmed; of a write whose pages die apart, the middle one
 //! counts. Three ways to make streams of that can be chosen:
 //!
-//! * `lifetimes` (default): classes of remaining life, their borders at equal shares of what is written and
-//!   dies.
+//! * `lifetimes` (default): classes of remaining life, with equal shares of what is written and dies.
 //! * `log-lifetimes`: classes of remaining life by powers of two up from the unit.
 //! * `windows`: time is cut into windows of one unit. What dies in the same window lies together, so that its
-//!   blocks are empty when the window is over; windows have the ids in turn, and what dies beyond the last of
-//!   them lies with what never dies.
+//!   blocks empty together; windows take the ids in turn, and later deaths lie with what never dies.
 //!
 //! What outlives the workload is kept apart from the rest in the last stream, if there is more than one. On
 //! recorded loads (docs/stream-policies.md) classes by equal shares serve greedy collection best or nearly
@@ -90,7 +88,7 @@ impl Oracle {
             unit,
             streams,
             clock: 0,
-            holders: Table::new(),
+            holders: Table::default(),
             lives: Vec::new(),
             answers: Vec::new(),
             next: 0,
@@ -112,10 +110,7 @@ impl Oracle {
     }
 
     fn stream(&self, life: &Life, borders: &[u64]) -> u16 {
-        if self.streams < 2 {
-            return self.streams;
-        }
-        if life.death == NEVER {
+        if self.streams < 2 || life.death == NEVER {
             return self.streams;
         }
         let left = life.death - life.birth;
@@ -123,17 +118,12 @@ impl Oracle {
         match self.scheme {
             Scheme::Lifetimes => borders.partition_point(|border| *border < left) as u16 + 1,
             Scheme::LogLifetimes => (left / self.unit + 1).ilog2().min(u32::from(classes) - 1) as u16 + 1,
-            Scheme::Windows => self.window(life, classes),
-        }
-    }
-
-    /// The window that holds the death, if it is one of those that have ids.
-    fn window(&self, life: &Life, classes: u16) -> u16 {
-        let ahead = life.death / self.unit - life.birth / self.unit;
-        if ahead < u64::from(classes) {
-            ((life.death / self.unit) % u64::from(classes)) as u16 + 1
-        } else {
-            self.streams
+            Scheme::Windows => {
+                // The window that holds the death, if it is one of those that have ids.
+                let (birth, death, classes) =
+                    (life.birth / self.unit, life.death / self.unit, classes.into());
+                if death - birth < classes { (death % classes) as u16 + 1 } else { self.streams }
+            }
         }
     }
 
@@ -178,10 +168,9 @@ impl StreamPolicy for Oracle {
             TraceOp::Trim | TraceOp::WriteZeroes => {
                 // A trim leaves alone what it covers only in part.
                 for granule in record.offset.div_ceil(GRANULE)..(record.offset + record.len) / GRANULE {
-                    if self.holders.get(granule).is_none() {
-                        continue;
+                    if self.holders.get(granule).is_some() {
+                        self.die(granule, 0);
                     }
-                    self.die(granule, 0);
                 }
             }
             TraceOp::Read | TraceOp::Flush => {}
@@ -192,7 +181,7 @@ impl StreamPolicy for Oracle {
         let borders = if self.scheme == Scheme::Lifetimes { self.borders() } else { Vec::new() };
         self.answers = self.lives.iter().map(|life| self.stream(life, &borders)).collect();
         self.lives = Vec::new();
-        self.holders = Table::new();
+        self.holders = Table::default();
     }
 
     fn assign(&mut self, _: &WriteFacts<'_>) -> u16 {
@@ -205,10 +194,8 @@ impl StreamPolicy for Oracle {
     }
 
     fn warnings(&self) -> Vec<String> {
-        if self.unforeseen == 0 {
-            return Vec::new();
-        }
-        vec![format!("{} writes were not foreseen and have no stream", self.unforeseen)]
+        let warn = || format!("{} writes were not foreseen and have no stream", self.unforeseen);
+        (self.unforeseen > 0).then(warn).into_iter().collect()
     }
 
     fn memory_bytes(&self) -> u64 {

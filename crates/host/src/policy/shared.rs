@@ -1,8 +1,7 @@
 //! Four relative levels shared by everyone [streams-article 4.2.2].
 //!
 //! A level is what the hint says, else what is known about the kind of block; user data without a hint has
-//! none. There are never more than four streams, so what one program calls short lies with what another calls
-//! short, however far apart both are.
+//! none. At most four streams: what is short to one program lies with what is short to another.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, prototype_hint};
 use crate::hints::WriteHint;

@@ -1,10 +1,8 @@
-//! Two pools of streams: the kernel's file system has M of N, programs have the rest
-//! [streams-article 4.2.4].
+//! Two pools of streams: the kernel's file system has M of N, programs the rest [streams-article 4.2.4].
 //!
-//! File data and metadata never share a stream, so they never share an erase block of a device that keeps
-//! streams apart. Inside the kernel's pool the four classes of metadata are folded in the order journal,
-//! inodes, directories, the rest; inside the users' pool the levels of the hints, data without a hint
-//! together with the longest-lived.
+//! File data and metadata never share a stream, nor an erase block of a device that keeps streams apart. The
+//! kernel's pool folds the four classes of metadata in the order journal, inodes, directories, the rest; the
+//! users' pool folds the levels of hints, data without a hint being the longest-lived.
 
 use super::{PolicyEntry, StreamPolicy, WriteFacts, shared};
 use nandscape_core::{Info, keys};

@@ -99,7 +99,7 @@ fn assigned(
     entry: &PolicyEntry,
     streams: u16,
     records: &[IoRecord],
-) -> (Vec<IoRecord>, Vec<crate::StreamCounts>, u64) {
+) -> (Vec<IoRecord>, Vec<crate::assign::StreamCounts>, u64) {
     let mut policy = build(entry.info.name, &[], streams);
     if entry.needs_future {
         for record in records {
@@ -171,8 +171,6 @@ fn memory_is_bounded_by_what_is_touched() {
             }
             if record.op == TraceOp::Write {
                 policy.assign(&WriteFacts { offset: record.offset, len: record.len, ..facts(0) });
-            } else {
-                policy.trimmed(record.at, record.offset, record.len);
             }
             most = most.max(policy.memory_bytes());
         }

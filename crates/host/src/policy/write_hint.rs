@@ -52,13 +52,8 @@ impl StreamPolicy for ByHint {
             Some(class) if self.with_metadata => prototype_hint(class),
             _ => write.hint,
         };
-        let Some(stream) = WriteHint::from_number(u64::from(hint)).map_or(Some(hint), WriteHint::stream)
-        else {
-            return 0;
-        };
-        if self.used == 0 {
-            return 0;
-        }
+        let stream = WriteHint::from_number(u64::from(hint)).map_or(Some(hint), WriteHint::stream);
+        let Some(stream) = stream.filter(|_| self.used > 0) else { return 0 };
         if stream > self.used {
             self.beyond += 1;
             return 0;
@@ -79,10 +74,8 @@ impl StreamPolicy for ByHint {
 
 /// The warning about ids that the device does not have.
 pub(super) fn beyond(writes: u64, streams: u16) -> Vec<String> {
-    if writes == 0 {
-        return Vec::new();
-    }
-    vec![format!("{writes} writes asked for a stream above {streams} and were sent without one")]
+    let warn = || format!("{writes} writes asked for a stream above {streams} and were sent without one");
+    (writes > 0).then(warn).into_iter().collect()
 }
 
 #[cfg(test)]

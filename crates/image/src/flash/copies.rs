@@ -19,8 +19,7 @@ pub(crate) enum Copies {
     /// The first is the record of a programmed page, the second is not the same.
     First(Record),
     Second(Record),
-    /// One is broken, the other one empty: the first copy of a program that was cut short, or an erased page
-    /// with a damaged copy.
+    /// One is broken, the other empty: a program cut short, or an erased page with a damaged copy.
     HalfBroken {
         is_first: bool,
     },

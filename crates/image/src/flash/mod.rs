@@ -5,6 +5,7 @@ mod read;
 mod sync;
 mod write;
 
+use crate::blocks::TORN;
 use crate::header::Header;
 use crate::layout::Layout;
 use crate::record::{BlockWord, Entry, Kind, MOST_ERASES};
@@ -53,10 +54,9 @@ pub struct Flash<S: Store> {
     failed: Option<&'static str>,
     /// Pages that the file refused to read since the last program or erase.
     refused: Vec<Ppn>,
-    /// Pages that no sync is known to have covered, and that the file refused to read at the start. Nothing
-    /// is erased until their bytes were seen and written again: they may not be there, and then older
-    /// versions are needed. The state on the medium is that of no session meanwhile, so that the next
-    /// start looks again.
+    /// Pages that no sync is known to have covered and that the file refused to read at the start. Nothing is
+    /// erased until their bytes were seen and rewritten: if they are lost, older versions are needed.
+    /// Meanwhile the state on the medium names no session, so that the next start looks again.
     pub(crate) unproven: Vec<Ppn>,
     /// The boot that the state names once nothing is unproven.
     session: [u8; 16],
@@ -219,11 +219,8 @@ impl<S: Store> Medium for Flash<S> {
         let place = self.begin_program(page)?;
         let kind = match data {
             Some(data) if !is_zero(data) => {
-                assert_eq!(
-                    data.len(),
-                    self.layout.geometry.page_bytes as usize,
-                    "a page is programmed whole"
-                );
+                let page_bytes = self.layout.geometry.page_bytes as usize;
+                assert_eq!(data.len(), page_bytes, "a page is programmed whole");
                 self.write_bytes(page, data)?;
                 Kind::Data
             }
@@ -241,9 +238,8 @@ impl<S: Store> Medium for Flash<S> {
     fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
         self.check_writable()?;
         let limit = self.blocks.len() as u64;
-        let Some(state) = self.blocks.get(block.index()) else {
-            return Err(FlashError::OutOfRange { address: u64::from(block.0), limit });
-        };
+        let outside = FlashError::OutOfRange { address: u64::from(block.0), limit };
+        let state = self.blocks.get(block.index()).ok_or(outside)?;
         if state.is_bad {
             return Err(FlashError::BadBlock { block });
         }
@@ -277,8 +273,7 @@ impl<S: Store> Medium for Flash<S> {
         }
         self.health.bad_blocks += 1;
         self.put_word(block);
-        // With the next sync it is bad whatever happens. An erase that waits is settled by then, since what
-        // was copied is synced first.
+        // The next sync makes it bad in any case, and settles the erase: copies are synced before it.
         if !std::mem::replace(&mut self.blocks[block.index()].is_unsettled, true) {
             self.unsettled.push(block);
         }
@@ -288,17 +283,16 @@ impl<S: Store> Medium for Flash<S> {
 impl<S: Store> Breakable for Flash<S> {
     fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
         let place = self.begin_program(page)?;
-        self.put_record(page, place, Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 }, Kind::Torn);
+        self.put_record(page, place, TORN, Kind::Torn);
         self.totals.programs += 1;
         Ok(())
     }
 
     fn tear_erase(&mut self, block: BlockId) {
-        let torn = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
         self.blocks[block.index()].is_open = true;
         for index in 0..self.layout.geometry.pages_per_block {
             let page = self.layout.geometry.page(block, index);
-            self.put_record(page, (block, index), torn, Kind::Torn);
+            self.put_record(page, (block, index), TORN, Kind::Torn);
         }
         self.put_word(block);
     }
@@ -321,8 +315,7 @@ impl<S: Store> Breakable for Flash<S> {
             bytes[0] ^= mask;
             return self.store.write_at(offset, &bytes).is_ok();
         }
-        // The OOB as it stands in the record: logical page and stream, two bytes of other things, the
-        // sequence number.
+        // The OOB in the record: logical page and stream, two bytes of other things, the sequence number.
         let at = match byte - page_bytes {
             byte @ 0..6 => byte,
             byte @ 6..14 => byte + 2,

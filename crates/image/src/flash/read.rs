@@ -68,8 +68,7 @@ impl<S: Store> Flash<S> {
         FlashError::Uncorrectable { page }
     }
 
-    /// Reads bytes of a page, whose record is at `at`, and verifies the units that they lie in; `false` where
-    /// one is wrong or cannot be read.
+    /// Reads bytes of a page with its record at `at`; `false` where a unit is wrong or cannot be read.
     pub(crate) fn read_bytes(&mut self, page: Ppn, at: usize, start: u32, data: &mut [u8]) -> bool {
         let units = self.layout.units.covering(start, data.len() as u32);
         let (first, end) = (units.start * self.layout.units.bytes, units.end * self.layout.units.bytes);

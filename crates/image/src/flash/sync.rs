@@ -8,9 +8,7 @@ use std::io::Error;
 impl<S: Store> Flash<S> {
     /// Makes everything safe, then the erases that waited for it.
     pub(crate) fn sync_all(&mut self) -> Result<(), FlashError> {
-        if let Some(reason) = self.failed {
-            return Err(FlashError::ReadOnly { reason });
-        }
+        self.failed.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))?;
         if !self.is_dirty {
             return Ok(());
         }
@@ -32,14 +30,11 @@ impl<S: Store> Flash<S> {
         Ok(())
     }
 
-    /// Whether programs and erases are taken. A read that the file refused does not mean that the bytes are
-    /// gone: a layer above may give them up only if the file works, which a sync of something new shows,
-    /// and still refuses them.
+    /// Whether programs and erases are taken. A refused read does not mean that the bytes are gone: a layer
+    /// above may give them up only if the file works, as a sync of something new shows, yet refuses them.
     #[inline]
     pub(super) fn check_writable(&mut self) -> Result<(), FlashError> {
-        if let Some(reason) = self.failed {
-            return Err(FlashError::ReadOnly { reason });
-        }
+        self.failed.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))?;
         if self.refused.is_empty() { Ok(()) } else { self.check_refused() }
     }
 
@@ -57,8 +52,7 @@ impl<S: Store> Flash<S> {
         if came_back { Err(FlashError::ReadOnly { reason: CAME_BACK }) } else { Ok(()) }
     }
 
-    /// Looks for the bytes of the pages that are unproven, and writes those that are there again, for the
-    /// next sync to cover.
+    /// Looks for the bytes of unproven pages, and rewrites those that are there, for the next sync to cover.
     #[cold]
     pub(super) fn prove(&mut self) -> Result<(), FlashError> {
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
@@ -89,8 +83,7 @@ impl<S: Store> Flash<S> {
         was_refused
     }
 
-    /// The sync that ends a start. One that fails is the last, so that the image is not closed as if nothing
-    /// had been.
+    /// The sync that ends a start. If it fails it is the last, so that the image is not closed as good.
     pub(crate) fn sync_first(&mut self) -> Result<(), Error> {
         let synced = if self.failed.is_some() { Err(Error::other(FAILED)) } else { self.store.sync() };
         synced.inspect_err(|_| self.distrust_cache())
@@ -104,17 +97,15 @@ impl<S: Store> Flash<S> {
         })
     }
 
-    /// After a failed sync: no later sync covers what the system gave up, though it may read it from its
-    /// cache. The next start finds the state of no session, and writes everything again that no sync
-    /// covered.
+    /// After a failed sync no later one covers what the system gave up, though its cache may hold it. The
+    /// next start finds the state of no session, and rewrites everything that no sync covered.
     fn distrust_cache(&mut self) {
         self.failed = Some(FAILED);
         self.state.boot = [0; 16];
         self.put_state();
     }
 
-    /// Fails the image when a part of its tables was lost: what was written there since will not be found by
-    /// the next start.
+    /// Fails the image if a part of its tables was lost: the next start does not find what was written there.
     #[inline]
     pub(super) fn check_tables(&mut self) -> Result<(), FlashError> {
         if !self.store.is_lost() {
@@ -124,8 +115,7 @@ impl<S: Store> Flash<S> {
         Err(FlashError::ReadOnly { reason: LOST })
     }
 
-    /// Gives up the space of the blocks that were erased longest ago, but for those that will be programmed
-    /// next.
+    /// Gives up the space of the blocks erased longest ago, except those that will be programmed next.
     pub(super) fn vacate(&mut self) {
         let block_bytes = self.layout.geometry.block_bytes();
         while self.vacant.len() > self.spare_blocks {

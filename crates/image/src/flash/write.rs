@@ -33,8 +33,7 @@ impl<S: Store> Flash<S> {
         Ok((block, index))
     }
 
-    /// Clears the records of an erased block. What it held before goes for good, so the erase must be settled
-    /// first.
+    /// Clears the records of an erased block. Its old content is lost, so the erase is settled first.
     pub(super) fn open_block(&mut self, block: BlockId) -> Result<(), FlashError> {
         if self.blocks[block.index()].is_unsettled {
             self.sync_all()?;
@@ -107,9 +106,8 @@ impl<S: Store> Flash<S> {
     }
 
     pub(super) fn write_bytes(&mut self, page: Ppn, data: &[u8]) -> Result<(), FlashError> {
-        for (sum_of_unit, unit) in
-            self.sums.iter_mut().zip(data.chunks_exact(self.layout.units.bytes as usize))
-        {
+        let units = data.chunks_exact(self.layout.units.bytes as usize);
+        for (sum_of_unit, unit) in self.sums.iter_mut().zip(units) {
             *sum_of_unit = sum(unit);
         }
         self.store.write_at(self.layout.page(page), data).map_err(|error| self.write_failed(&error))
@@ -124,18 +122,12 @@ impl<S: Store> Flash<S> {
 
     #[cold]
     pub(super) fn write_failed(&mut self, error: &std::io::Error) -> FlashError {
-        // Room may come back; the page is still erased.
-        if is_full(error) {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        // Room may come back (`RLIMIT_FSIZE` gives `FileTooLarge`); the page is still erased.
+        if matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge) {
             return FlashError::ReadOnly { reason: FULL };
         }
         self.failed = Some(FAILED);
         FlashError::ReadOnly { reason: FAILED }
     }
-}
-
-/// Whether a write failed for want of room: on the file system, of the user's quota, or below the limit of
-/// file sizes (`RLIMIT_FSIZE`).
-fn is_full(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }

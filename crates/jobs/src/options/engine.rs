@@ -10,7 +10,6 @@ const ASYNCHRONOUS: &str = "libaio posixaio solarisaio windowsaio io_uring io_ur
     xnvme libblkio libiscsi http spdk gfapi gfapi_async libzbc dev-dax libpmem \
     pmemblk";
 
-/// Sets `ioengine`.
 pub(super) fn engine(_: &mut Job, extra: &mut Extra, v: Given<'_>) -> Result<(), Expected> {
     // An engine's own options may follow a ':', such as external:PATH.
     let name = v.text()?.split(':').next().unwrap_or_default();

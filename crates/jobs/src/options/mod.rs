@@ -19,7 +19,6 @@ use std::ops::RangeInclusive;
 pub(crate) struct Extra {
     /// `numjobs`.
     pub copies: u32,
-    /// `new_group`.
     pub new_group: bool,
     /// `ioengine` has one request outstanding at a time.
     pub is_synchronous: bool,
@@ -39,7 +38,6 @@ impl<'a> Given<'a> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "a value".to_owned())
     }
 
-    /// A count in a range.
     pub fn count(self, range: RangeInclusive<u64>) -> Result<u64, Expected> {
         let (min, max) = (range.start(), range.end());
         let expected = || match *max {
@@ -50,7 +48,6 @@ impl<'a> Given<'a> {
         if range.contains(&value) { Ok(value) } else { Err(expected()) }
     }
 
-    /// The same in 32 bits.
     pub fn count32(self, range: RangeInclusive<u32>) -> Result<u32, Expected> {
         let range = u64::from(*range.start())..=u64::from(*range.end());
         self.count(range).map(|value| value as u32)
@@ -69,18 +66,15 @@ impl<'a> Given<'a> {
 
 type SetOther = fn(&mut Job, &mut Extra, Given<'_>) -> Result<(), Expected>;
 
-/// What an option sets.
 #[derive(Clone)]
 pub(crate) enum Set {
     Flag(fn(&mut Job) -> &mut bool),
     Amount(fn(&mut Job) -> &mut Amount),
-    /// A count in a range.
     Count(fn(&mut Job) -> &mut u64, RangeInclusive<u64>),
     /// A time; a number without a unit counts so many nanoseconds.
     Time(fn(&mut Job) -> &mut u64, u64),
     /// The prefix of a log file.
     Log(fn(&mut Job) -> &mut Option<String>),
-    /// Anything else.
     Other(SetOther),
 }
 
@@ -101,10 +95,8 @@ impl Set {
 /// Whether a value means "not used", so that a refused option with it does no harm.
 pub(crate) type IsOff = fn(Option<&str>) -> bool;
 
-/// What becomes of an option.
 #[derive(Clone)]
 pub(crate) enum Treatment {
-    /// It is read.
     Read(Set),
     /// It means nothing in virtual time; the reason is for the notes of a result.
     Ignored(&'static str),

@@ -31,17 +31,14 @@ fn block(text: &str, base: KbBase) -> Result<u64, Expected> {
         .ok_or_else(|| "a request size from 1 to 1g, such as 4k".to_owned())
 }
 
-/// `bs`.
 pub(super) fn block_sizes(given: Given<'_>, into: &mut [BlockSize; 3]) -> Result<(), Expected> {
     per_direction(given.text()?, into, |text| block(text, given.base).map(BlockSize::fixed))
 }
 
-/// `blockalign`.
 pub(super) fn block_aligns(given: Given<'_>, into: &mut [Option<u64>; 3]) -> Result<(), Expected> {
     per_direction(given.text()?, into, |text| block(text, given.base).map(Some))
 }
 
-/// `bsrange`.
 pub(super) fn block_ranges(given: Given<'_>, into: &mut [BlockSize; 3]) -> Result<(), Expected> {
     per_direction(given.text()?, into, |text| {
         let (a, b) = text.split_once(['-', ':']).ok_or_else(|| "a range such as 1k-64k".to_owned())?;
@@ -86,7 +83,6 @@ pub(super) fn block_splits(given: Given<'_>, into: &mut [BlockSize; 3]) -> Resul
     })
 }
 
-/// `random_distribution`.
 pub(super) fn distribution(given: Given<'_>, into: &mut [Distribution; 3]) -> Result<(), Expected> {
     let text = given.text()?;
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));

@@ -7,9 +7,7 @@ use super::IsOff;
 const ZERO: IsOff = |value| {
     value.is_some_and(|v| v.bytes().take_while(u8::is_ascii_digit).all(|b| b == b'0') && v.starts_with('0'))
 };
-/// `none` or `0`.
 const NONE: IsOff = |value| matches!(value, Some("none" | "0"));
-/// `1`.
 const ONE: IsOff = |value| value == Some("1");
 /// Always on.
 const NEVER: IsOff = |_| false;

@@ -2,6 +2,7 @@
 
 use super::fdp::{
     Fdp, LOG_CONFIGURATIONS, LOG_EVENTS, LOG_STATISTICS, LOG_USAGE, MediaBytes, PlacementHandles, Statistics,
+    encode_configurations,
 };
 use super::state::{Directives, Logs};
 use super::wire::transfer;
@@ -71,8 +72,7 @@ impl Directives {
         Ok(self.group(cdw11 as u16)?.1.feature())
     }
 
-    /// Set Features 1Dh. Refused while the group holds a namespace, and so also while streams are enabled in
-    /// it.
+    /// Set Features 1Dh. Refused while the group holds a namespace, so also while streams are enabled in it.
     pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> Result<(), NvmeStatus> {
         let (group, _) = self.group(cdw11 as u16)?;
         if self.in_group(group).next().is_some() {
@@ -89,9 +89,8 @@ impl Directives {
         Ok((active.group, fdp, active.handles.as_ref().ok_or(NvmeStatus::FdpDisabled)?))
     }
 
-    /// Get Features 1Eh: the supported event types of a placement handle (CDW11 bits 15:0), two bytes each,
-    /// no more than CDW11 bits 23:16 say. Gives the bytes; half their number is dword 0 of the
-    /// completion.
+    /// Get Features 1Eh: event types of a placement handle (CDW11 bits 15:0), two bytes each, at most CDW11
+    /// bits 23:16. Gives the bytes; half their number is dword 0 of the completion.
     pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> Result<Vec<u8>, NvmeStatus> {
         let (_, fdp, handles) = self.placement(nsid)?;
         let mut bytes = fdp.encode_event_types(handles, cdw11 as u16)?;
@@ -99,8 +98,7 @@ impl Directives {
         Ok(bytes)
     }
 
-    /// Set Features 1Eh: `data` names event types, a byte each, as many as CDW11 bits 23:16 say; CDW12 bit 0
-    /// enables or disables.
+    /// Set Features 1Eh: `data` names CDW11 bits 23:16 event types, a byte each; CDW12 bit 0 enables them.
     pub fn set_fdp_events_feature(
         &mut self,
         nsid: u32,
@@ -125,7 +123,7 @@ impl Directives {
     ) -> Result<Vec<u8>, NvmeStatus> {
         let (group, fdp) = self.group(endgid)?;
         match page {
-            LOG_CONFIGURATIONS => Ok(fdp.encode_configurations()),
+            LOG_CONFIGURATIONS => Ok(encode_configurations(&fdp.configurations)),
             LOG_USAGE => fdp.encode_usage(self.in_group(group).filter_map(|active| active.handles.as_ref())),
             LOG_STATISTICS => Ok(self.fdp_statistics(group, logs)?.encode().to_vec()),
             LOG_EVENTS => fdp.encode_events(of_host),
@@ -160,8 +158,7 @@ impl Directives {
         }
     }
 
-    /// I/O Management Send: the handles of the listed placement identifiers move to fresh reclaim units. If
-    /// one of them is not valid, none moves.
+    /// I/O Management Send: the handles of all listed placement identifiers, or none, move to fresh units.
     pub fn io_management_send(
         &mut self,
         command: &IoManagement,
@@ -212,7 +209,7 @@ impl Directives {
     #[inline]
     pub(super) fn wants_moves(&self, namespace: u32) -> bool {
         let active = self.active(namespace);
-        active.handles.is_some() && self.fdp(active.group).is_some_and(Fdp::wants_moves)
+        active.handles.is_some() && self.fdp(active.group).is_some_and(|fdp| fdp.wants_moves)
     }
 
     /// Garbage collection moved so many bytes.

@@ -1,5 +1,4 @@
-//! The Identify directive's parameters: which directives there are, which are enabled, which stay so over a
-//! controller reset.
+//! The Identify directive's parameters: which directives exist, are enabled, and survive a controller reset.
 
 use super::wire::{DATA_PLACEMENT, IDENTIFY, STREAMS};
 
@@ -15,8 +14,7 @@ pub struct IdentifyParameters {
     pub streams_supported: bool,
     /// Streams are enabled for this namespace and host. Never kept over a controller reset.
     pub streams_enabled: bool,
-    /// Data placement can be enabled: flexible data placement is on in the endurance group. Always kept over
-    /// a controller reset.
+    /// Flexible data placement is on in the endurance group. Always kept over a controller reset.
     pub placement_supported: bool,
     /// Data placement is enabled for this namespace.
     pub placement_enabled: bool,

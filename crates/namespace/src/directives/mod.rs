@@ -2,12 +2,10 @@
 //! data placement (section 8.1.10), as state machines without sockets. What tells a host's writes apart here
 //! is a log number, which a translation layer understands ([`nandscape_core::Logs::logs`]).
 //!
-//! * [`Directives`] is the state of a subsystem: its controllers, hosts, namespaces and endurance groups. It
-//!   answers Directive Send and Receive, I/O Management Send and Receive, the features 1Dh and 1Eh and the
-//!   log pages 20h to 23h, byte by byte as the standard lays them out, and tells for every write which log it
-//!   belongs to.
-//! * [`DirectedSubsystem`] puts it in front of a subsystem: the host's hint becomes a directive, the
-//!   directive a log.
+//! * [`Directives`] is the state of a subsystem: controllers, hosts, namespaces and endurance groups. It
+//!   answers Directive Send and Receive, I/O Management Send and Receive, features 1Dh and 1Eh and log pages
+//!   20h to 23h, byte by byte as in the standard, and gives every write its log.
+//! * [`DirectedSubsystem`] puts it in front of a subsystem: hints become directives, directives become logs.
 //! * [`scsi`] maps the stream commands of SCSI (T10 SBC-4) onto the same state.
 //!
 //! Streams and flexible data placement exclude each other in an endurance group.

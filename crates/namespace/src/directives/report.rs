@@ -34,7 +34,7 @@ impl Directives {
 
     fn report_streams(&self, report: &mut PlacementReport, logs: &dyn Logs) {
         let Some(streams) = &self.streams else { return };
-        (report.opened, report.evicted) = streams.turnover();
+        (report.opened, report.evicted) = (streams.opened, streams.evicted);
         for (namespace, id, log, is_open, written) in streams.written() {
             let set = self.namespaces[namespace as usize].as_ref().map_or(0, |active| active.set);
             let status = if is_open { logs.log_status(set, log) } else { LogStatus::default() };
@@ -54,19 +54,19 @@ impl Directives {
     fn report_fdp(&self, report: &mut PlacementReport, logs: &dyn Logs) {
         let mut sum: Option<FdpReport> = None;
         for (group, fdp) in self.groups.iter().enumerate() {
-            let Some(fdp) = fdp else { continue };
-            let Some(active) = fdp.active() else { continue };
+            let Some((fdp, active)) = fdp.as_ref().and_then(|fdp| Some((fdp, fdp.active()?))) else {
+                continue;
+            };
             let total = sum.get_or_insert_default();
             let statistics = fdp.statistics(self.group_media(group as u16, logs));
             total.hbmw += statistics.host;
             total.mbmw += statistics.media;
             total.mbe += statistics.erased;
-            let (left, unplaced, invalid, host_events, controller_events) = fdp.totals();
-            report.left_bytes += left;
-            report.unplaced_bytes += unplaced;
-            total.invalid_pids += invalid;
-            total.host_events += host_events;
-            total.controller_events += controller_events;
+            report.left_bytes += fdp.left_bytes;
+            report.unplaced_bytes += fdp.unplaced_bytes;
+            total.invalid_pids += fdp.invalid_pids;
+            total.host_events += fdp.host_events.total();
+            total.controller_events += fdp.controller_events.total();
             let set = self.sets.iter().position(|of| usize::from(*of) == group).unwrap_or(0) as u16;
             for (unit, namespace, written) in fdp.written() {
                 let each = (0..active.groups).map(|group| logs.log_status(set, active.log(group, unit)));

@@ -1,13 +1,11 @@
-//! Stream commands of SCSI (T10 SBC-4: STREAM CONTROL, GET STREAM STATUS, WRITE STREAM) mapped onto the
-//! Streams directive.
+//! SCSI stream commands (T10 SBC-4 STREAM CONTROL, GET STREAM STATUS, WRITE STREAM) on the Streams directive.
 //!
 //! A SCSI host opens and closes streams, and the device assigns the ids. The adapter allocates its stream
 //! resources exclusively, so that an open stream is never released for another one, and assigns the lowest id
 //! that is not open. A stream that is open here takes its resource with the first write.
 
 use super::state::{ControllerId, Directives};
-use super::wire::transfer;
-use super::wire::{DirectiveCommand, STREAMS, WriteDirective};
+use super::wire::{DirectiveCommand, STREAMS, WriteDirective, transfer};
 use nandscape_core::NvmeStatus;
 
 /// Operation code of the service actions below.
@@ -78,11 +76,6 @@ impl ScsiStreams {
             return Err(NvmeStatus::StreamResources);
         }
         Ok(Self { controller, nsid, resources: granted, open: Vec::with_capacity(usize::from(granted)) })
-    }
-
-    /// Streams that can be open.
-    pub fn resources(&self) -> u16 {
-        self.resources
     }
 
     /// Executes STREAM CONTROL or GET STREAM STATUS; gives the bytes written to the data-in buffer.

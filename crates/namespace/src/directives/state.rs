@@ -3,9 +3,8 @@
 use super::fdp::{Fdp, MediaBytes, PlacementHandles};
 use super::identify::IdentifyParameters;
 use super::streams::{Route, Streams, StreamsConfig, encode_status};
-use super::wire::transfer;
 use super::wire::{
-    BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective,
+    BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective, transfer,
 };
 use nandscape_core::{LogStatus, NamespaceError, NvmeReply, NvmeStatus, SimTime};
 
@@ -125,17 +124,12 @@ impl Directives {
         Some(ControllerId(at as u16))
     }
 
-    fn controller(&self, id: ControllerId) -> &Controller {
-        self.controllers[usize::from(id.0)].as_ref().expect("a connected controller")
-    }
-
     #[inline]
     fn host(&self, id: ControllerId) -> u16 {
-        self.controller(id).host
+        self.controllers[usize::from(id.0)].as_ref().expect("a connected controller").host
     }
 
-    /// Controller level reset. Streams of its host are disabled, unless the host has another controller that
-    /// is enabled.
+    /// Controller level reset. Disables streams of its host unless another controller of it is enabled.
     pub fn reset_controller(&mut self, id: ControllerId) {
         let host = self.host(id);
         self.controllers[usize::from(id.0)].as_mut().expect("a connected controller").is_enabled = false;
@@ -165,8 +159,7 @@ impl Directives {
         }
     }
 
-    /// Creates a namespace in a set; gives its id. A list of reclaim unit handles is for groups with flexible
-    /// data placement.
+    /// Creates a namespace in a set; gives its id. Reclaim unit handles are for groups with data placement.
     pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> Result<u32, NvmeStatus> {
         let group = *self.sets.get(usize::from(set)).ok_or(NvmeStatus::InvalidField)?;
         let fdp = self.groups[usize::from(group)].as_ref();
@@ -200,8 +193,7 @@ impl Directives {
         self.namespaces.iter().flatten().filter(move |namespace| namespace.group == group)
     }
 
-    /// Index of a namespace id. An id that cannot be is refused otherwise than one that could be, but is not
-    /// active.
+    /// Index of a namespace id. An impossible id and one that is possible but not active differ in status.
     pub(super) fn index(&self, nsid: u32) -> Result<u32, NvmeStatus> {
         if nsid == 0 || nsid > self.namespaces_max {
             return Err(NvmeStatus::InvalidNamespace);
@@ -238,16 +230,15 @@ impl Directives {
     /// Write protection, which releases ids and resources and refuses new ones until it is taken away.
     pub fn write_protect(&mut self, nsid: u32, protect: bool) -> Result<(), NvmeStatus> {
         let namespace = self.index(nsid)?;
-        self.namespaces[namespace as usize].as_mut().expect("an active namespace").is_write_protected =
-            protect;
+        let active = self.namespaces[namespace as usize].as_mut().expect("an active namespace");
+        active.is_write_protected = protect;
         if let (true, Some(streams)) = (protect, &mut self.streams) {
             streams.release_namespace(namespace);
         }
         Ok(())
     }
 
-    /// Streams are possible in a namespace: the device has them, and the group has no flexible data
-    /// placement.
+    /// Whether the device has streams and the namespace's group has no flexible data placement.
     fn can_stream(&self, namespace: u32) -> bool {
         self.streams.is_some() && self.active(namespace).handles.is_none()
     }
@@ -387,7 +378,7 @@ impl Directives {
             }
             return Ok(());
         }
-        if streams.config().needs_host_id && !has_host_id {
+        if streams.config.needs_host_id && !has_host_id {
             return Err(NvmeStatus::HostIdNotInitialized);
         }
         if !namespaces.iter().all(|namespace| streams.can_enable(*namespace, host)) {

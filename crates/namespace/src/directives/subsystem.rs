@@ -1,5 +1,4 @@
-//! Directives in front of a subsystem: the host's hint becomes a directive, the directive a log of the
-//! translation layer.
+//! Directives in front of a subsystem: a hint becomes a directive, and the directive a log of the layer.
 
 use super::fdp::MediaBytes;
 use super::state::{ControllerId, Directives, Logs};
@@ -17,9 +16,8 @@ pub enum HintMeaning {
     Nothing,
     /// A stream id; 0 is no stream.
     Stream,
-    /// One more than the index of an entry in the namespace's list of placement identifiers, as Linux numbers
-    /// write streams; 0 is no directive. An index beyond the list is sent as an identifier that is not
-    /// valid.
+    /// One more than an index in the namespace's list of placement identifiers, as Linux numbers write
+    /// streams; 0 is no directive. An index beyond the list is sent as an invalid identifier.
     Placement,
 }
 
@@ -27,7 +25,8 @@ pub enum HintMeaning {
 pub struct DirectedSubsystem {
     inner: Box<dyn Subsystem + Send>,
     directives: Directives,
-    controller: ControllerId,
+    /// The controller whose writes these are.
+    pub(crate) controller: ControllerId,
     meaning: HintMeaning,
     /// Pages that garbage collection of each set has moved, as far as it was reported.
     moved: Vec<u64>,
@@ -98,19 +97,9 @@ impl DirectedSubsystem {
         Self { inner, directives, controller, meaning, moved }
     }
 
-    /// The directives.
-    pub fn directives(&self) -> &Directives {
-        &self.directives
-    }
-
     /// The directives for a command, with the logs below at a moment.
     pub fn command<R>(&mut self, at: SimTime, run: impl FnOnce(&mut Directives, &mut dyn Logs) -> R) -> R {
         run(&mut self.directives, &mut ViewAt(&mut *self.inner, at))
-    }
-
-    /// The controller whose writes these are.
-    pub fn controller(&self) -> ControllerId {
-        self.controller
     }
 
     fn directive(&self, namespace: u32, hint: Hint) -> WriteDirective {
@@ -163,9 +152,8 @@ impl Layered for DirectedSubsystem {
         payload: Payload<'_>,
         at: SimTime,
     ) -> Result<Answer, NamespaceError> {
-        let mut command = match command {
-            Command::Block(command) => command,
-            other => return self.inner.submit(namespace, other, payload, at),
+        let Command::Block(mut command) = command else {
+            return self.inner.submit(namespace, command, payload, at);
         };
         if command.op != Op::Write {
             command.hint = Hint::default();

@@ -1,5 +1,4 @@
-//! What a device with NVM sets says about itself: identify data and log page 09h, in the standard's byte
-//! layouts (NVMe 2.0).
+//! Identify data and log page 09h of a device with NVM sets, in the standard's byte layouts (NVMe 2.0).
 
 /// Bits of the Controller Attributes field (Identify Controller, CTRATT).
 pub mod controller_attribute {
@@ -72,8 +71,7 @@ pub fn encode_group_list(groups: &[u16], from: u16) -> Vec<u8> {
     data
 }
 
-/// Contents of log page 09h, Endurance Group Information. Bytes here, billions of bytes (rounded up) on the
-/// page.
+/// Log page 09h, Endurance Group Information. Bytes here, billions of bytes (rounded up) on the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EnduranceGroupLog {
     /// Blocks that are not bad, in per cent.
@@ -82,8 +80,7 @@ pub struct EnduranceGroupLog {
     pub spare_threshold_percent: u8,
     /// Mean erases over the endurance, in per cent; 255 for more than that. 0 without an endurance.
     pub used_percent: u8,
-    /// Bytes that may be written over the whole life at the present write amplification; 0 without an
-    /// endurance.
+    /// Bytes writable over the whole life at the present write amplification; 0 without an endurance.
     pub endurance_bytes: u128,
     /// Bytes hosts read.
     pub read_bytes: u128,
@@ -136,9 +133,8 @@ impl EnduranceGroupLog {
 
 /// Read recovery levels of the sets (feature 12h).
 ///
-/// A level says how much time the device may spend on a page that does not read at once: 0 every effort, 4
-/// the default, 15 fail fast. This medium has no read errors, so all levels read alike, and the level is kept
-/// and reported only.
+/// A level says how long the device may work on a page that does not read at once: 0 every effort, 4 the
+/// default, 15 fail fast. This medium has no read errors: the level is only kept and reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadRecovery {
     supported: u16,
@@ -149,8 +145,7 @@ impl ReadRecovery {
     /// Levels that every device has: the default and fast fail.
     pub const MANDATORY: u16 = 1 << 4 | 1 << 15;
 
-    /// The levels of `sets`, each at its own; all that are used and the mandatory ones are supported, and 0
-    /// besides.
+    /// The level of each set. Supported are those in use, the mandatory ones, and 0.
     pub fn new(levels: Vec<u8>) -> Self {
         let used = levels.iter().fold(0, |bits, level| bits | 1 << level);
         Self { supported: Self::MANDATORY | 1 | used, levels }

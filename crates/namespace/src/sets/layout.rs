@@ -4,19 +4,10 @@ use nandscape_core::{Geometry, UnitId};
 
 /// A division of dies that cannot be. The message says what was expected; who typed the value names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{expected}")]
-pub struct LayoutError {
-    expected: String,
-}
+#[error("{0}")]
+pub struct LayoutError(String);
 
-impl LayoutError {
-    fn new(expected: impl Into<String>) -> Self {
-        Self { expected: expected.into() }
-    }
-}
-
-/// The dies of each set, all numbers as in [`Geometry::unit`]: `lun * channels + channel`. No die is in two
-/// sets; dies may be in none.
+/// The dies of each set, numbered as in [`Geometry::unit`]. No die is in two sets; dies may be in none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetLayout {
     sets: Vec<Vec<UnitId>>,
@@ -31,7 +22,7 @@ impl SetLayout {
     /// Sets of whole channels [sets-article layouts]: neighbouring channels stay together.
     pub fn vertical(geometry: &Geometry, count: u32) -> Result<Self, LayoutError> {
         if count == 0 || !geometry.channels.is_multiple_of(count) {
-            return Err(LayoutError::new(format!(
+            return Err(LayoutError(format!(
                 "a divisor of the {} channels, since vertical sets are made of whole channels",
                 geometry.channels
             )));
@@ -40,11 +31,10 @@ impl SetLayout {
         Ok(Self::by(geometry, count, |unit| geometry.channel_of(unit) / channels))
     }
 
-    /// Sets of some dies of every channel [sets-article layouts]: neighbouring dies of a channel stay
-    /// together.
+    /// Sets of some dies of every channel [sets-article layouts]: neighbours of a channel stay together.
     pub fn horizontal(geometry: &Geometry, count: u32) -> Result<Self, LayoutError> {
         if count == 0 || !geometry.dies_per_channel.is_multiple_of(count) {
-            return Err(LayoutError::new(format!(
+            return Err(LayoutError(format!(
                 "a divisor of the {} dies of a channel, since horizontal sets take as many dies of every channel",
                 geometry.dies_per_channel
             )));
@@ -69,17 +59,17 @@ impl SetLayout {
                 let (first, last) = item.split_once('-').unwrap_or((item, item));
                 let number = |text: &str| text.trim().parse::<u32>().ok().filter(|die| *die < units);
                 let (Some(first), Some(last)) = (number(first), number(last)) else {
-                    return Err(LayoutError::new(format!(
+                    return Err(LayoutError(format!(
                         "dies from 0 to {} such as 0-3,8 with ';' between sets; '{item}' is none",
                         units - 1
                     )));
                 };
                 if first > last {
-                    return Err(LayoutError::new(format!("ranges from low to high; '{item}' is none")));
+                    return Err(LayoutError(format!("ranges from low to high; '{item}' is none")));
                 }
                 for die in first..=last {
                     if let Some(other) = owner[die as usize].replace(set) {
-                        return Err(LayoutError::new(format!(
+                        return Err(LayoutError(format!(
                             "each die in one set; die {die} is in set {other} and set {set}"
                         )));
                     }

@@ -1,11 +1,8 @@
 //! NVM sets: a device divided by dies, each part with a translation layer of its own.
 //!
-//! * [`SetLayout`] says which dies belong to which set: traditional, vertical, horizontal
-//!   [sets-article layouts] or any list;
-//! * [`Part`] is the flash device that one set sees: some dies of a shared device, with addresses and
-//!   counters of its own;
-//! * [`PredictableLatency`] is the state machine of deterministic windows; the other types are the standard's
-//!   identify data and log pages.
+//! * [`SetLayout`]: the dies of each set: traditional, vertical, horizontal [sets-article layouts], any list;
+//! * [`Part`]: the flash device of one set: some dies of a shared device, with own addresses and counters;
+//! * [`PredictableLatency`]: deterministic windows; the other types are identify data and log pages.
 
 mod identify;
 mod layout;

@@ -17,11 +17,9 @@ pub fn share<D>(device: D) -> Shared<D> {
 }
 
 /// The device of one NVM set: dies of a shared device, numbered anew in the order of their list. Tokens,
-/// clock, buses and events are those of the whole device, so that sets meet on the channels; counters are the
-/// part's own.
+/// clock, buses and events are the whole device's, so that sets meet on channels; counters are the part's.
 ///
-/// Where the list is a grid (the same dies of each of some channels) the part has that grid as its shape,
-/// else it is one channel for each die.
+/// A list that is a grid (the same dies of each of some channels) keeps that shape; else a die is a channel.
 #[derive(Debug)]
 pub struct Part<D: ?Sized> {
     geometry: Geometry,
@@ -39,8 +37,7 @@ pub struct Part<D: ?Sized> {
 }
 
 impl<D: FlashDevice + ?Sized> Part<D> {
-    /// The dies `units` of a device. Panics if there are none or one is not the device's, which a
-    /// [`super::SetLayout`] rules out.
+    /// The dies `units`. Panics on none or one of another device, which [`super::SetLayout`] rules out.
     pub fn new(shared: Shared<D>, units: &[UnitId]) -> Self {
         let (whole, capabilities) = {
             let device = lock(&shared);
@@ -51,11 +48,8 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         let geometry = Geometry { channels, dies_per_channel: units.len() as u32 / channels, ..whole };
         let pages = whole.blocks_per_unit() * whole.pages_per_block;
         let shifts = |size: u32| {
-            units
-                .iter()
-                .enumerate()
-                .map(|(local, unit)| (unit.0 * size).wrapping_sub(local as u32 * size))
-                .collect()
+            let shift = |(local, unit): (u32, &UnitId)| (unit.0 * size).wrapping_sub(local * size);
+            (0..).zip(units).map(shift).collect()
         };
         Self {
             geometry,
@@ -71,9 +65,8 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         }
     }
 
-    /// The same dies as an open-channel device: the layer above runs on the host, so that what it does for
-    /// itself crosses the host link and looks to the device like any other request. The part's own
-    /// counters still tell causes apart.
+    /// The same dies as an open-channel device: the layer above runs on the host, and its own work crosses
+    /// the host link like any other request. The part's own counters still tell causes apart.
     #[must_use]
     pub fn host_side(self) -> Self {
         Self { is_host_side: true, ..self }
@@ -91,18 +84,16 @@ impl<D: FlashDevice + ?Sized> Part<D> {
 
     #[inline]
     fn page(&self, page: Ppn) -> Result<Ppn, FlashError> {
-        match self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize) {
-            Some(shift) => Ok(Ppn(page.0.wrapping_add(*shift))),
-            None => Err(outside(page.0, self.geometry.pages())),
-        }
+        let shift = self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize);
+        let place = shift.map(|shift| Ppn(page.0.wrapping_add(*shift)));
+        place.ok_or_else(|| outside(page.0, self.geometry.pages()))
     }
 
     #[inline]
     fn block(&self, block: BlockId) -> Result<BlockId, FlashError> {
-        match self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize) {
-            Some(shift) => Ok(BlockId(block.0.wrapping_add(*shift))),
-            None => Err(outside(block.0, self.geometry.blocks())),
-        }
+        let shift = self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize);
+        let place = shift.map(|shift| BlockId(block.0.wrapping_add(*shift)));
+        place.ok_or_else(|| outside(block.0, self.geometry.blocks()))
     }
 }
 
@@ -184,8 +175,7 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
         &self.causes
     }
 
-    /// Operations the shared device accepted from this part; programs per page are kept of the whole device
-    /// alone.
+    /// Operations the shared device accepted from this part, which keeps no programs per page.
     fn tally(&self) -> MediumTally<'_> {
         MediumTally { totals: self.totals, health: self.device().tally().health, program_counts: None }
     }

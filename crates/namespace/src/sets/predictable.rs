@@ -1,5 +1,4 @@
-//! Predictable latency mode of one NVM set (NVMe 2.0, section 8.16; features 13h and 14h, log pages 0Ah and
-//! 0Bh).
+//! Predictable latency mode of one NVM set (NVMe 2.0, section 8.16; features 13h, 14h, logs 0Ah, 0Bh).
 //!
 //! A set is in a deterministic window (DTWIN) or a non-deterministic one (NDWIN). In a DTWIN the device does
 //! no work of its own, as long as the host stays within typical reads, typical writes and a longest time;
@@ -164,8 +163,7 @@ pub fn encode_aggregate(identifiers: &[u16]) -> Vec<u8> {
     page
 }
 
-/// The state machine of one set. Time comes with every call and never goes back; what is due by then happens
-/// first.
+/// The state machine of one set. Time comes with every call and never goes back; what is due happens first.
 #[derive(Clone, Debug)]
 pub struct PredictableLatency {
     budget: Budget,
@@ -189,8 +187,7 @@ pub struct PredictableLatency {
 const MS: u64 = 1_000_000;
 
 impl PredictableLatency {
-    /// With the mode off. An NDWIN lasts a millisecond at least, so that a layer can make up for what it put
-    /// off.
+    /// With the mode off. An NDWIN lasts at least 1 ms, so that a layer can catch up with what it put off.
     pub fn new(budget: Budget) -> Self {
         assert!(budget.ndwin_low_ms > 0 && budget.write_bytes > 0, "{budget:?}");
         Self {
@@ -223,21 +220,17 @@ impl PredictableLatency {
         (self.config, !matches!(self.window, Window::Off))
     }
 
-    /// Set Features 13h. Enabling begins in an NDWIN; what was pending is forgotten when the mode is turned
-    /// off.
+    /// Set Features 13h. Enabling begins in an NDWIN; disabling forgets what was pending.
     pub fn configure(&mut self, enable: bool, config: PlmConfig, at: SimTime) {
         self.config = config;
-        match (enable, self.window) {
-            (true, Window::Off) => self.begin(Window::NonDeterministic, at),
-            (true, _) => {}
-            (false, _) => {
-                *self = Self { config, ..Self::new(self.budget) };
-            }
+        if !enable {
+            *self = Self { config, ..Self::new(self.budget) };
+        } else if self.window == Window::Off {
+            self.begin(Window::NonDeterministic, at);
         }
     }
 
-    /// Set Features 14h: 1 for a DTWIN, 2 for an NDWIN. A DTWIN begins once the shortest NDWIN has passed;
-    /// asked for within one, it goes on.
+    /// Set Features 14h: 1 for a DTWIN, begun after the shortest NDWIN if none is running, 2 for an NDWIN.
     pub fn select(&mut self, window: u8, at: SimTime) -> Result<(), PlmError> {
         if self.window == Window::Off {
             return Err(PlmError::CommandSequence);
@@ -256,8 +249,7 @@ impl PredictableLatency {
         Ok(())
     }
 
-    /// When the window changes by itself, if nothing happens before: an awaited DTWIN begins, or the longest
-    /// DTWIN is over.
+    /// When the window next changes by itself: an awaited DTWIN begins, or the longest DTWIN is over.
     pub fn due(&self) -> Option<SimTime> {
         match self.window {
             Window::NonDeterministic if self.is_awaited => Some(self.since + self.budget.ndwin_low_ms * MS),
@@ -331,18 +323,14 @@ impl PredictableLatency {
     pub fn log(&mut self, retain: bool, at: SimTime) -> PlmLog {
         self.pass(at);
         let is_deterministic = self.window == Window::Deterministic;
-        let elapsed_ms = (at.0 - self.since.0.min(at.0)).div_ceil(MS);
+        let elapsed_ms = if is_deterministic { at.since(self.since).0.div_ceil(MS) } else { 0 };
         let log = PlmLog {
             window: self.window,
             events: self.events,
             budget: self.budget,
             reads_estimate: self.budget.reads_typical - if is_deterministic { self.reads } else { 0 },
             writes_estimate: if is_deterministic { self.writes_left } else { self.budget.writes_typical },
-            time_estimate_ms: self.budget.time_max_ms.saturating_sub(if is_deterministic {
-                elapsed_ms
-            } else {
-                0
-            }),
+            time_estimate_ms: self.budget.time_max_ms.saturating_sub(elapsed_ms),
         };
         if !retain {
             self.events = 0;

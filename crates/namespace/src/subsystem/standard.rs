@@ -1,5 +1,4 @@
-//! The commands of NVM sets and endurance groups on a subsystem: identify data, features 12h to 14h, log
-//! pages 09h to 0Bh.
+//! Commands of NVM sets and endurance groups: identify data, features 12h to 14h, log pages 09h to 0Bh.
 //!
 //! Sets and groups are numbered from 0 here and from 1 on the wire, where 0 means none.
 
@@ -8,7 +7,7 @@ use crate::sets::{
     Budget, EnduranceGroupLog, PlmConfig, PlmError, PlmLog, PredictableLatency, ReadRecovery, SetAttributes,
     Window, controller_attribute, encode_aggregate, encode_group_list, encode_set_list,
 };
-use nandscape_core::{BlockId, FtlError, Geometry, SimTime, Subsystem};
+use nandscape_core::{BlockId, FtlError, SimTime, Subsystem};
 
 /// What a set cannot find out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,19 +56,13 @@ pub(super) struct Standard {
     pub is_watching: bool,
 }
 
-/// One program unit of a die.
-fn optimal_write_bytes(geometry: &Geometry, program_pages: u32) -> u32 {
-    geometry.page_bytes * program_pages
-}
-
 impl Standard {
     pub fn new(sets: &[super::NvmSet]) -> Self {
         let plm = sets.iter().map(|set| {
             let room = set.ftl.quiet_room()?;
-            let device = set.ftl.device();
-            let geometry = device.geometry();
-            let write_bytes = optimal_write_bytes(geometry, device.capabilities().program_pages);
-            let room_bytes = room.least_pages * u64::from(geometry.page_bytes);
+            let page_bytes = set.ftl.device().geometry().page_bytes;
+            let write_bytes = page_bytes * set.ftl.device().capabilities().program_pages;
+            let room_bytes = room.least_pages * u64::from(page_bytes);
             Some(PredictableLatency::new(Budget {
                 reads_typical: set.facts.dtwin_reads,
                 writes_typical: room_bytes / u64::from(write_bytes),
@@ -105,7 +98,7 @@ impl NvmSubsystem {
             set_id: set + 1,
             endurance_group_id: self.groups[index] + 1,
             read_typical_100ns: self.standard.facts[index].read_typical_ns.div_ceil(100) as u32,
-            optimal_write_bytes: optimal_write_bytes(device.geometry(), device.capabilities().program_pages),
+            optimal_write_bytes: device.geometry().page_bytes * device.capabilities().program_pages,
             total_bytes,
             unallocated_bytes,
         }
@@ -141,8 +134,7 @@ impl NvmSubsystem {
         (total, total - allocated)
     }
 
-    /// Log page 09h of a group, counted since the last reset except for wear. `None` for a group without
-    /// sets.
+    /// Log page 09h of a group, counted since the last reset except for wear. `None` without sets.
     pub fn endurance_log(&self, group: u16) -> Option<EnduranceGroupLog> {
         let is_meant = |set: u16| self.groups[usize::from(set)] == group;
         let members: Vec<u16> = (0..self.inspect().sets()).filter(|set| is_meant(*set)).collect();
@@ -218,12 +210,7 @@ impl NvmSubsystem {
 
     /// Get Log Page 0Ah.
     pub fn predictable_log(&mut self, set: u16, retain: bool, at: SimTime) -> Result<PlmLog, NvmSetError> {
-        let mut log = None;
-        self.plm_step(set, at, |plm| {
-            log = Some(plm.log(retain, at));
-            Ok(())
-        })?;
-        Ok(log.expect("filled by the step"))
+        self.plm_step(set, at, |plm| Ok(plm.log(retain, at)))
     }
 
     /// Get Log Page 0Bh: the sets with events.
@@ -237,11 +224,7 @@ impl NvmSubsystem {
 
     /// Whether a set has come into log 0Bh since the last call, so that an asynchronous event is due.
     pub fn take_predictable_news(&mut self) -> bool {
-        let mut news = false;
-        for plm in self.standard.plm.iter_mut().flatten() {
-            news |= plm.take_news();
-        }
-        news
+        self.standard.plm.iter_mut().flatten().fold(false, |news, plm| news | plm.take_news())
     }
 
     /// Begins anew what the configuration asks for: windows kept for hosts that do not speak of them.
@@ -260,12 +243,12 @@ impl NvmSubsystem {
         }
     }
 
-    fn plm_step(
+    fn plm_step<T>(
         &mut self,
         set: u16,
         at: SimTime,
-        act: impl FnOnce(&mut PredictableLatency) -> Result<(), PlmError>,
-    ) -> Result<(), NvmSetError> {
+        act: impl FnOnce(&mut PredictableLatency) -> Result<T, PlmError>,
+    ) -> Result<T, NvmSetError> {
         let plm = self.standard.plm.get(usize::from(set)).ok_or(PlmError::InvalidField("no such NVM set"))?;
         if plm.is_none() {
             return Err(PlmError::InvalidField("the set's translation layer cannot put work off").into());
@@ -322,10 +305,10 @@ impl NvmSubsystem {
         let room = ftl.quiet_room().unwrap_or_default().now_pages;
         // A partly covered page costs a whole one.
         let (bytes, room_bytes) = (bytes.max(pages * page), room * page);
-        self.step(set as u16, at, |plm| {
+        let count = |plm: &mut PredictableLatency| {
             if is_write { plm.write(bytes, room_bytes, at) } else { plm.read(bytes, at) }
-        })?;
-        Ok(())
+        };
+        self.step(set as u16, at, count).map(drop)
     }
 
     /// The next time a window changes by itself, up to `until`.

@@ -1,9 +1,7 @@
-//! The negotiation (fixed newstyle) as a state machine without sockets: bytes in, bytes out, and in the end a
-//! [`Session`].
+//! The negotiation (fixed newstyle) without sockets: bytes in, bytes out, and in the end a [`Session`].
 //!
-//! Invariants: what is put out for an option depends on nothing a client sends but its length and names
-//! within the limits; an option changes the state only when it was well formed; nothing said before TLS
-//! counts after it.
+//! Invariants: an answer depends on nothing a client sends but its length and names within the limits; an
+//! option changes the state only when well formed; nothing said before TLS counts after it.
 
 mod options;
 
@@ -122,9 +120,8 @@ impl Negotiation {
             return Err(NegotiationError(format!("option {option} of {len} bytes: {expected}")));
         }
         let is_oversized = len_bytes > MAX_OPTION_BYTES;
-        let Some(data) = take.bytes(if is_oversized { 0 } else { len_bytes }) else {
-            return Ok((0, Progress::More));
-        };
+        let data = take.bytes(if is_oversized { 0 } else { len_bytes });
+        let Some(data) = data else { return Ok((0, Progress::More)) };
         let taken = input.len() - take.0.len();
         self.options += 1;
         if self.options > MAX_OPTIONS {
@@ -136,8 +133,7 @@ impl Negotiation {
             refuse(out, option, option_reply::ERR_TOO_BIG, "the option is too long");
             return Ok((taken, Progress::Again));
         }
-        let progress = self.option(option, data, out)?;
-        Ok((taken, progress))
+        Ok((taken, self.option(option, data, out)?))
     }
 
     fn client_flags(&mut self, flags: u32) -> Result<(), NegotiationError> {
@@ -218,11 +214,9 @@ impl Negotiation {
 }
 
 fn unknown_export(name: &[u8]) -> NegotiationError {
-    let shown = &name[..name.len().min(100)];
-    NegotiationError(format!(
-        "export '{}' asked for by EXPORT_NAME: expected one of those listed, and TLS where it is required",
-        String::from_utf8_lossy(shown)
-    ))
+    let shown = String::from_utf8_lossy(&name[..name.len().min(100)]);
+    let expected = "expected one of those listed, and TLS where it is required";
+    NegotiationError(format!("export '{shown}' asked for by EXPORT_NAME: {expected}"))
 }
 
 /// Appends a reply to an option.

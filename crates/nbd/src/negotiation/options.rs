@@ -9,11 +9,7 @@ use crate::transmission::{STATUS_CONTEXT, Session};
 use crate::wire::{BASE_ALLOCATION, Put, Take, info, option, option_reply};
 
 impl Negotiation {
-    pub(super) fn export_name(
-        &mut self,
-        data: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Progress, NegotiationError> {
+    pub(super) fn export_name(&self, data: &[u8], out: &mut Vec<u8>) -> Result<Progress, NegotiationError> {
         let index = self.find(data).ok_or_else(|| unknown_export(data))?;
         let export = &self.exports[index];
         out.put_u64(export.size);
@@ -41,12 +37,8 @@ impl Negotiation {
     /// Answers `INFO` and `GO`; a `GO` that succeeds gives the session.
     pub(super) fn info_or_go(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Option<Session> {
         let Some((name, wanted)) = parse_info(data) else {
-            refuse(
-                out,
-                option,
-                option_reply::ERR_INVALID,
-                "expected a name and the pieces of information wanted",
-            );
+            let expected = "expected a name and the pieces of information wanted";
+            refuse(out, option, option_reply::ERR_INVALID, expected);
             return None;
         };
         let Some(index) = self.find(name) else {
@@ -60,8 +52,7 @@ impl Negotiation {
         piece.put_u16(export.flags(self.is_structured));
         reply(out, option, option_reply::INFO, &piece);
         for kind in [info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            // Block sizes are given unasked, as the protocol suggests; they hold a client to nothing that it
-            // would not do anyway.
+            // Given unasked, as the protocol suggests; they hold a client to nothing that it would not do.
             if kind == info::BLOCK_SIZE || wanted.contains(&kind) {
                 reply(out, option, option_reply::INFO, &describe(export, kind));
             }
@@ -72,10 +63,8 @@ impl Negotiation {
 
     pub(super) fn meta_context(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
         let sets = option == option::SET_META_CONTEXT;
-        if sets {
-            // A choice that fails leaves none behind.
-            self.status_of = None;
-        }
+        // A choice that fails leaves none behind.
+        self.status_of = self.status_of.filter(|_| !sets);
         if !self.is_structured {
             refuse(out, option, option_reply::ERR_INVALID, "expected STRUCTURED_REPLY first");
             return;

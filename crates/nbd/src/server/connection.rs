@@ -63,10 +63,12 @@ pub(super) fn serve(
     };
     transport.set_timeout(None)?;
     (shared.events)(Events::Chosen { export: &session.export.name });
-    let client = Client { shared, transport: &*transport, evict: evict(socket) };
+    let evicted = Arc::clone(socket);
+    let client = Client { shared, transport: &*transport, evict: Arc::new(move || evicted.evict()) };
     let outcome = client.transmit(&mut input, session);
     transport.close();
-    if outcome.is_err() && socket.is_evicted() { Err(ConnectionError::TooSlow) } else { outcome }
+    let is_evicted = socket.is_evicted.load(Ordering::Acquire);
+    if outcome.is_err() && is_evicted { Err(ConnectionError::TooSlow) } else { outcome }
 }
 
 /// What a negotiation leads to: the way that bytes go from then on, and what is served.
@@ -106,8 +108,7 @@ fn negotiate(
             }
             Progress::StartTls => {
                 let config = tls.expect("the negotiation offers TLS only where there is some");
-                // Whatever came with the option is taken for the beginning of TLS, never for options sent
-                // under it.
+                // Whatever came with the option is the beginning of TLS, never options sent under it.
                 let early = input.bytes().to_vec();
                 input.consume(early.len());
                 transport = Box::new(Tls::accept(Arc::clone(socket), config, early, deadline)?);
@@ -119,16 +120,11 @@ fn negotiate(
     }
 }
 
-/// How a client is ended that keeps others waiting.
-fn evict(socket: &Arc<Socket>) -> Evict {
-    let socket = Arc::clone(socket);
-    Arc::new(move || socket.evict())
-}
-
 /// A client that has chosen an export.
 struct Client<'a> {
     shared: &'a Shared,
     transport: &'a dyn Transport,
+    /// Ends the client when it keeps others waiting.
     evict: Evict,
 }
 
@@ -194,12 +190,8 @@ impl Client<'_> {
             };
             if !is_open {
                 // Without goodbye, but with nothing under way: some clients leave so.
-                let phase = "a request";
-                return if input.bytes().is_empty() {
-                    Ok(())
-                } else {
-                    Err(ConnectionError::HungUp { phase })
-                };
+                let error = ConnectionError::HungUp { phase: "a request" };
+                return if input.bytes().is_empty() { Ok(()) } else { Err(error) };
             }
         }
     }

@@ -7,8 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Room that a connection has of its own: several requests, or one write of 1 MiB. A request that needs more
-/// draws on the memory of all.
+/// Room of a connection: several requests, or one write of 1 MiB. More draws on the memory of all.
 const OWN_BYTES: usize = (1 << 20) + (64 << 10);
 
 /// Why nothing was received.
@@ -36,16 +35,9 @@ impl Input {
         Ok(Self { own: MmapMut::map_anon(OWN_BYTES)?, long: None, start: 0, end: 0 })
     }
 
-    fn buffer(&self) -> &[u8] {
-        match &self.long {
-            Some(room) => room,
-            None => &self.own,
-        }
-    }
-
     /// What has arrived.
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer()[self.start..self.end]
+        &self.long.as_deref().unwrap_or(&self.own)[self.start..self.end]
     }
 
     /// Uses up bytes from the front.
@@ -53,8 +45,7 @@ impl Input {
         assert!(bytes <= self.end - self.start, "{bytes} bytes used of {}", self.end - self.start);
         self.start += bytes;
         if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
+            (self.start, self.end) = (0, 0);
             // Never held while the memory for a reply is waited for.
             self.long = None;
         }
@@ -63,14 +54,17 @@ impl Input {
     /// Receives more, with room for `needed` bytes from the first unused one. `false` at the end.
     pub fn receive(&mut self, transport: &dyn Transport, needed: usize) -> io::Result<bool> {
         assert!(needed <= OWN_BYTES, "{needed} bytes are received with `receive_long`");
-        self.make_room(needed);
+        assert!(self.long.is_none(), "the long request in front is used up first");
+        if needed > self.own.len() - self.start || self.end == self.own.len() {
+            self.own.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
         let received = transport.recv(&mut self.own[self.end..])?;
         self.end += received;
         Ok(received > 0)
     }
 
-    /// Receives more of a request of `needed` bytes, whose first ones have arrived; where it is long, with
-    /// memory of the budget. Waits for that.
+    /// Receives more of a request of `needed` bytes; a long one waits for memory of the budget.
     pub fn receive_long(
         &mut self,
         transport: &dyn Transport,
@@ -82,8 +76,7 @@ impl Input {
             return Ok(self.receive(transport, needed)?);
         }
         if self.long.is_none() {
-            // New room is cleared by the system when it is touched, so what is announced and never comes
-            // costs nothing.
+            // The system clears room when it is touched: what is announced and never comes costs nothing.
             let mut room = budget.room(needed, Some(evict))?;
             let held = self.end - self.start;
             room[..held].copy_from_slice(self.bytes());
@@ -99,14 +92,6 @@ impl Input {
             room.grant().client_is_done();
         }
         Ok(received > 0)
-    }
-
-    fn make_room(&mut self, needed: usize) {
-        assert!(self.long.is_none(), "the long request in front is used up first");
-        if needed > self.own.len() - self.start || self.end == self.own.len() {
-            self.own.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
     }
 
     /// Throws away `bytes`, those that have arrived and those to come. `false` at the end.

@@ -1,7 +1,7 @@
 //! Where clients come in.
 
 use super::tls::TlsConfig;
-use super::transport::Socket;
+use super::transport::{Socket, Stream};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::fmt::{Display, Write};
 use std::io;
@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of the name of a socket file that the system has room for.
 const MAX_PATH_BYTES: usize = 107;
 
-/// Replies to one client that wait in the system, at most: more than a batch, so that the next one runs while
-/// the client takes the last.
+/// Replies that wait in the system: more than a batch, so that one runs while the client takes the last.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
 /// Why an address cannot be listened on.
@@ -57,12 +56,10 @@ pub(super) enum Listener {
 impl Listener {
     /// Listens on a socket file. One that nobody listens on any more is replaced.
     pub fn unix(path: &Path, tls: Option<TlsConfig>) -> Result<Self, ListenError> {
-        if path.as_os_str().len() > MAX_PATH_BYTES {
-            let bytes = path.as_os_str().len();
-            let why = format!(
-                "{bytes} bytes are too many for the name of a socket: expected at most {MAX_PATH_BYTES}"
-            );
-            return Err(ListenError::refused(&path.display(), why));
+        let bytes = path.as_os_str().len();
+        if bytes > MAX_PATH_BYTES {
+            let why = format!("{bytes} bytes are too many for the name of a socket: expected at most");
+            return Err(ListenError::refused(&path.display(), format!("{why} {MAX_PATH_BYTES}")));
         }
         clear_the_way(path)?;
         let listen = || {
@@ -81,29 +78,29 @@ impl Listener {
         let listen = || {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
-            let bound = listener.local_addr()?;
-            Ok(Self::Tcp { listener, address: bound, tls })
+            Ok(Self::Tcp { address: listener.local_addr()?, listener, tls })
         };
         listen().map_err(|error: io::Error| ListenError::refused(&address, error))
     }
 
     /// The next client, if there is one.
     pub fn accept(&self) -> io::Result<Socket> {
-        Ok(match self {
+        let stream = match self {
             Self::Unix { listener, .. } => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nonblocking(false)?;
                 // The system gives what it allows; with less the replies wait for the client more often.
                 let _ = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
-                Socket::unix(socket)
+                Stream::Unix(socket)
             }
             Self::Tcp { listener, .. } => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nonblocking(false)?;
                 socket.set_nodelay(true)?;
-                Socket::tcp(socket)
+                Stream::Tcp(socket)
             }
-        })
+        };
+        Ok(Socket::new(stream))
     }
 
     /// TLS that clients must begin.

@@ -52,8 +52,7 @@ pub enum Events<'a> {
 pub struct ServerOptions {
     /// Connections at the same time; one more is closed at once.
     pub connections: usize,
-    /// Bytes for requests that need more than a connection has of its own, of all connections together; at
-    /// least [`LEAST_MEMORY_BYTES`].
+    /// Bytes for long requests, of all connections together; at least [`LEAST_MEMORY_BYTES`].
     pub memory_bytes: u64,
     /// How long a client may hold up others that wait for its memory before it must send or take
     /// [`LEAST_RATE`](nandscape_engine::budget::LEAST_RATE) bytes a second.
@@ -99,8 +98,7 @@ impl Stopper {
 }
 
 impl Server {
-    /// A server of these exports of the engine; the first is also the one without a name. `events` hears of
-    /// what happens.
+    /// A server of these exports; the first is also the one without a name. `events` hears of what happens.
     pub fn new(
         engine: Arc<Engine>,
         exports: Vec<Export>,
@@ -191,8 +189,7 @@ impl Server {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 (self.shared.events)(Events::NotAccepted(&error));
-                // Out of descriptors, mostly: the client stays in the queue, so without a pause this would
-                // come again at once.
+                // Out of descriptors, mostly: the client stays queued, so without a pause this would repeat.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }

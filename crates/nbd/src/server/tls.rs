@@ -97,8 +97,7 @@ impl Tls {
         deadline: Instant,
     ) -> io::Result<Self> {
         let mut connection = ServerConnection::new(Arc::clone(&config.0)).map_err(io::Error::other)?;
-        let end = early.len();
-        let mut buffer = early;
+        let (end, mut buffer) = (early.len(), early);
         buffer.resize(RECEIVE_BYTES.max(end), 0);
         let mut shaking = Shaking { socket: &socket, deadline, incoming: Incoming { buffer, start: 0, end } };
         while connection.is_handshaking() {
@@ -116,13 +115,12 @@ impl Tls {
     fn flush(&self, plain: &[u8]) -> io::Result<()> {
         let mut out = self.outgoing.lock().expect("nothing panics while it sends");
         out.clear();
-        {
-            let mut connection = self.connection();
-            connection.writer().write_all(plain)?;
-            while connection.wants_write() {
-                connection.write_tls(&mut *out)?;
-            }
+        let mut connection = self.connection();
+        connection.writer().write_all(plain)?;
+        while connection.wants_write() {
+            connection.write_tls(&mut *out)?;
         }
+        drop(connection);
         self.socket.send(&out)
     }
 }
@@ -143,14 +141,10 @@ impl Transport for Tls {
                 let state = connection.process_new_packets();
                 let speaks = connection.wants_write();
                 drop(connection);
-                if speaks {
-                    // An alert in front of an error, or the answer to a change of keys.
-                    let sent = self.flush(&[]);
-                    state.map_err(io::Error::other)?;
-                    sent?;
-                } else {
-                    state.map_err(io::Error::other)?;
-                }
+                // An alert in front of an error, or the answer to a change of keys.
+                let sent = if speaks { self.flush(&[]) } else { Ok(()) };
+                state.map_err(io::Error::other)?;
+                sent?;
                 continue;
             }
             drop(connection);

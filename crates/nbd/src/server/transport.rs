@@ -12,11 +12,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Socket {
     stream: Stream,
-    is_evicted: AtomicBool,
+    /// [`Socket::evict`] has ended it.
+    pub is_evicted: AtomicBool,
 }
 
 #[derive(Debug)]
-enum Stream {
+pub enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
@@ -31,25 +32,14 @@ macro_rules! either {
 }
 
 impl Socket {
-    /// On this machine.
-    pub const fn unix(stream: UnixStream) -> Self {
-        Self { stream: Stream::Unix(stream), is_evicted: AtomicBool::new(false) }
-    }
-
-    /// On a network.
-    pub const fn tcp(stream: TcpStream) -> Self {
-        Self { stream: Stream::Tcp(stream), is_evicted: AtomicBool::new(false) }
+    pub const fn new(stream: Stream) -> Self {
+        Self { stream, is_evicted: AtomicBool::new(false) }
     }
 
     /// Ends the connection since its client keeps others waiting.
     pub fn evict(&self) {
         self.is_evicted.store(true, Ordering::Release);
         self.shut(Shutdown::Both);
-    }
-
-    /// Whether [`Socket::evict`] has ended it.
-    pub fn is_evicted(&self) -> bool {
-        self.is_evicted.load(Ordering::Acquire)
     }
 }
 

@@ -1,5 +1,4 @@
-//! Reads without what is not there: where replies are structured, a range that holds no data is told by its
-//! length.
+//! Reads without holes: in structured replies, a range that holds no data is told by its length.
 //!
 //! A read is done as ever. If some page of what it gave begins with zeroes, the device is asked which of its
 //! pages hold data, and the zeroes of the others are left out. So a read of data costs a look at eight bytes
@@ -10,8 +9,7 @@ use super::replies::{CHUNK_BYTES, HOLE_BYTES, read_header_bytes, write_data_head
 use crate::wire::command_flag;
 use nandscape_core::{Extent, Subsystem};
 
-/// A shorter range is sent as the zeroes that it reads as. More than two headers of chunks, so that a reply
-/// never grows.
+/// A shorter range is sent as zeroes. More than two headers of chunks, so that a reply never grows.
 const LEAST_BYTES: usize = 4096;
 
 const _: () = assert!(LEAST_BYTES > HOLE_BYTES + CHUNK_BYTES + size_of::<u64>());
@@ -44,7 +42,11 @@ pub(super) fn parts(
     let mut left = Extent::new(offset, data.len() as u64);
     while left.len > 0 {
         let run = subsystem.allocation(namespace, left);
-        push(out, Part { bytes: run.bytes as usize, is_hole: !run.is_mapped });
+        let (bytes, is_hole) = (run.bytes as usize, !run.is_mapped);
+        match out.last_mut() {
+            Some(last) if last.is_hole == is_hole => last.bytes += bytes,
+            _ => out.push(Part { bytes, is_hole }),
+        }
         left = Extent::new(left.offset + run.bytes, left.len - run.bytes);
     }
     // The map may have changed since the read: what was data then is data.
@@ -61,13 +63,6 @@ pub(super) fn parts(
         }
     }
     out.truncate(kept);
-}
-
-fn push(out: &mut Vec<Part>, part: Part) {
-    match out.last_mut() {
-        Some(last) if last.is_hole == part.is_hole => last.bytes += part.bytes,
-        _ => out.push(part),
-    }
 }
 
 fn is_zero(data: &[u8]) -> bool {

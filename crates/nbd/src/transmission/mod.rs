@@ -1,9 +1,8 @@
 //! The transmission phase without sockets: requests in, replies out, the engine between.
 //!
-//! * [`Header`] and [`Session::check`]: what a request is, and whether this export does it.
-//! * [`Plan`]: as many requests as have arrived whole, within the bounds of a batch, and where their replies
-//!   will stand.
-//! * [`Worker`]: runs a plan on the engine. Payloads of writes are used where they were received; reads go
+//! * `Header` and `Session::check`: what a request is, and whether this export does it.
+//! * [`Plan`]: the requests that have arrived whole, within a batch, and where their replies will stand.
+//! * `Worker`: runs a plan on the engine. Payloads of writes are used where they were received; reads go
 //!   straight to where their reply is sent from.
 //!
 //! Replies come in the order of the requests.
@@ -16,9 +15,10 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use plan::{BatchLimits, Entry, Plan, Stop};
-pub use replies::Replies;
-pub use worker::Worker;
+pub(crate) use plan::Entry;
+pub use plan::{BatchLimits, Plan, Stop};
+pub(crate) use replies::Replies;
+pub(crate) use worker::Worker;
 
 use crate::errno::{Errno, Refusal};
 use crate::export::Export;
@@ -26,28 +26,25 @@ use crate::limits::MAX_REQUEST_BYTES;
 use crate::wire::{REQUEST_MAGIC, Take, command, command_flag};
 
 /// The number by which block status of `base:allocation` goes on a connection.
-pub const STATUS_CONTEXT: u32 = 1;
+pub(crate) const STATUS_CONTEXT: u32 = 1;
 
 /// Bytes of a request without its payload.
-pub const HEADER_BYTES: usize = 28;
+const HEADER_BYTES: usize = 28;
 
 /// What the negotiation agreed on.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// What is served.
-    pub export: Export,
+    pub(crate) export: Export,
     /// Reads are answered in chunks.
-    pub is_structured: bool,
+    pub(crate) is_structured: bool,
     /// Block status of `base:allocation` may be asked for.
-    pub has_status: bool,
-    /// What is refused for reasons of the server's.
-    pub refuses: Refuses,
+    pub(crate) has_status: bool,
+    pub(crate) refuses: Refuses,
 }
 
 /// Requests that a session refuses, whatever they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Refuses {
-    /// None.
+pub(crate) enum Refuses {
     #[default]
     Nothing,
     /// Writes: there is no memory for the payload of the next one.
@@ -58,16 +55,13 @@ pub enum Refuses {
 
 /// A request without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// Flags of the command.
+pub(crate) struct Header {
     pub flags: u16,
     /// The command.
     pub kind: u16,
     /// What the reply repeats.
     pub cookie: u64,
-    /// First byte.
     pub offset: u64,
-    /// Number of bytes.
     pub len: u32,
 }
 
@@ -96,16 +90,10 @@ impl Header {
         Ok(parse())
     }
 
-    /// Bytes that follow the header.
-    pub const fn payload_bytes(&self) -> u32 {
-        if self.kind == command::WRITE { self.len } else { 0 }
-    }
-
     const fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
-    /// Forced unit access.
     pub const fn is_fua(&self) -> bool {
         self.has(command_flag::FUA)
     }
@@ -113,31 +101,26 @@ impl Header {
 
 /// What a request comes to. Its flags are those of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Read.
+pub(crate) enum Action {
     Read,
-    /// Write.
     Write,
-    /// Forget a range.
     Trim,
     /// Zero a range by unmapping what can be.
     Zero,
     /// Zero a range by writing zeroes, so that it stays allocated.
     WriteZeroes,
-    /// Make durable.
     Flush,
     /// Load into a cache: there is none, so this does nothing.
     Cache,
     /// Which parts of a range hold data.
     Status,
-    /// Goodbye.
     Disconnect,
 }
 
 impl Session {
     /// What a request comes to, or why it is refused. Nothing that gets through reaches past the export, or
     /// is longer than [`MAX_REQUEST_BYTES`] where it moves bytes.
-    pub fn check(&self, header: &Header) -> Result<Action, Refusal> {
+    pub(crate) fn check(&self, header: &Header) -> Result<Action, Refusal> {
         if self.refuses == Refuses::Everything && header.kind != command::DISC {
             return Err(Refusal::new(Errno::Shutdown, "the server is stopping"));
         }
@@ -161,8 +144,7 @@ impl Session {
             }
             _ => return Err(Refusal::new(Errno::Inval, "no such command")),
         };
-        // Forced unit access may come with every command where it is announced, and means something with
-        // writes only.
+        // Forced unit access may come with every command where announced, and only matters to writes.
         if header.flags & !(allowed | command_flag::FUA) != 0 {
             return Err(Refusal::new(Errno::Inval, "the command does not take these flags"));
         }
@@ -178,14 +160,10 @@ impl Session {
         if writes && self.export.is_read_only {
             return Err(Refusal::new(Errno::Perm, "the export is read-only"));
         }
-        if action == Action::Flush {
-            return if header.offset == 0 && header.len == 0 {
-                Ok(())
-            } else {
-                Err(Refusal::new(Errno::Inval, "expected offset and length 0 with a flush"))
-            };
+        if action == Action::Flush && (header.offset, header.len) != (0, 0) {
+            return Err(Refusal::new(Errno::Inval, "expected offset and length 0 with a flush"));
         }
-        if header.len == 0 {
+        if action != Action::Flush && header.len == 0 {
             return Err(Refusal::new(Errno::Inval, "expected a length above 0"));
         }
         let moves = matches!(action, Action::Read | Action::Write);
@@ -194,8 +172,7 @@ impl Session {
         }
         let end = header.offset.checked_add(u64::from(header.len));
         if end.is_none_or(|end| end > self.export.size) {
-            let grows = writes && action != Action::Trim;
-            let errno = if grows { Errno::NoSpc } else { Errno::Inval };
+            let errno = if writes && action != Action::Trim { Errno::NoSpc } else { Errno::Inval };
             return Err(Refusal::new(errno, "reaches past the end of the export"));
         }
         Ok(())

@@ -2,18 +2,17 @@
 
 use super::{Action, BadMagic, HEADER_BYTES, Header, Session};
 use crate::errno::Refusal;
+use crate::wire::command;
 
 /// One request of a batch.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The request.
-    pub header: Header,
-    /// What it comes to.
-    pub action: Result<Action, Refusal>,
+    pub(crate) header: Header,
+    pub(crate) action: Result<Action, Refusal>,
     /// Where its payload begins in the input.
-    pub payload: usize,
+    pub(crate) payload: usize,
     /// Bytes set aside for its reply.
-    pub reply_bytes: usize,
+    pub(crate) reply_bytes: usize,
 }
 
 /// Why a plan ends where it does.
@@ -35,7 +34,7 @@ pub struct Plan {
     /// In the order they came.
     pub entries: Vec<Entry>,
     /// Bytes set aside for all replies.
-    pub reply_bytes: usize,
+    pub(crate) reply_bytes: usize,
 }
 
 /// Bounds of a batch, which one request alone may exceed.
@@ -75,7 +74,7 @@ impl Plan {
             if !self.entries.is_empty() && (is_full || is_alone) {
                 return Ok((taken, Stop::Full));
             }
-            let payload_bytes = header.payload_bytes() as usize;
+            let payload_bytes = if header.kind == command::WRITE { header.len as usize } else { 0 };
             if action.is_err() && payload_bytes > 0 {
                 // Refused before its payload has come, which then need not be kept.
                 let here = payload_bytes.min(rest.len() - HEADER_BYTES);

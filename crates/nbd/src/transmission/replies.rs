@@ -23,8 +23,7 @@ pub(super) const fn read_header_bytes(is_structured: bool) -> usize {
     if is_structured { CHUNK_BYTES + size_of::<u64>() } else { SIMPLE_BYTES }
 }
 
-/// Room for replies that a connection has of its own: a batch, or one read of 1 MiB. What needs more draws
-/// on the memory of all.
+/// Room of a connection for replies: a batch, or one read of 1 MiB. More draws on the memory of all.
 const OWN_BYTES: usize = (1 << 20) + (64 << 10);
 
 /// Replies of one batch, one after the other.

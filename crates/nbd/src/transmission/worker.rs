@@ -221,8 +221,7 @@ impl Worker {
         while at < end {
             let mut batch = Vec::with_capacity(ZERO_REQUESTS);
             while batch.len() < ZERO_REQUESTS && at < end {
-                // Pieces end where the zeroes would in a row of them, so that all but the first begin at a
-                // page.
+                // Pieces end where the zeroes in a row of them would, so all but the first begin at a page.
                 let piece = ZEROES.len() as u64 - at % ZEROES.len() as u64;
                 let len = piece.min(end - at);
                 let request = Request::write(namespace, at, &ZEROES[..len as usize]);
@@ -273,8 +272,7 @@ impl Worker {
     }
 }
 
-/// An empty vector of requests with the allocation of another: collecting an iterator of a vector into a
-/// vector of the same layout keeps it.
+/// An empty vector with the same allocation: collecting a vector's iterator into the same layout keeps it.
 fn recycle<'b>(mut requests: Vec<Request<'_>>) -> Vec<Request<'b>> {
     requests.clear();
     requests

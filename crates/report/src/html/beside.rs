@@ -9,7 +9,6 @@ use crate::placement::{self, columns, not_listed};
 use nandscape_sim::result::CacheResult;
 use std::fmt::Write as _;
 
-/// The caches of all runs that have one, side by side.
 pub(super) fn caches(runs: &[Run]) -> String {
     let cached: Vec<(&Run, &CacheResult)> = runs
         .iter()

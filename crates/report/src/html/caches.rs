@@ -15,7 +15,6 @@ use std::fmt::Write as _;
 /// Points of the LRU curve in the page, for each doubling of the size.
 const POINTS_PER_DOUBLING: f64 = 32.0;
 
-/// One part for each workload.
 pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
     let mut out = String::new();
     for (at, (advice, _)) in advice.iter().enumerate() {
@@ -68,7 +67,6 @@ fn table(advice: &Advice) -> String {
     )
 }
 
-/// Data of their charts.
 pub(super) fn charts(advice: &[(Advice, Vec<Point>)]) -> Value {
     advice.iter().map(|(advice, lru)| chart(advice, lru)).collect()
 }

@@ -12,7 +12,6 @@ use nandscape_sim::metrics::{Sample, Series};
 use nandscape_sim::result::LatencySummary;
 use serde_json::{Map, Value, json};
 
-/// Everything the script needs.
 pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
     let groups: Vec<Value> = page
         .groups

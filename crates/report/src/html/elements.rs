@@ -5,28 +5,23 @@ use crate::number::grouped;
 use nandscape_sim::metrics::{RequestSample, Series};
 use std::fmt::{Display, Write as _};
 
-/// Cells of a row.
 pub(super) fn cells(values: impl IntoIterator<Item = impl Display>) -> String {
     values.into_iter().map(|value| format!("<td>{value}</td>")).collect::<Vec<_>>().concat()
 }
 
-/// Heads of columns of numbers.
 pub(super) fn heads(names: impl IntoIterator<Item = impl Display>) -> String {
     names.into_iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect::<Vec<_>>().concat()
 }
 
-/// Heads of columns of text.
 pub(super) fn left_heads(names: impl IntoIterator<Item = impl Display>) -> String {
     let head = |name| format!("<th scope=\"col\" class=\"left\">{name}</th>");
     names.into_iter().map(head).collect()
 }
 
-/// A row: its name, then its cells.
 pub(super) fn row(name: &str, cells: &str) -> String {
     format!("<tr><th scope=\"row\" class=\"left\">{name}</th>{cells}</tr>\n")
 }
 
-/// A list of facts: names and texts.
 pub(super) fn facts(facts: &[(&str, String)]) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
     for (name, value) in facts {
@@ -73,7 +68,6 @@ pub(super) struct Chart<'a> {
     pub without: &'a str,
 }
 
-/// What most charts have.
 pub(super) const CHART: Chart<'static> = Chart {
     kind: "",
     number: 0,

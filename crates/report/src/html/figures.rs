@@ -38,7 +38,6 @@ fn title(chart: &RowChart<'_>) -> String {
     }
 }
 
-/// Data of their charts, in the order of their numbers.
 pub(super) fn charts(rows: &[ReproductionRow]) -> Value {
     let chart = |(part, chart): (usize, RowChart<'_>)| {
         // Times of a microsecond are drawn as times are everywhere.

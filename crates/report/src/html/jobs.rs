@@ -16,7 +16,6 @@ use std::fmt::Write as _;
 /// Lines of a chart; more could not be told apart.
 const MAX_LINES: usize = 16;
 
-/// Tables and charts of every run of a job file.
 pub(super) fn jobs(page: &Page<'_>) -> String {
     let mut out = String::new();
     for (index, run) in page.runs.iter().enumerate() {

@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 const MAX_COLUMNS: usize = 512;
 const MAX_ROWS: usize = 128;
 
-/// Counts in rows and columns.
 struct Grid<'a> {
     counts: &'a [u32],
     rows: usize,
     columns: usize,
-    /// Where the count of row and column is.
     place: fn(row: usize, column: usize, rows: usize, columns: usize) -> usize,
     axes: &'static str,
 }

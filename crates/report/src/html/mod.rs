@@ -28,8 +28,7 @@ use escape::json_for_script;
 use escape::text;
 use std::fmt::Write as _;
 
-/// Registry entry.
-pub const OUTPUT: Output = Output {
+pub(crate) const OUTPUT: Output = Output {
     wants_series: true,
     wants_programs: true,
     ..Output::new("html", "one offline file with tables and charts", |runs, context| {
@@ -51,14 +50,11 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// pattern.
 pub(crate) const COLOURS: usize = 8;
 
-/// The runs of one workload.
 pub(crate) struct Group<'a> {
     pub spec: &'a str,
-    /// Indices into the runs of the report.
     pub members: Vec<usize>,
 }
 
-/// What the parts of the page share.
 pub(crate) struct Page<'a> {
     pub runs: &'a [Run],
     pub groups: Vec<Group<'a>>,
@@ -91,7 +87,6 @@ impl<'a> Page<'a> {
         Self { runs, groups, colours, shapes }
     }
 
-    /// Coloured dot and name of a run.
     pub fn name(&self, run: usize) -> String {
         format!(
             "<span class=\"key c{}\" aria-hidden=\"true\"></span>{}",
@@ -100,7 +95,6 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// What the first column of a table names.
     pub fn first_head(&self) -> &'static str {
         if self.runs.iter().any(|run| run.result.cache.is_some()) { "cache" } else { "FTL" }
     }
@@ -129,12 +123,10 @@ impl<'a> Page<'a> {
         format!("<tr>{}{}{heads}</tr>", left_heads([self.first_head()]), self.workload_head(1))
     }
 
-    /// A row of a run in such a table.
     pub fn row(&self, run: usize, cells: &str) -> String {
         row(&self.name(run), &(self.workload_cell(run) + cells))
     }
 
-    /// Name of the workload beside the run's, where there are several.
     pub fn workload_cell(&self, run: usize) -> String {
         if self.groups.len() > 1 {
             format!("<td class=\"left\">{}</td>", text(&self.runs[run].result.workload.spec))

@@ -236,7 +236,6 @@ pub(super) fn wear(page: &Page<'_>) -> String {
     out
 }
 
-/// Where the file comes from.
 pub(super) fn footer(runs: &[Run], context: &ReportContext) -> String {
     let command = if context.command.is_empty() {
         String::new()

@@ -15,7 +15,6 @@ use std::fmt::Write as _;
 /// Points of the address plot in the page.
 const MAX_POINTS: usize = 8000;
 
-/// One part per workload.
 pub(super) fn workloads(stats: &[(String, TraceStats)]) -> String {
     let mut out = String::new();
     for (i, (name, stats)) in stats.iter().enumerate() {
@@ -222,7 +221,6 @@ fn kept(stats: &TraceStats) -> impl Iterator<Item = &nandscape_trace::stats::Poi
     stats.points.iter().step_by(stats.points.len().div_ceil(MAX_POINTS).max(1))
 }
 
-/// Data of their charts.
 pub(super) fn charts(stats: &[(String, TraceStats)]) -> Value {
     let chart = |stats: &TraceStats| {
         // The last window may be shorter, so it ends at the number of requests.

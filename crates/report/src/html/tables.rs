@@ -136,7 +136,6 @@ fn head_text(page: &Page<'_>, metric: &Metric) -> String {
     }
 }
 
-/// Percentiles of reads and writes.
 pub(super) fn latency(page: &Page<'_>) -> String {
     let mut rows: Vec<(usize, &str, &LatencySummary)> = Vec::new();
     for (i, run) in page.runs.iter().enumerate() {
@@ -189,7 +188,6 @@ fn of_flash(page: &Page<'_>, columns: &[Column], label: &str, caption: &str) -> 
     if body.is_empty() { body } else { frame(label, caption, &head, &body) }
 }
 
-/// Erases per good block.
 pub(super) fn wear(page: &Page<'_>) -> String {
     let columns: &[Column] = &[
         ("total", |r| grouped(r.flash.erases)),
@@ -205,7 +203,6 @@ pub(super) fn wear(page: &Page<'_>) -> String {
     of_flash(page, columns, "Wear table", "Erases per good block.")
 }
 
-/// What a translation layer costs.
 pub(super) fn cost(page: &Page<'_>) -> String {
     fn bytes(n: u64) -> String {
         if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) }
@@ -228,7 +225,6 @@ pub(super) fn cost(page: &Page<'_>) -> String {
     of_flash(page, columns, "Cost table", caption)
 }
 
-/// Published, measured, ratio and note, one table per experiment.
 pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
     let mut charts = 0;

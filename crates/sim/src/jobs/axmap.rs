@@ -11,7 +11,6 @@ pub(crate) struct Axmap {
 }
 
 impl Axmap {
-    /// All free.
     pub fn new(blocks: u64) -> Self {
         let mut levels = Vec::new();
         let mut count = blocks;
@@ -31,12 +30,10 @@ impl Axmap {
         Self { blocks, levels, taken: 0 }
     }
 
-    /// Frees all.
     pub fn clear(&mut self) {
         *self = Self::new(self.blocks);
     }
 
-    /// Whether all are taken.
     pub const fn is_full(&self) -> bool {
         self.taken == self.blocks
     }

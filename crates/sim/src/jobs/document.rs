@@ -16,9 +16,7 @@ use std::collections::BTreeMap;
 
 /// Rows of the result: a job each, or all jobs of a group that asks for `group_reporting`.
 pub(crate) struct Rows {
-    /// Name of each row.
     pub names: Vec<String>,
-    /// Row of each job.
     pub row_of: Vec<u32>,
 }
 
@@ -52,7 +50,6 @@ pub(crate) struct Finished<'a> {
 /// seconds.
 const LEVELS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// The document.
 pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunResult {
     let mut end = engine.totals.last_completion;
     if finished.error.is_some() {

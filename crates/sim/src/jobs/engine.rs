@@ -23,7 +23,6 @@ const CHECK_EVERY: u64 = 4096;
 /// So many completions at one instant mean that a job that ends by time never will.
 const STANDSTILL: u64 = 1 << 20;
 
-/// A request under way.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     job: u32,
@@ -44,11 +43,12 @@ enum Kind {
     Layout,
 }
 
-/// The end of a run that did not go through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// A request was refused.
-    Request { number: u64, message: String },
+    Request {
+        number: u64,
+        message: String,
+    },
     /// Virtual time stands still.
     Standstill(String),
     /// A scheduler lost requests: a bug.
@@ -58,23 +58,19 @@ pub(crate) enum Failure {
 /// What was issued and completed since the preconditioning.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Totals {
-    /// Requests issued.
     pub issued: u64,
     /// Of all of them, in order.
     pub hash: u64,
-    /// When the last one completed.
     pub last_completion: u64,
     /// Reads that took no time.
     pub instant_reads: u64,
 }
 
-/// The loop's state.
 pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],
     pub processes: Vec<Process>,
     outstanding: Outstanding<Pending>,
-    /// Jobs that wake up.
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
     now: u64,
     pub totals: Totals,
@@ -140,7 +136,6 @@ impl<'a> Engine<'a> {
         self.settle()
     }
 
-    /// A write of a preconditioning.
     pub fn write_uncounted(
         &mut self,
         namespace: u32,
@@ -163,7 +158,6 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Waits for everything outstanding.
     pub fn settle(&mut self) -> Result<(), Failure> {
         while self.outstanding.count() > 0 {
             self.step()?;
@@ -179,7 +173,6 @@ impl<'a> Engine<'a> {
         self.preconditioning = false;
     }
 
-    /// Runs all jobs to their end.
     pub fn run(&mut self) -> Result<(), Failure> {
         self.start_jobs()?;
         while self.unfinished > 0 && !self.stopped {
@@ -263,7 +256,6 @@ impl<'a> Engine<'a> {
         self.pump(job)
     }
 
-    /// Starts every job whose turn it is.
     fn start_jobs(&mut self) -> Result<(), Failure> {
         self.has_ended_jobs = false;
         let mut all_before_ended = true;
@@ -295,7 +287,6 @@ impl<'a> Engine<'a> {
         (0..job).any(|other| self.jobs[other].name == *name && self.processes[other].phase != Phase::Done)
     }
 
-    /// Lets a job issue what it can.
     #[inline]
     fn pump(&mut self, job: u32) -> Result<(), Failure> {
         loop {

@@ -9,7 +9,6 @@ use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_jobs::job::{BlockSize, DataPlacement, FileService, PlacementSelect, Sequencer};
 use nandscape_jobs::{Direction, Distribution, Job};
 
-/// A request of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub namespace: u32,
@@ -33,7 +32,6 @@ struct File {
     is_done: bool,
 }
 
-/// Requests of one job.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator {
     job: Job,
@@ -58,7 +56,6 @@ pub(crate) struct Generator {
     place: Xoshiro256PlusPlus,
 }
 
-/// How a size is drawn.
 #[derive(Clone, Debug)]
 enum Size {
     Fixed(u64),
@@ -153,7 +150,6 @@ impl Generator {
         }
     }
 
-    /// Direction of the next request.
     #[inline]
     pub fn direction(&mut self) -> Direction {
         let pattern = self.job.pattern;

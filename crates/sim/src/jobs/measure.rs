@@ -8,7 +8,6 @@ use nandscape_jobs::Direction;
 /// Interval of the samples of bandwidth and request rate (fio's `bwavgtime`).
 pub(crate) const SAMPLE_NS: u64 = 500_000_000;
 
-/// Minimum, maximum, mean and deviation of samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
     count: u64,
@@ -69,14 +68,12 @@ impl Spread {
         self.squares += ns as f64 * ns as f64;
     }
 
-    /// Adds another distribution.
     pub fn merge(&mut self, other: &Self) {
         let Some(theirs) = &other.latencies else { return };
         self.latencies.get_or_insert_default().merge(theirs);
         self.squares += other.squares;
     }
 
-    /// The distribution.
     pub fn summary(&self) -> LatencySummary {
         self.latencies.as_ref().map(|latencies| latencies.summary()).unwrap_or_default()
     }
@@ -94,7 +91,6 @@ impl Spread {
     }
 }
 
-/// One direction of one job.
 #[derive(Clone, Debug, Default)]
 struct Lane {
     bytes: u64,
@@ -110,7 +106,6 @@ struct Lane {
 /// Levels of depth that are told apart: 1, 2, 4, 8, 16, 32, 64 and more.
 pub(crate) const DEPTH_LEVELS: usize = 7;
 
-/// One job, or several added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measure {
     lanes: [Lane; 3],
@@ -118,7 +113,6 @@ pub(crate) struct Measure {
     /// Requests issued while so many were outstanding.
     pub depths: [u64; DEPTH_LEVELS],
     next_sample: u64,
-    /// Directions that the job uses.
     used: [bool; 3],
 }
 
@@ -132,13 +126,11 @@ impl Measure {
         *self = Self { used: self.used, next_sample: now + SAMPLE_NS, ..Self::default() };
     }
 
-    /// A request was issued as the `inflight`-th.
     #[inline]
     pub fn issue(&mut self, inflight: u32) {
         self.depths[(inflight.max(1).ilog2() as usize).min(DEPTH_LEVELS - 1)] += 1;
     }
 
-    /// A request completed.
     #[inline]
     pub fn complete(&mut self, direction: Direction, bytes: u64, latency_ns: u64, at: u64) {
         if at >= self.next_sample {
@@ -171,12 +163,10 @@ impl Measure {
         }
     }
 
-    /// A flush completed.
     pub fn flush(&mut self, latency_ns: u64) {
         self.sync.record(latency_ns);
     }
 
-    /// Adds another job of the same report group.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.lanes.iter_mut().zip(&other.lanes) {
             mine.bytes += theirs.bytes;
@@ -196,7 +186,6 @@ impl Measure {
         &self.lanes[direction as usize].spread
     }
 
-    /// One direction for the result.
     pub fn direction(&self, direction: Direction, runtime_ns: u64, percentiles: &[f64]) -> DirectionResult {
         let lane = &self.lanes[direction as usize];
         let per_second = |n: u64| if runtime_ns == 0 { 0.0 } else { n as f64 * 1e9 / runtime_ns as f64 };
@@ -214,18 +203,15 @@ impl Measure {
         }
     }
 
-    /// Flushes for the result.
     pub fn sync(&self, percentiles: &[f64]) -> (LatencySummary, f64, Vec<LatencyPoint>) {
         let summary = self.sync.summary();
         (summary, self.sync.stddev(&summary), self.sync.percentiles(percentiles))
     }
 
-    /// Completed requests of all directions.
     pub fn requests(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.requests).sum()
     }
 
-    /// How many of them took at most so long.
     pub fn up_to(&self, ns: u64) -> u64 {
         self.lanes.iter().filter_map(|lane| lane.spread.latencies.as_ref()).map(|l| l.up_to(ns)).sum()
     }

@@ -4,7 +4,6 @@ use nandscape_core::rng::{Xoshiro256PlusPlus, seeded, unit};
 use nandscape_jobs::job::{RateProcess, ThinkBlocks};
 use nandscape_jobs::{Direction, Job};
 
-/// Rate limit of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limit {
     bytes_per_s: u64,
@@ -21,7 +20,6 @@ impl Limit {
         self.bytes_per_s > 0 || self.iops > 0
     }
 
-    /// A request of so many bytes was issued.
     fn issue(&mut self, bytes: u64, process: RateProcess, rng: &mut Xoshiro256PlusPlus) {
         let (amount, rate) = if self.bytes_per_s > 0 { (bytes, self.bytes_per_s) } else { (1, self.iops) };
         match process {
@@ -39,7 +37,6 @@ impl Limit {
     }
 }
 
-/// Pacing of one job.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     limits: [Limit; 3],
@@ -76,7 +73,6 @@ impl Pace {
         }
     }
 
-    /// The job begins.
     pub fn start(&mut self, now: u64) {
         for limit in &mut self.limits {
             (limit.origin, limit.next) = (now, now);
@@ -104,7 +100,6 @@ impl Pace {
         }
     }
 
-    /// A request was issued.
     #[inline]
     pub fn issue(&mut self, direction: Direction, bytes: u64) {
         if self.has_limits && self.limits[direction as usize].is_set() {
@@ -115,7 +110,6 @@ impl Pace {
         }
     }
 
-    /// A request completed.
     #[inline]
     pub const fn complete(&mut self) {
         if !self.counts_issues {

@@ -27,7 +27,6 @@ impl Permutation {
         permutation
     }
 
-    /// Another order, from its beginning.
     pub fn restart(&mut self, rng: &mut impl Rng) {
         self.next = 0;
         for key in &mut self.keys {

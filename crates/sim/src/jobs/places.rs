@@ -7,22 +7,28 @@ use nandscape_core::sample::{Scatter, Zipf};
 use nandscape_jobs::job::ZoneShare;
 use nandscape_jobs::{Amount, Distribution};
 
-/// Draws slots `0..slots`.
 #[derive(Clone, Debug)]
 pub(crate) enum Law {
-    /// Every slot alike.
     Uniform,
     /// By rank; ranks are scattered by a bijection, or lie from a centre on.
-    Zipf { law: Zipf, spread: Spread },
+    Zipf {
+        law: Zipf,
+        spread: Spread,
+    },
     /// Self-similar with exponent log h / log (1 - h).
-    Pareto { exponent: f64, spread: Spread },
+    Pareto {
+        exponent: f64,
+        spread: Spread,
+    },
     /// Normal around a centre, the tails beyond the region cut off.
-    Normal { centre: f64, deviation: f64 },
+    Normal {
+        centre: f64,
+        deviation: f64,
+    },
     /// Zones with cumulated shares: up to this share of the requests, slots from, slots.
     Zoned(Vec<(f64, u64, u64)>),
 }
 
-/// How ranks become slots.
 #[derive(Clone, Debug)]
 pub(crate) enum Spread {
     /// Neighbouring ranks far apart, rank 0 at a random slot.
@@ -73,7 +79,6 @@ impl Law {
         }
     }
 
-    /// A slot.
     #[inline]
     pub fn draw(&self, slots: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match self {
@@ -130,7 +135,6 @@ fn zone_slots(zones: &[ZoneShare], slots: u64, slot_bytes: u64) -> Vec<(f64, u64
     out
 }
 
-/// Where the random requests of one file go.
 #[derive(Clone, Debug)]
 pub(crate) enum Places {
     /// Each block once, in a random order; for requests of one size.

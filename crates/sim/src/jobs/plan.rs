@@ -22,13 +22,10 @@ pub struct PlanError {
 pub(crate) struct Region {
     /// Namespace, from 0.
     pub namespace: u32,
-    /// First byte in the namespace.
     pub start: u64,
-    /// Bytes.
     pub len: u64,
 }
 
-/// A job with its regions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobPlan {
     /// At least one.
@@ -39,7 +36,6 @@ pub(crate) struct JobPlan {
     pub wraps: bool,
 }
 
-/// All jobs with their regions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// In the order of the jobs.
@@ -50,7 +46,6 @@ pub(crate) struct Plan {
     pub notes: Vec<String>,
 }
 
-/// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Namespace(u32),
@@ -65,7 +60,6 @@ struct File {
     is_read: bool,
 }
 
-/// Resolves every job against the namespaces there are.
 pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
     let mut planner = Planner { namespaces, files: Vec::new(), by_name: BTreeMap::new(), notes: Vec::new() };
     let targets: Vec<Vec<Target>> = jobs.iter().map(|job| planner.targets(job)).collect::<Result<_, _>>()?;

@@ -8,15 +8,12 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_jobs::job::SyncWrites;
 use nandscape_jobs::{Direction, Job};
 
-/// Where a job is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not started.
     Waiting,
     Running,
     /// Issues no more, and waits for what is outstanding.
     Draining,
-    /// Waits for the flush at its end.
     LastFlush,
     Done,
 }
@@ -27,7 +24,6 @@ pub(crate) enum Blocked {
     No,
     /// Until its wake-up: think time, rate.
     Asleep,
-    /// Until its flush completes.
     Flush,
     /// Until nothing is outstanding; then it thinks.
     Quiesce,
@@ -44,7 +40,6 @@ struct Limits {
     mixes: bool,
 }
 
-/// Flushes that a job asks for.
 struct Flushes {
     writes: u64,
     /// Writes since the last flush of either kind.
@@ -76,7 +71,6 @@ impl Flushes {
     }
 }
 
-/// One process.
 pub(crate) struct Process {
     limits: Limits,
     flushes: Flushes,
@@ -104,7 +98,6 @@ pub(crate) struct Process {
     pub life: Life,
 }
 
-/// When a job ran.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Life {
     pub has_started: bool,
@@ -112,7 +105,6 @@ pub(crate) struct Life {
     pub ended: u64,
 }
 
-/// What a job wants to do now.
 pub(crate) enum Next {
     Request(Request),
     Flush,

@@ -115,14 +115,11 @@ impl Open {
     }
 }
 
-/// Collects a [`JobSeries`].
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     series: JobSeries,
-    /// Row of each job.
     row_of: Vec<u32>,
     open: Vec<[Open; 2]>,
-    /// End of the open window.
     due: u64,
     max_windows: usize,
 }
@@ -148,7 +145,6 @@ impl Timeline {
         now >= self.due
     }
 
-    /// A request completed.
     #[inline]
     pub fn complete(&mut self, job: u32, direction: Direction, bytes: u64, latency_ns: u64) {
         let row = &mut self.open[self.row_of[job as usize] as usize];

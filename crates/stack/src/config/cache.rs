@@ -54,12 +54,10 @@ pub const NO_CACHE: &str = "none";
 /// Cached bytes of a fast side that is no flash, where no size was asked for.
 const DEFAULT_BYTES: u64 = 1 << 30;
 
-/// One side.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
     /// A flash stack: that of the configuration, or one of its own.
     Flash(Option<Box<StackConfig>>),
-    /// A model of another kind.
     Other(DiskSpec),
 }
 
@@ -183,7 +181,6 @@ impl CacheConfig {
         matches!(self.fast, Side::Flash(_))
     }
 
-    /// What its two sides are, for reports.
     pub(crate) fn describe(&self, result: &mut CacheResult) {
         let Some(design) = &self.design else {
             result.disk = self.disk_name();

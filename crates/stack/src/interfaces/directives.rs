@@ -37,7 +37,6 @@ keys! { PARAMS:
          written";
 }
 
-/// Registry entry.
 pub const ENTRY: InterfaceEntry = InterfaceEntry {
     info: Info {
         name: "directives",
@@ -56,14 +55,11 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
 const STREAM_KEYS: [Param; 4] = [MSL.param, WRITE_SIZE.param, ENABLED.param, ALLOCATE.param];
 const FDP_KEYS: [Param; 3] = [HANDLES.param, EVENTS.param, TAIL.param];
 
-/// What hints mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DirectiveKind {
     /// The number of a log of the translation layer.
     Direct,
-    /// Nothing.
     None,
-    /// A stream id.
     Streams,
     /// An entry of the namespace's list of placement identifiers.
     Fdp,
@@ -123,7 +119,6 @@ impl Directing<'_> {
         Ok(DirectedSubsystem::new(subsystem, directives, controller, meaning))
     }
 
-    /// How many endurance groups there are.
     fn groups(&self) -> u16 {
         self.below.partition.endurance_groups.iter().map(|group| group + 1).max().unwrap_or(1)
     }
@@ -263,7 +258,6 @@ impl Directing<'_> {
         Ok((directives, controller))
     }
 
-    /// Reclaim unit handles of each namespace.
     fn handles(&self, namespaces: usize, handles: u16) -> Result<Vec<Vec<u16>>, ParamError> {
         let Some(text) = self.params.get(HANDLES) else {
             return Ok(vec![(0..handles).collect(); namespaces]);

@@ -20,7 +20,6 @@ keys! { PARAMS:
         "file (CSV) for every command with its kind, which replays can read; it must not exist";
 }
 
-/// Registry entry.
 pub const ENTRY: InterfaceEntry = InterfaceEntry {
     info: Info {
         name: "fs",

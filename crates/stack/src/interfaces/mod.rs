@@ -1,8 +1,8 @@
 //! Host interfaces: what stands between hosts and translation layers, or a cache. Each is a subsystem in
 //! front of another one, chosen and set up by a table of its own in the configuration.
 
-pub mod directives;
-pub mod file_system;
+mod directives;
+mod file_system;
 
 use crate::keys::{ConfigError, flat, table_of, take_table};
 use crate::partition::Partition;
@@ -44,7 +44,6 @@ type Wrap = fn(&Params, &Below<'_>, Boxed) -> Result<Boxed, ConfigError>;
 pub(crate) struct Below<'a> {
     pub geometry: &'a Geometry,
     pub partition: &'a Partition,
-    /// Parameters of the translation layer.
     pub ftl_params: &'a Params,
     /// Stream ids, from 1, that hosts may send with writes.
     pub host_ids: u16,
@@ -58,7 +57,6 @@ pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, file_system::ENT
 pub(crate) struct Interfaces(Vec<Params>);
 
 impl Interfaces {
-    /// Takes the tables out of the configuration and checks them.
     pub fn take(typed: &mut toml::Table) -> Result<Self, ConfigError> {
         let check = |entry: &InterfaceEntry| {
             let name = entry.info.name;
@@ -86,7 +84,6 @@ impl Interfaces {
         INTERFACES.iter().zip(&self.0).fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids))
     }
 
-    /// Puts what was asked for in front of a subsystem.
     pub fn wrap(&self, place: Place, below: &Below<'_>, subsystem: Boxed) -> Result<Boxed, ConfigError> {
         self.chosen(place).try_fold(subsystem, |inner, (entry, params)| (entry.wrap)(params, below, inner))
     }

@@ -12,7 +12,6 @@ use crate::writer::{lines, read_or_write};
 use nandscape_core::{Info, IoRecord, SimTime};
 use std::io::Write;
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "alibaba",

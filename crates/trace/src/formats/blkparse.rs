@@ -20,7 +20,6 @@ keys! { PARAMS:
     ACTION: String = choice(&["D", "Q"]) or "D", "D: what the drive sees, Q: what the file system sends";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "blkparse",

@@ -24,7 +24,6 @@ keys! { PARAMS:
         "what stands between columns; runs of blanks count as one";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "columns",
@@ -48,7 +47,6 @@ pub const ENTRY: Format = Format {
 /// Columns beyond this one cannot be mapped.
 const COLUMNS_MAX: usize = 64;
 
-/// What an op column usually says.
 const WORDS: [(&[&str], TraceOp); 4] = [
     (&["r", "read", "rs"], TraceOp::Read),
     (&["w", "write", "ws"], TraceOp::Write),
@@ -56,7 +54,6 @@ const WORDS: [(&[&str], TraceOp); 4] = [
     (&["f", "flush", "sync"], TraceOp::Flush),
 ];
 
-/// A column and what one of its units is worth.
 #[derive(Clone, Copy)]
 struct Column {
     index: usize,
@@ -112,7 +109,6 @@ fn size_unit(text: &str) -> Option<u64> {
     }
 }
 
-/// Nanoseconds of a time unit.
 fn time_unit(text: &str) -> Option<u64> {
     Some(match text {
         "s" => 1_000_000_000,

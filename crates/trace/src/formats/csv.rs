@@ -16,7 +16,6 @@ use std::io::Write;
 
 const HEADER: &[u8] = b"ts_us,op,offset,len";
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "csv",
@@ -84,7 +83,6 @@ impl Csv {
     }
 }
 
-/// The letter of an operation.
 pub(crate) fn op(field: &[u8]) -> Result<TraceOp, String> {
     Ok(match field {
         b"R" => TraceOp::Read,
@@ -96,7 +94,6 @@ pub(crate) fn op(field: &[u8]) -> Result<TraceOp, String> {
     })
 }
 
-/// The kind of a name.
 fn kind(text: &[u8]) -> Result<BlockKind, String> {
     let known = BlockKind::ALL.into_iter().find(|kind| kind.name().as_bytes() == text);
     known.ok_or_else(|| {
@@ -144,11 +141,9 @@ impl LineFormat for Csv {
     }
 }
 
-/// Lines of the format.
 pub(crate) struct CsvLines;
 
 impl CsvLines {
-    /// The first line.
     pub fn header(out: &mut Vec<u8>, volume: bool, hint: bool) {
         out.extend_from_slice(HEADER);
         out.extend_from_slice(if volume { b",volume" } else { b"" });
@@ -156,7 +151,6 @@ impl CsvLines {
         out.push(b'\n');
     }
 
-    /// A request.
     pub fn line(out: &mut Vec<u8>, record: &IoRecord, volume: bool, hint: bool) {
         let ns = record.at.as_ns();
         let (us, rest) = (ns / 1000, ns % 1000);

@@ -15,7 +15,6 @@ use crate::writer::{lines, unsupported};
 use nandscape_core::{Info, IoRecord, SimTime, TraceOp};
 use std::io::Write;
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "fio",
@@ -82,7 +81,6 @@ struct Fio {
     now_us: u64,
 }
 
-/// What an action word means.
 enum Action {
     Data(TraceOp),
     Flush,

@@ -10,7 +10,6 @@ use crate::gate::{Clock, Parsed, device_number};
 use crate::text::LineFormat;
 use nandscape_core::{Info, IoRecord, SimTime};
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "fiu",

@@ -17,7 +17,6 @@ keys! { BINARY_PARAMS:
     BITS: String = choice(&["32", "64"]) or "32", "width of an id";
 }
 
-/// Registry entry of the text form.
 pub const TEXT: Format = Format {
     info: Info {
         name: "ids",
@@ -34,7 +33,6 @@ pub const TEXT: Format = Format {
     write: None,
 };
 
-/// Registry entry of the binary form.
 pub const BINARY: Format = Format {
     info: Info {
         name: "ids-le",

@@ -13,7 +13,6 @@ keys! { PARAMS:
     BLOCK: u64 = size(1, 1 << 30) or "512", "bytes of a block: 512 or 4k, depending on the set";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "lis",

@@ -9,24 +9,24 @@
 //! gap is below 100 ns: ten million requests a second is more than any host issues, so the column is a
 //! counter (the YCSB-RocksDB sample counts in steps of 10). A column that never changes says nothing either.
 
-pub mod alibaba;
-pub mod blkparse;
-pub mod columns;
-pub mod csv;
-pub mod disksim;
-pub mod fio;
-pub mod fiu;
-pub mod ids;
-pub mod lis;
-pub mod mqsim;
-pub mod msr;
-pub mod nst;
-pub mod ops;
-pub mod oracle_general;
-pub mod spc;
-pub mod systor;
-pub mod tencent;
-pub mod vscsi;
+mod alibaba;
+mod blkparse;
+mod columns;
+pub(crate) mod csv;
+mod disksim;
+mod fio;
+mod fiu;
+mod ids;
+mod lis;
+mod mqsim;
+mod msr;
+mod nst;
+mod ops;
+mod oracle_general;
+mod spc;
+mod systor;
+mod tencent;
+mod vscsi;
 
 use crate::binary::{BinaryReader, RecordFormat};
 use crate::decode::Bytes;
@@ -59,7 +59,6 @@ impl Format {
     }
 }
 
-/// Makes the writer of a format.
 pub(crate) type WriterMaker = for<'a> fn(Box<dyn Write + 'a>, &Params) -> Box<dyn RecordWriter + 'a>;
 
 /// Every format, in the order of the documentation.
@@ -90,10 +89,8 @@ pub fn find(name: &str) -> Result<&'static Format, ParamError> {
     registry::find("format", name, FORMATS, |format| &format.info)
 }
 
-/// How sure a format is about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Confidence {
-    /// Not this format.
     No,
     /// Nothing speaks against it and the extension is needed to decide.
     Possible,
@@ -110,7 +107,6 @@ impl Confidence {
     }
 }
 
-/// What detection looks at.
 pub(crate) struct Head<'a> {
     pub(crate) bytes: &'a [u8],
     /// Whole lines at the start, at most 64, without line ends. Empty lines are left out.
@@ -133,12 +129,10 @@ impl<'a> Head<'a> {
         Self { bytes, lines, extension: extension(name) }
     }
 
-    /// Whether there are lines and all of them pass.
     pub(crate) fn all_lines(&self, test: impl Fn(&[u8]) -> bool) -> bool {
         !self.lines.is_empty() && self.lines.iter().all(|line| test(line))
     }
 
-    /// [`Confidence::Likely`] if all lines pass.
     pub(crate) fn likely(&self, test: impl Fn(&[u8]) -> bool) -> Confidence {
         Confidence::Likely.if_passed(self.all_lines(test))
     }
@@ -155,7 +149,6 @@ fn extension(name: &str) -> String {
     of(path)
 }
 
-/// What a format reads from.
 pub(crate) struct Input {
     pub(crate) bytes: Bytes,
     pub(crate) name: String,
@@ -163,12 +156,10 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Reads it line by line.
     pub(crate) fn lines<F: LineFormat>(self, name: &str, clock: Clock, format: F) -> TextReader<F> {
         TextReader::new(self.bytes, &self.name, name, clock, &self.settings, format)
     }
 
-    /// Reads it record by record.
     pub(crate) fn records<F: RecordFormat>(self, name: &str, clock: Clock, format: F) -> BinaryReader<F> {
         BinaryReader::new(self.bytes, &self.name, name, clock, &self.settings, format)
     }
@@ -180,7 +171,6 @@ impl Input {
     }
 }
 
-/// The format that the options name, if they do.
 pub(crate) fn requested(options: &OpenOptions) -> Result<Option<(&'static Format, Params)>, String> {
     let text = match (&options.format, &options.columns) {
         (Some(format), _) => format.clone(),
@@ -198,7 +188,6 @@ pub(crate) fn by_call(text: &str) -> Result<(&'static Format, Params), String> {
     Ok((format, params))
 }
 
-/// The format to read a file with.
 pub(crate) fn choose(
     head: &[u8],
     name: &str,

@@ -17,7 +17,6 @@ keys! { PARAMS:
     UNIT: String = choice(&["ps", "ns", "us", "ms"]) or "ns", "unit of the arrival times";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "mqsim",

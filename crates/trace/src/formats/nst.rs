@@ -10,7 +10,6 @@ use nandscape_core::{Info, IoRecord, Params, SimTime, TraceOp};
 use std::io::{Read, Write};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "nst",

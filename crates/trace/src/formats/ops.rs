@@ -48,7 +48,6 @@ keys! { PARAMS:
     END: String = choice(&["keep", "delete"]) or "keep", "what happens to the files after the last operation";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: FORMAT,
@@ -205,7 +204,6 @@ fn parse(line: &[u8]) -> Result<FileOp, String> {
 }
 
 impl Ops {
-    /// Reads one line into the model.
     fn step(&mut self) -> Result<(), TraceError> {
         let number = self.lines.number() + 1;
         let outcome = match self.lines.next_line() {

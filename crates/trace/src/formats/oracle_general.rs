@@ -16,7 +16,6 @@ keys! { PARAMS:
     OPS: bool = flag() or "false", "the 27 B variant with operation and namespace";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "oracle-general",

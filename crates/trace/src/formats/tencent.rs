@@ -10,7 +10,6 @@ use crate::order::SpreadSeconds;
 use crate::text::LineFormat;
 use nandscape_core::{Info, IoRecord, SimTime};
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "tencent",

@@ -15,7 +15,6 @@ keys! { PARAMS:
     VERSION: u64 = int(0, 2) or "0", "record layout; found from the content if 0";
 }
 
-/// Registry entry.
 pub const ENTRY: Format = Format {
     info: Info {
         name: "vscsi",

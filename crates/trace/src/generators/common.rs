@@ -7,7 +7,6 @@ use nandscape_core::{
 };
 
 keys! {
-    /// Keys of every generator of single-size requests.
     pub(crate) COMMON:
     pub(crate) SPAN: String = text() or "100%",
         "size of the area that is used: a share of the logical capacity, or bytes";
@@ -43,31 +42,26 @@ pub(crate) fn check_gap(params: &Params, gap_ns: u64, count: u64, start_ns: u64)
     }
 }
 
-/// What is known before the first request of a load.
 pub(crate) fn info_of(name: &str, count: u64, has_real_times: bool) -> WorkloadInfo {
     let (format, expected_records) = (name.to_owned(), Some(count));
     WorkloadInfo { format, has_real_times, expected_records, ..WorkloadInfo::default() }
 }
 
-/// Chooses where each request goes.
 pub(crate) trait Pattern: Send {
     /// A slot below the number of slots, and the hint to send along.
     fn slot(&mut self, rng: &mut Xoshiro256PlusPlus) -> (u64, u16);
 }
 
-/// The area that requests fall into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Area {
     base: u64,
     align: u64,
-    /// Number of places where a request may start.
     pub(crate) slots: u64,
     /// Slots after which a next request begins when they follow each other.
     pub(crate) stride: u64,
     span: u64,
 }
 
-/// Reads `span`, `offset`, `bs` and `align`.
 pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError> {
     let capacity = context.target.capacity_bytes;
     let (bs, base) = (params.get(BS), params.get(OFFSET));
@@ -99,7 +93,6 @@ pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError
     Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
 }
 
-/// Requests of one size, placed by a pattern.
 pub(crate) struct Synthetic<P> {
     pattern: P,
     rng: Xoshiro256PlusPlus,
@@ -115,7 +108,6 @@ pub(crate) struct Synthetic<P> {
     info: WorkloadInfo,
 }
 
-/// Builds a generator from its common keys and its pattern.
 pub(crate) fn synthetic<P: Pattern>(
     name: &str,
     params: &Params,

@@ -14,7 +14,6 @@ keys! { PARAMS:
     SPAN; BS; COUNT; SIZE; READ; TRIM; ALIGN; OFFSET; GAP; SEED;
 }
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "hotcold",

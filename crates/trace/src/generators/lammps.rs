@@ -15,7 +15,6 @@ use nandscape_core::{Info, ParamError, Params, keys};
 
 keys! { PARAMS: GAP; SEED; }
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "lammps",

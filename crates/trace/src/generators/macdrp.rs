@@ -16,7 +16,6 @@ use nandscape_core::{Info, keys};
 
 keys! { PARAMS: GAP; SEED; }
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "macdrp",
@@ -57,7 +56,6 @@ impl Spread {
     }
 }
 
-/// Offset and length of every request.
 fn requests(rng: &mut Xoshiro256PlusPlus) -> Vec<(u64, u64)> {
     let blocks = live_blocks(rng);
     let mut headers = Spread { wanted: HEADERS, total: HALVES, done: 0 };

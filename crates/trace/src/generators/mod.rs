@@ -1,15 +1,15 @@
 //! Synthetic loads: seeded, repeatable, without an allocation per request.
 
-pub mod common;
-pub mod hotcold;
-pub mod lammps;
+mod common;
+mod hotcold;
+mod lammps;
 mod listed;
-pub mod macdrp;
-pub mod mqsim_t;
-pub mod sequential;
-pub mod uniform;
-pub mod zipf;
-pub mod zipf_cdf;
+mod macdrp;
+mod mqsim_t;
+mod sequential;
+mod uniform;
+mod zipf;
+mod zipf_cdf;
 
 use crate::options::{BoxReader, Target};
 use nandscape_core::{Info, ParamError, Params, registry};
@@ -21,7 +21,6 @@ pub struct Generator {
     pub(crate) build: fn(&Params, Context) -> Result<BoxReader, ParamError>,
 }
 
-/// What a generator knows besides its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     pub(crate) target: Target,

@@ -23,7 +23,6 @@ keys! { PARAMS:
     SEED: u64 = int(1, u64::MAX) or "88172645463325252", "state of the xorshift before the first draw";
 }
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "mqsim-t",

@@ -5,7 +5,6 @@ use super::common::{COMMON, Pattern, synthetic};
 use nandscape_core::Info;
 use nandscape_core::rng::Xoshiro256PlusPlus;
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "sequential",

@@ -25,7 +25,6 @@ keys! { PARAMS:
     SEED: u64 = int(0, u64::MAX) or "42", "seed";
 }
 
-/// Registry entry.
 pub const ENTRY: Generator = Generator {
     info: Info {
         name: "zipf-cdf",
@@ -118,7 +117,6 @@ fn cumulative(ranks: u64, alpha: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The first rank whose cumulative weight is above `value`.
 #[inline]
 fn rank_of(cumulative: &[f64], value: f64) -> usize {
     cumulative.partition_point(|sum| *sum <= value)

@@ -99,7 +99,6 @@ impl Windows {
         }
     }
 
-    /// Doubles the window length.
     fn coarsen(&mut self) {
         self.finest += 1;
         if !self.distinct.is_empty() {

@@ -20,7 +20,6 @@ struct Dense {
     hint: usize,
 }
 
-/// The requests of `inner` in the dense space.
 pub(crate) fn dense(inner: BoxReader, map: Arc<DenseMap>) -> impl TraceReader + use<> {
     let mut dense = Dense { map, hint: 0 };
     Changed::new(inner, move |record| {

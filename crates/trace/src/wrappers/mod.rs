@@ -55,7 +55,6 @@ impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> TraceReader for Changed<
 pub(crate) mod testing {
     use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 
-    /// A reader over a list.
     pub(crate) struct List(pub(crate) std::vec::IntoIter<IoRecord>, pub(crate) u64);
 
     impl Iterator for List {

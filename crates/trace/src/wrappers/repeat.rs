@@ -5,7 +5,6 @@ use crate::gate::TIME_MAX_NS;
 use crate::options::BoxReader;
 use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
 
-/// Opens the workload that is repeated.
 pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader, TraceError> + Send>;
 
 /// Each pass starts one mean gap after the last request of the pass before, so that times keep growing.
@@ -16,7 +15,6 @@ pub(crate) struct Repeat {
     pass: u64,
     first: Option<u64>,
     last: u64,
-    /// Added to the times of this pass.
     shift: u64,
     in_pass: u64,
     /// Counts of the finished passes.

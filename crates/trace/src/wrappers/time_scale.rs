@@ -6,7 +6,6 @@ use crate::gate::TIME_MAX_NS;
 use crate::options::BoxReader;
 use nandscape_core::{SimTime, TraceReader};
 
-/// The requests of `inner`, their gaps multiplied.
 pub(crate) fn time_scaled(inner: BoxReader, factor: f64) -> impl TraceReader + use<> {
     let (format, mut first) = (inner.info().format, None);
     Changed::new(inner, move |record| {

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 /// Largest end of each volume of the workload, in bytes.
 pub(crate) type Ends = BTreeMap<u32, u64>;
-/// Scans the workload.
 pub(crate) type Scanner = Box<dyn FnMut() -> Result<Ends, TraceError> + Send>;
 
 const ALIGN: u64 = 1 << 20;
@@ -25,7 +24,6 @@ struct SideBySide {
     bases: Option<BTreeMap<u32, u64>>,
 }
 
-/// The requests of `inner` in one address space.
 pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> impl TraceReader + use<> {
     let source = source.to_owned();
     let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), bases: None };
@@ -40,7 +38,6 @@ pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> imp
 }
 
 impl SideBySide {
-    /// Where a volume starts.
     #[inline]
     fn base(&mut self, volume: u32) -> Result<u64, TraceError> {
         match self.first {
@@ -64,7 +61,6 @@ impl SideBySide {
     }
 }
 
-/// The start of every volume.
 fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>, TraceError> {
     let mut bases = BTreeMap::from([(first, 0)]);
     let mut next = ends.get(&first).copied().unwrap_or(0);

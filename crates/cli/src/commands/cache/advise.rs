@@ -8,7 +8,6 @@ use nandscape_core::units;
 use nandscape_experiments::miss_ratio::{AdviseCase, Options, advise};
 use nandscape_report::{ReportContext, render_advice_csv, render_advice_text};
 
-/// Finds the curves and what follows from them.
 pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
     let unit = if args.unit.objects { None } else { Some(block(&args.unit)?.unwrap_or(BLOCK_BYTES)) };
     let sample = args.sample.as_deref().map(units::parse_share).transpose();

@@ -43,7 +43,6 @@ pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed, Failure> {
     typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
 
-/// Makes a cache.
 pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
     let mut typed = pairs("--set ", &args.sets)?;
     for (key, value) in [("preset", &args.preset), ("block", &args.block), ("mode", &args.mode)] {
@@ -82,7 +81,6 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts a disk behind a cache.
 pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<(), Failure> {
     let name = args.name.clone().or_else(|| Some(args.disk.file_stem()?.to_string_lossy().into_owned()));
     let name = name.ok_or_else(|| {
@@ -120,7 +118,6 @@ pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Consol
     Ok(!names.is_empty())
 }
 
-/// Takes a volume off.
 pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
     let mut cache = CacheFile::open(&args.fast, false)?;
     let has_lost =
@@ -142,7 +139,6 @@ pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes dirty blocks to their disks.
 pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
     let disks = disks(&args.disks)?;
     if let Some((mut server, _)) = running::find(&args.fast)? {
@@ -171,7 +167,6 @@ pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Other settings.
 pub fn set(args: &CacheSetArgs, console: Console) -> Result<(), Failure> {
     let pairs = pairs("", &args.pairs)?;
     let Some((mut server, stat)) = running::find(&args.fast)? else {
@@ -197,7 +192,6 @@ fn refused(error: ClientError) -> Failure {
     }
 }
 
-/// Takes the new size of a disk.
 pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
     let (old, new) = CacheFile::open(&args.fast, false)?.resize(&args.volume, args.disk.as_deref())?;
     let (old, new) = (format_bytes(old), format_bytes(new));
@@ -253,7 +247,6 @@ fn listed(volume: &str, ranges: &[Lost], bytes: u64) -> String {
     text
 }
 
-/// Prints the status page, or the table, of a design.
 pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Result<(), Failure> {
     let stat = match running::find(&args.fast)? {
         Some((_, stat)) => stat,

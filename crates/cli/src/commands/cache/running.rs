@@ -26,7 +26,6 @@ pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>, Failure> {
     }
 }
 
-/// The only cache in memory.
 fn in_memory() -> Result<(Client, CacheStat), Failure> {
     let mut all: Vec<_> = serving(Path::new(IN_MEMORY)).collect();
     match (all.pop(), all.len()) {

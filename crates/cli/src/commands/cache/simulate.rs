@@ -9,7 +9,6 @@ use nandscape_core::{ParamError, registry};
 use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
 use nandscape_report::render_simulations_text;
 
-/// Simulates every policy or design at every size.
 pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
     let cases = cases(args, console)?;
     let reader = open(&args.workload, &args.unit)?;
@@ -80,7 +79,6 @@ fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>, Failure> {
     Ok(cases)
 }
 
-/// The design of that name, with its own block or another one.
 fn design(name: &str, block_bytes: Option<u64>) -> Result<Design, ParamError> {
     let preset = registry::find("cache preset", name, PRESETS, |preset| &preset.info)?;
     let (min, max) = preset.block_range;

@@ -12,7 +12,6 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 /// Most blocks of a simulated cache.
 const BLOCKS_MAX: u64 = 1 << 30;
 
-/// The block that was asked for, if any.
 pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>, Failure> {
     let Some(text) = &args.block else { return Ok(None) };
     match units::parse_size(text).map_err(|error| Failure::usage(format!("--block {error}")))? {
@@ -23,7 +22,6 @@ pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>, Failure> {
     }
 }
 
-/// Opens the workload once.
 pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure> {
     if Path::new(workload).extension().is_some_and(|e| e == "fio") {
         return Err(Failure::usage(format!(

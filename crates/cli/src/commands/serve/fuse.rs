@@ -16,7 +16,6 @@ use std::time::Duration;
 /// How often a busy mount is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Registry entry.
 pub const ENTRY: FrontEnd = FrontEnd {
     info: Info {
         name: "fuse",
@@ -53,7 +52,6 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     served.and(down).and(session.finish())
 }
 
-/// The sector size that was typed.
 fn sector(text: &str) -> Result<u32, Failure> {
     let bytes = units::parse_size(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
     bytes

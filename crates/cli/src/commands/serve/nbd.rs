@@ -13,13 +13,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where the server listens if nothing is said.
 const DEFAULT_SOCKET: &str = "nandscape.sock";
 
 /// The port that IANA gave the protocol.
 const DEFAULT_PORT: u16 = 10809;
 
-/// Registry entry.
 pub const ENTRY: FrontEnd = FrontEnd {
     info: Info {
         name: "nbd",
@@ -31,7 +29,6 @@ pub const ENTRY: FrontEnd = FrontEnd {
     run: |given, console| run(&typed(given)?, console),
 };
 
-/// Serves until told to stop.
 fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
     let address = args.listen.as_deref().map(resolve).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {

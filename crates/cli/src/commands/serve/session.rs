@@ -21,7 +21,6 @@ use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A stack that is being served.
 pub struct Session {
     engine: Arc<Engine>,
     stop: Arc<Stop>,
@@ -126,7 +125,6 @@ impl Session {
         Ok(Self { engine, stop, console, aside, cache: None })
     }
 
-    /// The cache, where one is served.
     pub fn cache(&self) -> Option<&CacheStat> {
         self.cache.as_deref().map(Handle::at_start)
     }
@@ -136,7 +134,6 @@ impl Session {
         self.cache().is_some_and(|cache| cache.read_only.is_some())
     }
 
-    /// What runs the commands.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
@@ -151,7 +148,6 @@ impl Session {
         self.console.announce(&places.join("\n"));
     }
 
-    /// Waits until the server is to end.
     pub fn wait(&self) {
         let why = self.stop.wait();
         self.console.note(&format!("{why}: shutting down"));
@@ -229,7 +225,6 @@ fn control(
     }
 }
 
-/// The statistics over HTTP, if they were asked for.
 fn http(args: &ServeArgs, stat: StatSource, console: Console) -> Result<Option<Http>, Failure> {
     let Some(addr) = args.http else { return Ok(None) };
     let http = Http::start(addr, args.insecure_http, stat);
@@ -263,7 +258,6 @@ fn stat_source(engine: &Arc<Engine>, config: &StackConfig) -> StatSource {
 /// Lost ranges that are named at the end.
 const LOST_MAX: usize = 50;
 
-/// The end of the story, for people.
 fn summary(
     stat: &Stat,
     recording: Option<&RecordingStat>,
@@ -359,7 +353,6 @@ pub fn memory(args: &ServeArgs, least: u64) -> Result<u64, Failure> {
     })
 }
 
-/// How the model's time runs.
 const fn clock(args: &ServeArgs) -> Clock {
     match args.depth {
         _ if args.pace => Clock::Paced,

@@ -8,7 +8,6 @@ use nandscape_sim::result::LatencySummary;
 use nandscape_volumes::CacheStat;
 use std::fmt::Write;
 
-/// The whole of it.
 pub fn table(stat: &Stat) -> String {
     let mut out = String::new();
     let text = &mut out;

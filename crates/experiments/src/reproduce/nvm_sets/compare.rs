@@ -15,7 +15,6 @@ pub(super) fn rows(all: &Measured, out: &mut Table) {
     neighbours(all, out);
 }
 
-/// The same of all three layouts.
 fn each(digits: usize, value: impl Fn(Layout) -> f64) -> String {
     let [t, v, h] = Layout::ALL.map(value);
     format!("traditional {t:.digits$}, vertical {v:.digits$}, horizontal {h:.digits$}")
@@ -154,7 +153,6 @@ fn writes(all: &Measured, out: &mut Table) {
         .found(format!("{v:.3} and {h:.3} GB/s; half of the dies alone: {:.3}", alone(Layout::Horizontal)));
 }
 
-/// What a neighbour costs.
 fn neighbours(all: &Measured, out: &mut Table) {
     let cost = |layout: Layout| {
         let of = all.of(layout);

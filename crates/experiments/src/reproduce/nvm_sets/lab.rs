@@ -12,16 +12,12 @@ use nandscape_stack::config::{ConfigError, StackConfig};
 use rayon::prelude::*;
 use std::fmt::Display;
 
-/// The load of all runs.
 const LOAD: &str = include_str!("../../../../../configs/nvm-sets.fio");
-/// Virtual time of the writer alone.
 const ALONE_NS: u64 = 3_000_000_000;
-/// Depths of the reader.
 pub(super) const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Depths at which contention is switched off.
 pub(super) const FREE_DEPTHS: [u32; 4] = [8, 16, 32, 64];
 
-/// A division of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Traditional,
@@ -31,7 +27,6 @@ pub(super) enum Layout {
 
 words!(pub Layout: Traditional = "traditional", Vertical = "vertical", Horizontal = "horizontal");
 
-/// Reader and writer of a run at one depth.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub depth: u32,
@@ -49,7 +44,6 @@ impl Pair {
     }
 }
 
-/// What one layout gave.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub write_alone: DirectionResult,
@@ -68,7 +62,6 @@ impl Outcome {
     }
 }
 
-/// Everything.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub layouts: [Outcome; 3],

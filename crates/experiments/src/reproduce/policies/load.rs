@@ -12,18 +12,14 @@ pub(super) const FOLDER: &str = "NANDSCAPE_TRACES";
 
 const PAGE: u64 = 4096;
 
-/// A recording.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recording {
-    /// Name in rows.
     pub(super) name: &'static str,
-    /// File below the folder.
     pub(super) file: &'static str,
     /// Whether files and their names are known.
     pub(super) has_names: bool,
 }
 
-/// The recordings of the table.
 pub(super) const RECORDINGS: [Recording; 4] = [
     Recording { name: "rocksdb", file: "captured/rocksdb.ops.csv.zst", has_names: true },
     Recording { name: "pgbench", file: "captured/pgbench.ops.csv.zst", has_names: true },
@@ -74,7 +70,6 @@ impl Load {
         Self::of(&mut *workload.open()?)
     }
 
-    /// Keeps what a reader gives.
     pub(super) fn of(reader: &mut dyn TraceReader) -> Result<Self, RunError> {
         let mut load = Self {
             kept: Vec::new(),
@@ -144,17 +139,14 @@ impl Load {
         Passes { load: self, count: passes, pass: 0, next: 0, current: None }
     }
 
-    /// Requests of one pass.
     pub(super) fn requests(&self) -> u64 {
         self.kept.len() as u64
     }
 }
 
-/// A reader over several passes.
 #[derive(Debug)]
 pub(super) struct Passes<'a> {
     load: &'a Load,
-    /// How many passes there are in all.
     count: u64,
     pass: u64,
     next: usize,

@@ -18,12 +18,10 @@ use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 /// Streams of the device, beside writes without one.
 pub(super) const STREAMS: u16 = 8;
 
-/// How the device is divided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Erase units of the logical space, between this and its double.
     pub(super) units: u64,
-    /// Over-provisioning.
     pub(super) op: f64,
 }
 
@@ -32,12 +30,10 @@ pub(super) const FINE: Shape = Shape { units: 2048, op: 0.07 };
 /// Units as large as the largest files and more, and 28 %, since eight streams of such units do not fit 7 %.
 pub(super) const COARSE: Shape = Shape { units: 128, op: 0.28 };
 
-/// One cell of the table.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     /// Pages programmed over pages written, in the counted passes.
     pub(super) waf: f64,
-    /// Streams that were written to.
     pub(super) used: usize,
 }
 
@@ -48,7 +44,6 @@ fn passes(load: &Load, capacity_pages: u64) -> (u64, u64) {
     (times(6).max(2), times(3))
 }
 
-/// The device of a load at an occupancy.
 fn device(load: &Load, shape: Shape, occupancy: f64, streams: u16) -> Result<StackConfig, ConfigError> {
     let logical = (load.footprint_pages as f64 / occupancy).ceil() as u64;
     let pages_per_block = (logical / shape.units).max(8).next_power_of_two() / 2;

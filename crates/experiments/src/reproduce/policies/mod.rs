@@ -57,7 +57,6 @@ const COLUMNS: [Column; 9] = [
     column(ORACLE, "oracle", &[]),
 ];
 
-/// Occupancies of the table.
 const OCCUPANCIES: [f64; 3] = [0.7, 0.9, 1.0];
 /// How much above another policy the oracle may be before its bound does not hold: counting ends inside a
 /// collection.

@@ -99,7 +99,6 @@ impl Script {
     }
 }
 
-/// The load as requests.
 pub(super) struct Synthetic {
     ops: std::vec::IntoIter<FileOp>,
     fs: FileSystem,

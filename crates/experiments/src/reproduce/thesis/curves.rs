@@ -8,7 +8,6 @@ use super::{Done, Table};
 /// The rate of bare page programs on the device of Table 3.1: 32 KiB in 116 us.
 const PAGE_RATE: f64 = 32_768.0 / 116.0;
 
-/// The first step with an erase behind it.
 fn first_collection(curve: &[Step]) -> Option<usize> {
     curve.iter().position(|step| step.flash.erases > 0)
 }

@@ -10,7 +10,6 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One of the two recorded applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
     /// Molecular dynamics: large requests, half of them off the block borders.
@@ -22,7 +21,6 @@ pub enum Load {
 words!(pub Load: Lammps = "LAMMPS", Macdrp = "MACDRP");
 
 impl Load {
-    /// The generator that stands for the trace.
     pub const fn spec(self) -> &'static str {
         match self {
             Self::Lammps => "lammps",
@@ -31,14 +29,12 @@ impl Load {
     }
 }
 
-/// One of the four strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
     /// Page map, greedy lazy collection.
     PmGcl,
     /// Page map, collection of the whole device in order.
     PmGcc,
-    /// Superblock map.
     SbmGcl,
     /// Superblock map with log superblocks.
     HsbmGcl,
@@ -52,7 +48,6 @@ impl Strategy {
     /// Those with superblocks.
     pub const SUPERBLOCK: [Self; 2] = [Self::SbmGcl, Self::HsbmGcl];
 
-    /// Its translation layer.
     pub const fn ftl(self) -> &'static str {
         match self {
             Self::PmGcl => "pm-gcl",
@@ -74,24 +69,18 @@ pub enum Device {
     Buses,
 }
 
-/// A strategy on a load and a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
-    /// The load.
     pub load: Load,
-    /// The strategy.
     pub strategy: Strategy,
     /// Blocks in each of the 32 LUNs.
     pub blocks_per_lun: u32,
-    /// Pages in each block.
     pub pages_per_block: u32,
     /// Blocks in a superblock: PN = size, BN = 1.
     pub superblock: u32,
-    /// Log superblocks of `HSBM_GCL`.
     pub logs: u32,
     /// `SBM_GCL` rewrites in place when no superblock is erased, instead of collecting one.
     pub in_place: bool,
-    /// How the device's parts work together.
     pub device: Device,
 }
 
@@ -166,7 +155,6 @@ impl Point {
     }
 }
 
-/// Runs that are done.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<BTreeMap<Point, Arc<Run>>>);
 
@@ -214,7 +202,6 @@ pub fn thesis(context: &Context<'_>, load: Load) -> Result<[Measured; 4], RunErr
 /// A run, in the units of the source.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was run.
     pub point: Point,
     run: Arc<Run>,
 }
@@ -225,27 +212,22 @@ impl Measured {
         self.run.result.speed.throughput.write_bytes_per_s / 1e6
     }
 
-    /// Bytes of map updates in KiB.
     pub fn map_kib(&self) -> f64 {
         self.run.result.layer.map.update_bytes as f64 / 1024.0
     }
 
-    /// Programs over host pages.
     pub fn waf(&self) -> f64 {
         self.run.result.waf.pages.unwrap_or(f64::NAN)
     }
 
-    /// Blocks erased.
     pub fn erases(&self) -> f64 {
         self.run.result.flash.erases as f64
     }
 
-    /// The document.
     pub fn result(&self) -> &nandscape_sim::RunResult {
         &self.run.result
     }
 
-    /// `STRATEGY on LOAD`.
     pub fn name(&self) -> String {
         format!("{} on {}", self.point.strategy.name(), self.point.load.name())
     }
@@ -254,7 +236,6 @@ impl Measured {
         self.run.series.as_ref().expect("the figures that want a course ask for the unchanged device")
     }
 
-    /// Programs of every page.
     pub fn program_counts(&self) -> &[u32] {
         self.series().program_counts.as_deref().expect("counted on a device this small")
     }
@@ -280,7 +261,6 @@ impl Measured {
             .collect()
     }
 
-    /// The course of the run.
     pub fn curve(&self) -> Vec<Step> {
         let samples = &self.series().samples;
         samples
@@ -299,20 +279,14 @@ impl Measured {
 /// Where a run stands after some of its data.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Requests completed.
     pub requests: usize,
-    /// Host bytes written.
     pub written: f64,
-    /// Host pages written.
     pub pages: f64,
-    /// Flash operations.
     pub flash: OpCounts,
-    /// Bytes of map updates.
     pub map_bytes: f64,
 }
 
 impl Step {
-    /// Write amplification so far.
     pub fn waf(&self) -> f64 {
         self.flash.programs as f64 / self.pages
     }

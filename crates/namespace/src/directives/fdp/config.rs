@@ -22,8 +22,7 @@ pub struct FdpConfiguration {
     pub format: PidFormat,
     /// Reclaim groups.
     pub groups: u16,
-    /// Isolation of every reclaim unit handle; their number is NRUH. From 1 to 128 (log 23h names a handle
-    /// by one byte).
+    /// Isolation of each of the NRUH reclaim unit handles, 1 to 128 (log 23h names a handle by one byte).
     pub handles: Vec<Isolation>,
     /// Placement handles that a namespace can have, from 1.
     pub placement_handles: u16,

@@ -21,8 +21,7 @@ pub enum EventType {
     InvalidPid = 0x03,
     /// The controller moved data (garbage collection).
     MediaReallocated = 0x80,
-    /// The controller moved a handle on by itself. Never raised: a handle moves on when its reclaim unit is
-    /// full, or on command.
+    /// The controller moved a handle on by itself. Never raised: handles move on when full or on command.
     ImplicitlyModifiedHandle = 0x81,
 }
 
@@ -45,11 +44,6 @@ impl EventType {
     /// Its number.
     pub const fn code(self) -> u8 {
         self as u8
-    }
-
-    /// Whether the host caused it.
-    pub const fn is_host(self) -> bool {
-        self.code() < 0x80
     }
 
     /// Bit in a [`Filter`].

@@ -1,9 +1,8 @@
 //! Flexible data placement of one endurance group: reclaim unit handles, what a write's placement identifier
 //! means, log pages, events and statistics.
 //!
-//! The translation layer has a log for every reclaim group and handle (log = group x NRUH + handle), and its
-//! pieces are the reclaim units. A handle moves to another unit when its own is full, or when the host says
-//! so.
+//! The layer has a log for every reclaim group and handle (log = group x NRUH + handle), whose pieces are the
+//! reclaim units. A handle moves to another unit when its own is full, or when the host says so.
 //!
 //! What the standard leaves open: a write without a directive, or with an invalid identifier, goes to
 //! placement handle 0 in the group (namespace index modulo groups). Media bytes are bytes really programmed;
@@ -21,14 +20,10 @@ pub use pid::PidFormat;
 use super::streams::{Route, Written};
 use nandscape_core::{LogStatus, NvmeStatus, SimTime};
 
-/// Log page: configurations.
-pub const LOG_CONFIGURATIONS: u8 = 0x20;
-/// Log page: usage of reclaim unit handles.
-pub const LOG_USAGE: u8 = 0x21;
-/// Log page: statistics.
-pub const LOG_STATISTICS: u8 = 0x22;
-/// Log page: events.
-pub const LOG_EVENTS: u8 = 0x23;
+pub(super) const LOG_CONFIGURATIONS: u8 = 0x20;
+pub(super) const LOG_USAGE: u8 = 0x21;
+pub(super) const LOG_STATISTICS: u8 = 0x22;
+pub(super) const LOG_EVENTS: u8 = 0x23;
 
 /// What the unwritten part of a reclaim unit counts as when the host moves its handle on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,18 +105,20 @@ pub struct PlacementHandles {
 /// Flexible data placement of an endurance group.
 #[derive(Debug)]
 pub struct Fdp {
-    configurations: Vec<FdpConfiguration>,
+    pub(super) configurations: Vec<FdpConfiguration>,
     active: Option<u8>,
     tail: Tail,
     handles: Vec<Handle>,
     /// Some handle has [`EventType::MediaReallocated`] enabled.
-    wants_moves: bool,
-    host_events: EventLog,
-    controller_events: EventLog,
+    pub(super) wants_moves: bool,
+    pub(super) host_events: EventLog,
+    pub(super) controller_events: EventLog,
     host_bytes: u64,
-    left_bytes: u64,
-    unplaced_bytes: u64,
-    invalid_pids: u64,
+    /// Left unwritten.
+    pub(super) left_bytes: u64,
+    /// Without a valid identifier.
+    pub(super) unplaced_bytes: u64,
+    pub(super) invalid_pids: u64,
     base: MediaBytes,
 }
 
@@ -162,8 +159,7 @@ impl Fdp {
         self.active.map_or(0, |index| 1 | u32::from(index) << 8)
     }
 
-    /// Sets feature 1Dh; the caller has made sure that the group holds no namespace. Events and statistics
-    /// start anew.
+    /// Sets feature 1Dh of a group without namespaces. Events and statistics start anew.
     pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), NvmeStatus> {
         let index = (cdw12 >> 8) as u8;
         if cdw12 & 1 == 0 {
@@ -191,23 +187,18 @@ impl Fdp {
         }
     }
 
-    /// Checks the placement handle list of a new namespace. An empty list lets the controller choose: one
-    /// handle, number 0.
+    /// Checks the placement handle list of a new namespace. An empty list means one handle, number 0.
     pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, NvmeStatus> {
         let configuration = self.enabled()?;
-        if list.len() > usize::from(configuration.placement_handles) {
+        let is_wrong = |(at, unit): (usize, &u16)| {
+            usize::from(*unit) >= configuration.handles.len() || list[..at].contains(unit)
+        };
+        let most = usize::from(configuration.placement_handles);
+        if list.len() > most || list.iter().enumerate().any(is_wrong) {
             return Err(NvmeStatus::InvalidPlacementHandleList);
         }
-        for (at, unit) in list.iter().enumerate() {
-            if usize::from(*unit) >= configuration.handles.len() || list[..at].contains(unit) {
-                return Err(NvmeStatus::InvalidPlacementHandleList);
-            }
-        }
-        Ok(if list.is_empty() {
-            PlacementHandles { units: vec![0], usage: Usage::Controller, is_enabled: true }
-        } else {
-            PlacementHandles { units: list.to_vec(), usage: Usage::Host, is_enabled: true }
-        })
+        let (list, usage) = if list.is_empty() { (&[0][..], Usage::Controller) } else { (list, Usage::Host) };
+        Ok(PlacementHandles { units: list.to_vec(), usage, is_enabled: true })
     }
 
     /// Reclaim group, reclaim unit handle of a placement identifier, if it is valid for a namespace.
@@ -263,8 +254,7 @@ impl Fdp {
         }
     }
 
-    /// Reclaim unit handle update: checks a list of placement identifiers and gives group, handle and log of
-    /// each.
+    /// Reclaim unit handle update: group, handle and log of each listed placement identifier.
     pub(super) fn update_list(
         &self,
         handles: &PlacementHandles,
@@ -298,12 +288,6 @@ impl Fdp {
         }
     }
 
-    /// Whether somebody wants to know of moved data.
-    #[inline]
-    pub(super) fn wants_moves(&self) -> bool {
-        self.wants_moves
-    }
-
     /// Garbage collection moved so many logical blocks.
     pub(super) fn media_moved(&mut self, blocks: u64, at: SimTime) {
         self.controller_events.push(Event {
@@ -316,8 +300,7 @@ impl Fdp {
         });
     }
 
-    /// Reclaim unit handle status of a namespace: a descriptor for each placement handle and group. `status`
-    /// gives where a log stands.
+    /// Reclaim unit handle status of a namespace, by placement handle and group. `status` is that of a log.
     pub(super) fn encode_status(
         &self,
         handles: &PlacementHandles,
@@ -370,11 +353,6 @@ impl Fdp {
         Ok(out)
     }
 
-    /// Log page 20h.
-    pub(super) fn encode_configurations(&self) -> Vec<u8> {
-        encode_configurations(&self.configurations)
-    }
-
     /// Log page 23h, of events that the host or that the controller caused.
     pub(super) fn encode_events(&self, of_host: bool) -> Result<Vec<u8>, NvmeStatus> {
         self.enabled()?;
@@ -421,24 +399,9 @@ impl Fdp {
         }
     }
 
-    /// Bytes left unwritten, bytes without a valid identifier, writes with an invalid one; events of both
-    /// kinds.
-    pub(super) fn totals(&self) -> (u64, u64, u64, u64, u64) {
-        (
-            self.left_bytes,
-            self.unplaced_bytes,
-            self.invalid_pids,
-            self.host_events.total(),
-            self.controller_events.total(),
-        )
-    }
-
     /// Namespace that wrote last and what was written, of every handle that was.
     pub(super) fn written(&self) -> impl Iterator<Item = (u16, u32, Written)> + '_ {
-        self.handles
-            .iter()
-            .enumerate()
-            .filter(|(_, handle)| handle.written.writes > 0)
-            .map(|(at, handle)| (at as u16, handle.namespace, handle.written))
+        let written = (0..).zip(&self.handles).filter(|(_, handle)| handle.written.writes > 0);
+        written.map(|(at, handle)| (at, handle.namespace, handle.written))
     }
 }

@@ -1,7 +1,6 @@
 //! Placement identifiers: reclaim group in the upper RGIF bits, placement handle in the rest.
 
-/// How placement identifiers of an endurance group are divided: the RGIF field of its configuration, from 0
-/// to 15.
+/// How placement identifiers of an endurance group are divided: RGIF of its configuration, from 0 to 15.
 ///
 /// The same width is used both ways. QEMU builds identifiers by a shift of 16 - RGIF and takes them apart
 /// with a mask of 15 - RGIF bits, which loses the highest bit of the handle.

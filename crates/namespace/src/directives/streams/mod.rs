@@ -7,8 +7,7 @@
 //! * the "arbitrary" id that makes room for another is the one whose last write is longest ago, among those
 //!   of the same pool (the namespace's own allocation, or the shared resources);
 //! * Allocate never takes a resource from an open stream of another namespace: it grants what is unused. The
-//!   namespace's own open streams move into the allocation, those written last first; what does not fit is
-//!   released;
+//!   namespace's own open streams move in, those written last first; what does not fit is released;
 //! * Release Resources leaves the streams open, on shared resources, of which there are enough then;
 //! * Enable fails with Stream Resource Allocation Failed where no shared resource is left (NSSA = 0).
 //!
@@ -69,10 +68,6 @@ struct Space {
     recency: Recency,
 }
 
-impl Space {
-    const EMPTY: Self = Self { nsa: 0, open: Vec::new(), recency: Recency::EMPTY };
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 struct Resource {
     space: u32,
@@ -85,7 +80,7 @@ struct Resource {
 /// State of the Streams directive in a subsystem. Namespaces and hosts are numbered from 0 here.
 #[derive(Debug)]
 pub struct Streams {
-    config: StreamsConfig,
+    pub(super) config: StreamsConfig,
     hosts: usize,
     sets: usize,
     /// By namespace and host.
@@ -100,15 +95,14 @@ pub struct Streams {
     /// By set and resource: the log has been written.
     used: Vec<bool>,
     clock: u64,
-    opened: u64,
-    evicted: u64,
+    pub(super) opened: u64,
+    pub(super) evicted: u64,
     /// What closed streams were written, by space and id, with the resource they had last.
     closed: BTreeMap<(u32, u16), (u16, Written)>,
 }
 
 impl Streams {
-    /// No stream is open, none is enabled. `hosts` is the most hosts there can be, `sets` the number of
-    /// translation layers.
+    /// All closed and disabled. `hosts` is the most there can be, `sets` the number of translation layers.
     pub fn new(config: StreamsConfig, hosts: u16, sets: u16) -> Self {
         assert!((1..=MSL_MAX).contains(&config.msl), "MSL of {} streams", config.msl);
         let msl = usize::from(config.msl);
@@ -132,17 +126,13 @@ impl Streams {
         }
     }
 
-    /// What the device can do.
-    pub fn config(&self) -> &StreamsConfig {
-        &self.config
-    }
-
     /// A namespace has been created.
     pub(super) fn add_namespace(&mut self, namespace: u32) {
         let pairs = (namespace as usize + 1) * self.hosts;
         if self.enabled.len() < pairs {
             self.enabled.resize(pairs, false);
-            self.spaces.resize_with(pairs, || Space::EMPTY);
+            let empty = || Space { nsa: 0, open: Vec::new(), recency: Recency::EMPTY };
+            self.spaces.resize_with(pairs, empty);
         }
     }
 
@@ -159,8 +149,7 @@ impl Streams {
         self.enabled[self.pair(namespace, host)]
     }
 
-    /// Whether streams could be enabled now: there must be a shared resource, or an allocation that is there
-    /// already.
+    /// Whether streams could be enabled now: that takes a shared resource, or an existing allocation.
     pub(super) fn can_enable(&self, namespace: u32, host: u16) -> bool {
         self.is_enabled(namespace, host) || self.nssa > 0 || self.spaces[self.space(namespace, host)].nsa > 0
     }
@@ -325,8 +314,7 @@ impl Streams {
         total.1.writes += written.writes;
     }
 
-    /// Where a write with this id goes; `None` for the log of what has no stream. Opens the stream if it is
-    /// not open, and never fails.
+    /// Where a write with this id goes; `None` for the log without a stream. Opens the stream; never fails.
     #[inline]
     pub fn route(&mut self, namespace: u32, host: u16, set: u16, id: u16, bytes: u64) -> Option<Route> {
         if id == 0 || !self.is_enabled(namespace, host) {
@@ -356,7 +344,7 @@ impl Streams {
     fn touch(&mut self, index: usize, resource: u16) {
         let space = &mut self.spaces[index];
         let list = if space.nsa > 0 { &mut space.recency } else { &mut self.shared };
-        if list.newest() != resource {
+        if list.newest != resource {
             list.remove(&mut self.links, resource);
             list.push(&mut self.links, resource);
         }
@@ -391,8 +379,7 @@ impl Streams {
         Some(resource)
     }
 
-    /// The log of a route could not begin a new piece: the stream is released, and the write goes without
-    /// one.
+    /// The log of a route could not begin a new piece: the stream is released and the write has none.
     pub(super) fn give_up(&mut self, log: u16, bytes: u64) {
         let entry = &mut self.resources[usize::from(log - 1)];
         entry.written.bytes -= bytes;
@@ -409,19 +396,11 @@ impl Streams {
         }
     }
 
-    /// Streams opened and streams evicted since the last reset.
-    pub(super) fn turnover(&self) -> (u64, u64) {
-        (self.opened, self.evicted)
-    }
-
-    /// What every stream was written since the last reset, with its namespace, its id, its log and whether it
-    /// is open; by namespace, host and id.
+    /// Namespace, id, log, open and written of every stream since the last reset; by namespace, host and id.
     pub(super) fn written(&self) -> Vec<(u32, u16, u16, bool, Written)> {
-        let mut all: BTreeMap<(u32, u16), (u16, bool, Written)> = self
-            .closed
-            .iter()
-            .map(|(key, (resource, written))| (*key, (*resource, false, *written)))
-            .collect();
+        let closed = self.closed.iter();
+        let closed = closed.map(|(key, (resource, written))| (*key, (*resource, false, *written)));
+        let mut all: BTreeMap<(u32, u16), (u16, bool, Written)> = closed.collect();
         for (index, space) in self.spaces.iter().enumerate() {
             for (id, resource) in &space.open {
                 let written = self.resources[usize::from(*resource)].written;
@@ -431,12 +410,10 @@ impl Streams {
                 total.2.writes += written.writes;
             }
         }
+        all.retain(|_, (_, _, written)| written.writes > 0);
         let hosts = self.hosts as u32;
-        all.into_iter()
-            .filter(|(_, (_, _, written))| written.writes > 0)
-            .map(|((space, id), (resource, is_open, written))| {
-                (space / hosts, id, resource + 1, is_open, written)
-            })
+        let all = all.into_iter();
+        all.map(|((space, id), (log, is_open, written))| (space / hosts, id, log + 1, is_open, written))
             .collect()
     }
 
@@ -458,10 +435,8 @@ impl Streams {
             for (id, resource) in &space.open {
                 let entry = &self.resources[usize::from(*resource)];
                 assert_eq!((entry.space as usize, entry.id), (index, *id), "resource {resource}");
-                assert!(
-                    !std::mem::replace(&mut seen[usize::from(*resource)], true),
-                    "resource {resource} twice"
-                );
+                let is_second = std::mem::replace(&mut seen[usize::from(*resource)], true);
+                assert!(!is_second, "resource {resource} twice");
             }
         }
         for list in self.spaces.iter().map(|space| space.recency).chain([self.shared]) {

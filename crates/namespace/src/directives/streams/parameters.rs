@@ -12,13 +12,11 @@ pub struct StreamsParameters {
     pub nssa: u16,
     /// Open streams of the subsystem that use those.
     pub nsso: u16,
-    /// Bit 0: ids are shared by all hosts of a namespace; bit 1: a host needs a Host Identifier to enable
-    /// streams.
+    /// Bit 0: all hosts of a namespace share ids; bit 1: a host needs a Host Identifier to enable streams.
     pub nssc: u8,
     /// Best size of a write, in logical blocks.
     pub sws: u32,
-    /// Stream granularity, in units of `sws`: what a stream is given at a time, and what should be
-    /// deallocated together.
+    /// Stream granularity, in units of `sws`: allocated at a time, and best deallocated together.
     pub sgs: u16,
     /// Streams allocated exclusively to this namespace and host.
     pub nsa: u16,
@@ -57,8 +55,7 @@ impl StreamsParameters {
     }
 }
 
-/// Get Status: the number of open streams, then their ids. At most 65,535 ids follow, so the structure has at
-/// most 131,072 bytes.
+/// Get Status: the number of open streams, then their ids, at most 65,535: at most 131,072 bytes.
 pub fn encode_status(ids: &[u16]) -> Vec<u8> {
     let count = ids.len().min(usize::from(u16::MAX));
     let mut out = Vec::with_capacity(2 + 2 * count);

@@ -1,5 +1,4 @@
-//! Order in which stream resources were last written: a doubly linked list through an array, so that each
-//! step is constant.
+//! Stream resources by last write: a doubly linked list through an array, so that each step is constant.
 
 pub(super) const NONE: u16 = u16::MAX;
 
@@ -17,7 +16,7 @@ impl Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recency {
     oldest: u16,
-    newest: u16,
+    pub newest: u16,
 }
 
 impl Recency {
@@ -25,10 +24,6 @@ impl Recency {
 
     pub fn oldest(self) -> Option<u16> {
         (self.oldest != NONE).then_some(self.oldest)
-    }
-
-    pub fn newest(self) -> u16 {
-        self.newest
     }
 
     pub fn push(&mut self, links: &mut [Link], slot: u16) {

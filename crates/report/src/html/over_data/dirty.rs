@@ -4,7 +4,6 @@ use super::Curves;
 use crate::html::values::ratio;
 use serde_json::json;
 
-/// Registry entry.
 pub const CURVES: Curves = Curves {
     kind: "dirty",
     title: "Dirty blocks",

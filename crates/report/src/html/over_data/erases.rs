@@ -3,7 +3,6 @@
 use super::Curves;
 use serde_json::json;
 
-/// Registry entry.
 pub const CURVES: Curves = Curves {
     kind: "erases",
     title: "Erases",

@@ -3,7 +3,6 @@
 use super::Curves;
 use crate::html::values::optional;
 
-/// Registry entry.
 pub const CURVES: Curves = Curves {
     kind: "hits",
     title: "Hit ratio",

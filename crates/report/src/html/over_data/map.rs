@@ -3,7 +3,6 @@
 use super::Curves;
 use crate::html::values::number;
 
-/// Registry entry.
 pub const CURVES: Curves = Curves {
     kind: "map",
     title: "Map update traffic",

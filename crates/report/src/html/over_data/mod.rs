@@ -15,9 +15,7 @@ use nandscape_sim::cached::CachePoint;
 use nandscape_sim::metrics::Sample;
 use serde_json::Value;
 
-/// A chart with a curve for each run.
 pub(super) struct Curves {
-    /// Its name in the page.
     pub kind: &'static str,
     pub title: &'static str,
     pub about: &'static str,
@@ -25,7 +23,6 @@ pub(super) struct Curves {
     pub show: &'static str,
     /// The least value of a linear scale.
     pub floor: u32,
-    /// What is drawn in each view.
     pub columns: &'static [Column],
     /// The names of its views in a group of runs; empty where there is one, and of those left out. `None`
     /// where a chart would show nothing.
@@ -35,14 +32,11 @@ pub(super) struct Curves {
 /// A column of the page's data: its name, and its value at a moment of a run.
 pub(super) type Column = (&'static str, fn(&Moment<'_>) -> Value);
 
-/// The charts, in the order of the page.
 pub(super) static CURVES: &[Curves] =
     &[throughput::CURVES, waf::CURVES, map::CURVES, erases::CURVES, hits::CURVES, dirty::CURVES];
 
-/// A point of a run's series.
 pub(super) struct Moment<'a> {
     pub now: &'a Sample,
-    /// The point before.
     pub before: Option<&'a Sample>,
     /// The cache, if there is one, and what it did since the point before.
     pub cache: Option<(CachePoint, CachePoint)>,
@@ -54,12 +48,10 @@ impl Moment<'_> {
         of(self.now) - self.before.map_or(0.0, of)
     }
 
-    /// A value of the cache so far.
     pub fn of_cache(&self, value: impl Fn(&CachePoint) -> Value) -> Value {
         self.cache.as_ref().map_or(Value::Null, |(so_far, _)| value(so_far))
     }
 
-    /// A value of the cache in the interval.
     pub fn of_cache_since(&self, value: impl Fn(&CachePoint) -> Value) -> Value {
         self.cache.as_ref().map_or(Value::Null, |(_, interval)| value(interval))
     }
@@ -99,7 +91,6 @@ pub(super) fn heading(page: &Page<'_>) -> &'static str {
     }
 }
 
-/// Every chart that shows something.
 pub(super) fn over_data(page: &Page<'_>) -> String {
     for_each_group(page, |group| {
         if !has_series(page, group) {

@@ -4,7 +4,6 @@ use super::Curves;
 use crate::html::values::ratio;
 use nandscape_sim::metrics::Sample;
 
-/// Registry entry.
 pub const CURVES: Curves = Curves {
     kind: "throughput",
     title: "Throughput",

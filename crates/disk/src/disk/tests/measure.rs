@@ -1,5 +1,4 @@
-//! A benchmark in virtual time, as fio would run it on a raw device: so many requests under way, of one size
-//! and direction.
+//! A benchmark in virtual time, as fio on a raw device: requests of one size and direction, some in flight.
 
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -70,13 +69,8 @@ impl Measured {
     }
 }
 
-/// Runs a load on a store from `at` on. What is written is zeroes, if bytes are kept at all.
-///
-/// # Errors
-/// The first that the store gives.
-///
-/// # Panics
-/// If the load asks for anything but reads and writes, or for a request larger than its span.
+/// Runs a load on a store from `at` on, writing zeroes if bytes are kept. Panics if the load asks for
+/// anything but reads and writes, or for a request larger than its span.
 pub fn measure(store: &mut dyn Store, load: &Load, at: SimTime) -> Result<Measured, StoreError> {
     assert!(matches!(load.op, Op::Read | Op::Write), "a load of {:?}: expected reads or writes", load.op);
     let span = if load.span_bytes == 0 { store.capacity_bytes() } else { load.span_bytes };
