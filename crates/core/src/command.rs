@@ -146,18 +146,15 @@ pub enum Payload<'a> {
 
 /// What hosts asked for, since the last reset. Counted at submission, so a request that failed is in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct HostCounts {
     /// Read requests.
     pub reads: u64,
-    /// Write requests.
     pub writes: u64,
     /// Discard and write-zeroes requests.
     pub trims: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub write_bytes: u64,
     /// Bytes discarded or zeroed.
     pub trim_bytes: u64,

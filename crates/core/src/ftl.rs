@@ -93,6 +93,7 @@ pub struct QuietRoom {
 
 /// What a translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Cost {
     /// Bytes of mapping table in the layer's own model (8 B an entry for the thesis strategies).
     pub map_table_bytes: u64,
@@ -100,13 +101,10 @@ pub struct Cost {
     pub dram_bytes: u64,
     /// Logical capacity in bytes.
     pub usable_bytes: u64,
-    /// Good blocks.
     pub total_blocks: u64,
     /// Blocks kept free or open, so never a victim.
     pub reserve_blocks: u64,
-    /// Pages of a block.
     pub pages_per_block: u64,
-    /// Logical capacity in pages.
     pub logical_pages: u64,
 }
 

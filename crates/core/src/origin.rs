@@ -8,35 +8,26 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum BlockKind {
-    /// Data of a file.
     #[default]
     FileData,
-    /// Superblock.
     Superblock,
-    /// Group descriptors.
     GroupDescriptors,
-    /// Which blocks are free.
     BlockBitmap,
-    /// Which inodes are free.
     InodeBitmap,
-    /// Inode table.
     InodeTable,
-    /// Directory.
     Directory,
-    /// Journal.
     Journal,
 }
 
 /// The four classes of metadata that get hints or streams of their own [streams-article 2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum MetadataClass {
-    /// Journal.
     Journal,
-    /// Inode table.
     Inode,
-    /// Directory.
     Directory,
     /// Superblock, group descriptors and both bitmaps.
     Misc,

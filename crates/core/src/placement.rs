@@ -25,6 +25,7 @@ pub struct PlacementReport {
 
 /// One stream resource or reclaim unit handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct StreamReport {
     /// The namespace that last wrote, numbered from 1.
     pub namespace: u32,
@@ -32,15 +33,11 @@ pub struct StreamReport {
     pub id: u16,
     /// The NVM set whose translation layer holds the log.
     pub set: u16,
-    /// The log there.
     pub log: u16,
-    /// Bytes that hosts wrote.
     pub host_bytes: u64,
-    /// Write commands.
     pub writes: u64,
     /// Pieces (stream granularity) or reclaim units that hold data now.
     pub pieces: u64,
-    /// Bytes of a piece.
     pub piece_bytes: u64,
 }
 

@@ -47,7 +47,6 @@ pub(crate) struct Meter {
     pub real: [Times; KINDS],
     /// How long a batch waited for the stack.
     pub wait: Times,
-    /// Batches.
     pub batches: u64,
     /// Failed requests by kind of error.
     pub errors: BTreeMap<&'static str, u64>,

@@ -13,7 +13,6 @@ pub const LATE: Duration = Duration::from_micros(200);
 pub(crate) struct Pace {
     /// How late each answer was; 0 for those in time.
     pub times: Times,
-    /// Answers.
     pub answers: u64,
     /// Later than [`LATE`].
     pub late: u64,

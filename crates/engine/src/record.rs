@@ -38,16 +38,14 @@ pub enum RecordError {
 
 /// A recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RecordingStat {
-    /// The file.
     pub path: String,
     /// Whether it still runs.
     pub is_running: bool,
-    /// Commands taken.
     pub commands: u64,
     /// Refused commands, which are not recorded.
     pub left_out: u64,
-    /// Bytes in the file.
     pub file_bytes: u64,
     /// How long requests waited for the file to be written.
     pub stalled_ns: u64,
@@ -166,7 +164,6 @@ impl Tap {
         }
     }
 
-    /// How far it is.
     pub fn stat(&self) -> RecordingStat {
         RecordingStat {
             path: self.path.clone(),

@@ -8,6 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Kind {
     /// Data of files, symbolic links included; while writes are watched, also everything about which nothing
     /// is known.
@@ -17,15 +18,11 @@ pub enum Kind {
     Superblock,
     /// Group descriptors or a copy of them.
     GroupDescriptors,
-    /// Which blocks are free.
     BlockBitmap,
-    /// Which inodes are free.
     InodeBitmap,
-    /// Inode table.
     InodeTable,
     /// Entries or index of a directory.
     Directory,
-    /// Journal.
     Journal,
     /// Nodes of extent trees and indirect blocks.
     Mapping,
@@ -33,7 +30,6 @@ pub enum Kind {
     Xattr,
     /// Room left for group descriptors when the file system grows.
     ReservedDescriptors,
-    /// Quota files.
     Quota,
     /// List of files deleted while open.
     OrphanFile,

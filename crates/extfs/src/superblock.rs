@@ -44,13 +44,11 @@ impl Features {
 
 /// What of the superblock decides what blocks hold. Two that are equal describe the same layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Superblock {
-    /// Bytes of a block.
     pub block_bytes: u32,
-    /// Blocks.
     pub blocks: u64,
     pub(crate) first_data_block: u32,
-    /// Blocks of a group.
     pub blocks_per_group: u32,
     /// Blocks that one bit of a block bitmap stands for.
     pub(crate) cluster_blocks: u32,

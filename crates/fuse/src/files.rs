@@ -46,7 +46,6 @@ struct Entry {
 }
 
 const ROOT: u64 = 1;
-/// Number of the first file.
 const FIRST: u64 = 2;
 
 impl Files {

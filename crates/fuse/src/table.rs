@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 pub const NAME: &str = "nandscape";
 
-/// One line of the mount table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
     pub point: PathBuf,

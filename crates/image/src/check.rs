@@ -17,22 +17,20 @@ const MOST_LISTED: usize = 10_000;
 
 /// What an image holds, from its tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Contents {
     /// Closed by its last process.
     pub is_clean: bool,
-    /// How often it was opened.
     pub opens: u32,
     /// Bytes of the file, holes included.
     pub file_bytes: u64,
     /// Bytes that the file takes on disk.
     pub disk_bytes: u64,
-    /// Blocks of the device.
     pub blocks: u64,
     /// Bad ones, by number.
     pub bad_blocks: Vec<u32>,
     /// Blocks in which some page is programmed.
     pub used_blocks: u64,
-    /// Programmed pages.
     pub programmed_pages: u64,
     /// Of these, pages that hold zeroes and take no space.
     pub blank_pages: u64,
@@ -42,9 +40,7 @@ pub struct Contents {
     pub data_bytes: u64,
     /// Fewest erases of a good block.
     pub erases_min: u32,
-    /// Most.
     pub erases_max: u32,
-    /// Mean.
     pub erases_mean: f64,
 }
 

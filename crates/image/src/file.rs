@@ -16,7 +16,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store in a file.
 #[derive(Debug)]
 pub struct FileStore {
     pub(crate) file: Arc<LockedFile>,

@@ -75,23 +75,19 @@ impl Layout {
         [STATE, if self.has_copies() { SECOND_STATE } else { STATE }]
     }
 
-    /// The entry of a block.
     pub fn block(&self, block: BlockId) -> u64 {
         self.block_table + u64::from(block.0) * BLOCK_BYTES
     }
 
-    /// The record of a page.
     #[inline]
     pub fn record(&self, page: Ppn) -> u64 {
         self.page_table + u64::from(page.0) * u64::from(self.record_bytes)
     }
 
-    /// The bytes of a page.
     pub fn page(&self, page: Ppn) -> u64 {
         self.data + u64::from(page.0) * u64::from(self.geometry.page_bytes)
     }
 
-    /// The bytes of a block.
     pub fn block_data(&self, block: BlockId) -> u64 {
         self.page(self.geometry.page(block, 0))
     }

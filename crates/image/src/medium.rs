@@ -81,7 +81,6 @@ impl ImageMedium {
         }
     }
 
-    /// What the image is.
     pub fn header(&self) -> &Header {
         &self.header
     }

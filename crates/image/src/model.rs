@@ -83,7 +83,6 @@ impl Disk {
         Self { now, durable, tables: tables as usize, rng: seeded(seed), syncs_left: u32::MAX, watch: None }
     }
 
-    /// The same, watched.
     pub fn watched(self, watch: &Arc<Watch>) -> Self {
         let mut this = self;
         this.watch = Some(Arc::clone(watch));

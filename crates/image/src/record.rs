@@ -139,7 +139,6 @@ impl Record {
         Entry::Record(Self { oob, kind, generation: word(16), epoch: word(20) })
     }
 
-    /// The checksum of a unit, of the bytes of a record.
     #[inline]
     pub fn unit_sum(bytes: &[u8], unit: u32) -> u32 {
         let at = RECORD_HEAD + 4 * unit as usize;

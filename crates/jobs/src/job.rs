@@ -31,14 +31,11 @@ pub enum Amount {
 /// What a job does, in which order (`rw`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "three directions and two independent properties")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Pattern {
-    /// Reads.
     pub reads: bool,
-    /// Writes.
     pub writes: bool,
-    /// Discards.
     pub trims: bool,
-    /// At random places.
     pub is_random: bool,
     /// Every block is discarded and then written (`trimwrite`, `randtrimwrite`).
     pub trim_then_write: bool,

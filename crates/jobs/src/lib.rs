@@ -27,7 +27,7 @@ mod expand;
 pub mod job;
 pub mod options;
 mod sections;
-pub mod values;
+mod values;
 
 pub use error::{JobError, Place};
 pub use expand::JobFile;

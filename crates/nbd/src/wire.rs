@@ -140,7 +140,6 @@ pub(crate) mod chunk {
 pub(crate) mod allocation {
     /// Nothing is stored there.
     pub const HOLE: u32 = 1 << 0;
-    /// Reads as zeroes.
     pub const ZERO: u32 = 1 << 1;
 }
 

@@ -13,24 +13,24 @@
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control
 //! characters in it or an HTML page unescaped; the same runs give the same bytes.
 
-pub mod advice;
+mod advice;
 mod cached;
-pub mod csv;
-pub mod file;
-pub mod fio_json;
-pub mod html;
+mod csv;
+mod file;
+mod fio_json;
+mod html;
 mod jobs;
-pub mod json;
-pub mod metrics;
+mod json;
+mod metrics;
 mod notes;
-pub mod number;
+mod number;
 mod placement;
-pub mod reproduction;
-pub mod shape;
-pub mod simulation;
+mod reproduction;
+mod shape;
+mod simulation;
 mod table;
-pub mod text;
-pub mod workload;
+mod text;
+mod workload;
 
 use nandscape_core::Info;
 use nandscape_policies::simulate::advice::Advice;

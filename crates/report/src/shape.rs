@@ -10,17 +10,11 @@ use serde_json::Value;
 pub struct Shape {
     /// Preset or name, if the configuration has one.
     pub name: Option<String>,
-    /// Channel buses.
     pub channels: u64,
-    /// Dies on each channel.
     pub dies_per_channel: u64,
-    /// Planes in each die.
     pub planes_per_die: u64,
-    /// Blocks in each plane.
     pub blocks_per_plane: u64,
-    /// Pages in each block.
     pub pages_per_block: u64,
-    /// Bytes of a page.
     pub page_bytes: u64,
 }
 
@@ -49,7 +43,6 @@ impl Shape {
         self.channels.saturating_mul(self.dies_per_channel)
     }
 
-    /// Blocks of a die.
     pub const fn blocks_per_unit(&self) -> u64 {
         self.planes_per_die.saturating_mul(self.blocks_per_plane)
     }

@@ -6,7 +6,6 @@ use nandscape_trace::TraceStats;
 use nandscape_trace::stats::{Alignment, Amount, Distribution};
 use std::fmt::Write as _;
 
-/// `part` of `whole` in percent, `-` of nothing.
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }

@@ -5,16 +5,14 @@ use nandscape_core::{CacheCounts, CacheReport};
 
 /// A cache at one moment: how it stands, and what it counted since the beginning, or since an earlier moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct CachePoint {
-    /// Slots there are.
     pub slots: u64,
-    /// Slots in use.
     pub used: u64,
     /// Slots whose block is newer than the disk's.
     pub dirty: u64,
     /// Bytes that are newer than the disk's.
     pub dirty_bytes: u64,
-    /// What it counted.
     pub counts: CacheCounts,
     /// Commands that went to the fast side, metadata included.
     pub fast: HostCounts,

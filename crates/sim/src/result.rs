@@ -34,7 +34,7 @@ pub struct RunResult {
     pub error: Option<RunError>,
     /// What the host asked for.
     pub host: HostCounts,
-    /// What the flash did.
+    /// What its flash did.
     pub flash: FlashResult,
     /// Write amplification.
     #[serde(flatten)]
@@ -181,14 +181,12 @@ pub struct PolicyStream {
 
 /// The workload of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct WorkloadResult {
-    /// As it was typed.
     pub spec: String,
     /// Format or generator.
     pub format: String,
-    /// Requests replayed.
     pub requests: u64,
-    /// Whether its time stamps are real.
     pub has_real_times: bool,
     /// Time stamps that went back and were clamped or sorted.
     pub time_reversals: u64,
@@ -318,12 +316,10 @@ pub struct MergeResult {
 
 /// Erase counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct WearResult {
-    /// Fewest.
     pub erases_min: u64,
-    /// Most.
     pub erases_max: u64,
-    /// Mean.
     pub erases_mean: f64,
     /// Standard deviation of the population.
     pub erases_stddev: f64,
@@ -415,6 +411,7 @@ pub fn ratio(over: u64, under: u64) -> Option<f64> {
 
 /// What the translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct CostResult {
     /// DRAM the layer needs on a real device.
     pub dram_bytes: u64,
@@ -422,13 +419,10 @@ pub struct CostResult {
     pub op_ratio: f64,
     /// Logical capacity in bytes.
     pub usable_bytes: u64,
-    /// Good blocks.
     pub total_blocks: u64,
     /// Blocks kept free or open, so never a victim.
     pub reserve_blocks: u64,
-    /// Pages of a block.
     pub pages_per_block: u64,
-    /// Logical capacity in pages.
     pub logical_pages: u64,
 }
 
@@ -462,16 +456,12 @@ pub struct LatencyResult {
 /// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %.
 /// All 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct LatencySummary {
-    /// Requests.
     pub count: u64,
-    /// Arithmetic mean.
     pub mean: f64,
-    /// Shortest.
     pub min: u64,
-    /// Longest.
     pub max: u64,
-    /// Median.
     pub p50: u64,
     /// 90 %.
     pub p90: u64,

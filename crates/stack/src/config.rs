@@ -59,6 +59,7 @@ pub static WORKLOAD: Info = Info {
 
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct StackConfig {
     /// Shape of the flash.
     pub geometry: Geometry,
@@ -66,7 +67,6 @@ pub struct StackConfig {
     pub packing: Option<(Packing, Geometry)>,
     /// Rules of the medium.
     pub nand: NandOptions,
-    /// Latencies.
     pub timing: Timing,
     /// What else the scheduler models.
     pub timing_options: Options,
@@ -74,15 +74,12 @@ pub struct StackConfig {
     pub scheduler: &'static SchedulerEntry,
     /// Name of the translation layer.
     pub ftl: &'static str,
-    /// Its parameters.
     pub ftl_params: Params,
     /// Queue depth: `None` follows the workload's own rule.
     pub depth: Option<u32>,
     /// Writes before the counted part.
     pub precondition: Precondition,
-    /// Seed.
     pub seed: u64,
-    /// How the workload is read.
     pub workload: Params,
     /// What stands between the workload and the device.
     pub host: HostConfig,

@@ -27,7 +27,7 @@ pub mod jobs;
 pub mod journal;
 mod keys;
 mod mapped;
-pub mod memory;
+mod memory;
 mod options;
 pub mod partition;
 pub mod presets;

@@ -6,7 +6,6 @@ use crate::lines::read_some;
 use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
 
 pub(crate) trait RecordFormat: Send {
-    /// Bytes of one record, at most 4096.
     fn record_bytes(&self) -> usize;
 
     /// Reads one record of that size. The message of an error says what was found and what was expected.

@@ -9,7 +9,6 @@ const WORDS: usize = (CHUNK_PAGES / 64) as usize;
 /// Largest chunk number: 2^64 bytes.
 const CHUNK_BITS: u32 = 40;
 
-/// 4096 neighbouring pages.
 enum Chunk {
     All,
     Some(Box<[u64; WORDS]>),

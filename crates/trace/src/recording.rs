@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::Path;
 
-/// Text of a frame.
 const FRAME_TEXT: usize = 512 << 10;
 /// Columns beside the four that every native CSV has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

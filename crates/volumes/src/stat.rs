@@ -13,14 +13,13 @@ use std::path::PathBuf;
 
 /// A cache, as it stands.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct CacheStat {
     /// The fast file or device; `ram` in memory.
     pub fast: PathBuf,
-    /// Name of the preset.
     pub preset: String,
     /// Key and value of every setting.
     pub settings: Vec<(String, String)>,
-    /// Cache block in bytes.
     pub block_bytes: u32,
     /// Slots of a set; 0 where any block may lie in any slot.
     pub ways: u32,
@@ -34,9 +33,7 @@ pub struct CacheStat {
     /// Blocks that are cached at most, where there is a limit below the slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_blocks: Option<u64>,
-    /// Mode.
     pub mode: Mode,
-    /// How it stands.
     pub gauges: Gauges,
     /// What the server counted since its start or the last reset; zeroes if none runs.
     pub counters: Counters,
@@ -44,7 +41,6 @@ pub struct CacheStat {
     /// `None` without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_together: Option<Counters>,
-    /// Its volumes.
     pub volumes: Vec<VolumeStat>,
     /// How the fast side does: `normal`, `degraded` (it is used no more) or `failed` (something is lost).
     pub health: String,
@@ -76,14 +72,11 @@ pub struct CacheStat {
 
 /// A volume.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct VolumeStat {
-    /// Its name.
     pub name: String,
-    /// Its disk.
     pub disk: PathBuf,
-    /// Size in bytes.
     pub bytes: u64,
-    /// Blocks cached.
     pub blocks: u64,
     /// Of these, dirty ones.
     pub dirty_blocks: u64,

@@ -1,6 +1,5 @@
 //! Where sectors lie and how long arm, platter and heads take: all arithmetic of the disk model.
 
-/// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// What a disk is made of. Rates are of the medium, in bytes per second; times are in nanoseconds.
@@ -15,7 +14,6 @@ pub struct Build {
     /// Rate of the outermost zone, where the disk begins.
     pub outer_bytes_per_s: u64,
     pub inner_bytes_per_s: u64,
-    /// Seek to the next cylinder.
     pub seek_next_ns: u64,
     /// Seek over a third of the cylinders, which data sheets call average.
     pub seek_third_ns: u64,
@@ -101,7 +99,6 @@ impl Mechanics {
         (third + slope * (distance - bend)).round() as u64
     }
 
-    /// Where a sector lies.
     pub fn place(&self, sector: u64) -> Place {
         let at = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         // Zones that hold nothing begin where the next one does.

@@ -2,7 +2,6 @@
 
 use super::mechanics::Mechanics;
 
-/// The order of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As they came.

@@ -13,15 +13,12 @@ use std::collections::BTreeMap;
 /// What a server tells of itself. Counters run since the start of the server or the last reset; wear is of
 /// the whole life of the device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Stat {
-    /// The server itself.
     #[serde(flatten)]
     pub server: ServerStat,
-    /// Every namespace.
     pub namespaces: Vec<NamespaceStat>,
-    /// What the hosts asked for.
     pub host: HostCounts,
-    /// What the flash did.
     pub flash: FlashResult,
     /// Write amplification.
     #[serde(flatten)]
@@ -44,7 +41,6 @@ pub struct Stat {
     /// What went wrong.
     #[serde(flatten)]
     pub faults: FaultStat,
-    /// What the device costs.
     pub cost: CostResult,
     /// Each NVM set by itself, where there are several. Without wear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -122,16 +118,13 @@ pub struct ClockStat {
 
 /// A namespace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct NamespaceStat {
-    /// Its name.
     pub name: String,
-    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// Device page in bytes.
     pub page_bytes: u32,
     /// NVM set that holds it.
     pub set: u16,
-    /// What hosts asked of it.
     pub host: HostCounts,
 }
 

@@ -195,7 +195,6 @@ fn raw(raw: &Raw, scale: &Scale, context: &Context<'_>) -> Result<Four, RunError
     Ok(four(&run(context, &[("cache.preset", &"none"), ("disk.preset", &raw.preset)], &jobs)?))
 }
 
-/// The preset of the SSD as a flash stack.
 const FLASH: (&str, &dyn Display) = ("device.preset", &"article-ssd");
 /// Blocks of a plane of the flash stack, instead of 8192: what is not used makes no difference on an empty
 /// drive.

@@ -55,7 +55,6 @@ unsafe impl Ioctl for GetFree {
     }
 }
 
-/// `struct loop_info64`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Info {
@@ -74,7 +73,6 @@ struct Info {
     init: [u64; 2],
 }
 
-/// `struct loop_config`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Config {

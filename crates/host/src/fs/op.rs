@@ -41,12 +41,10 @@ pub enum FileOpKind {
 
 /// One file operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct FileOp {
-    /// When.
     pub at: SimTime,
-    /// What.
     pub kind: FileOpKind,
-    /// Process.
     pub writer: u32,
     /// Number of the file's life.
     pub file: u32,

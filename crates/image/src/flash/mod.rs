@@ -33,7 +33,6 @@ const LOST: &str =
 const CAME_BACK: &str = "the image could not be read for a while";
 /// What an erase gives while a page is unproven.
 const UNPROVEN: &str = "the image cannot be read in places that were written last";
-/// Flash in a store.
 #[derive(Debug)]
 pub struct Flash<S: Store> {
     pub(crate) store: S,
@@ -73,9 +72,7 @@ pub struct Flash<S: Store> {
 /// What the start found damaged and took from the other copy.
 #[derive(Debug, Default)]
 pub(crate) struct Mended {
-    /// A copy of the state.
     pub is_state: bool,
-    /// Blocks with a word.
     pub blocks: Vec<BlockId>,
 }
 

@@ -17,7 +17,6 @@ use std::ops::RangeInclusive;
 /// What an option sets beside the job itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
-    /// `numjobs`.
     pub copies: u32,
     pub new_group: bool,
     /// `ioengine` has one request outstanding at a time.

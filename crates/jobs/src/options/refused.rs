@@ -9,7 +9,6 @@ const ZERO: IsOff = |value| {
 };
 const NONE: IsOff = |value| matches!(value, Some("none" | "0"));
 const ONE: IsOff = |value| value == Some("1");
-/// Always on.
 const NEVER: IsOff = |_| false;
 
 /// Names as in [`super::ignored`], the values that switch the option off, the reason. In the order of fio's

@@ -73,6 +73,7 @@ pub fn encode_group_list(groups: &[u16], from: u16) -> Vec<u8> {
 
 /// Log page 09h, Endurance Group Information. Bytes here, billions of bytes (rounded up) on the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct EnduranceGroupLog {
     /// Blocks that are not bad, in per cent.
     pub spare_percent: u8,
@@ -82,15 +83,12 @@ pub struct EnduranceGroupLog {
     pub used_percent: u8,
     /// Bytes writable over the whole life at the present write amplification; 0 without an endurance.
     pub endurance_bytes: u128,
-    /// Bytes hosts read.
     pub read_bytes: u128,
     /// Bytes hosts wrote.
     pub written_bytes: u128,
     /// Bytes programmed, whatever the cause.
     pub media_bytes: u128,
-    /// Read commands.
     pub read_commands: u128,
-    /// Write commands.
     pub write_commands: u128,
     /// Logical capacity of the group's sets.
     pub total_bytes: u128,

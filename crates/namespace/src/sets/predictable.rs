@@ -59,13 +59,11 @@ pub struct Budget {
 /// The window a set is in, with the standard's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Window {
-    /// The mode is off.
     #[default]
     Off = 0,
-    /// DTWIN.
     Deterministic = 1,
-    /// NDWIN.
     NonDeterministic = 2,
 }
 

@@ -73,7 +73,6 @@ impl Listener {
         listen().map_err(|error: io::Error| ListenError::refused(&path.display(), error))
     }
 
-    /// Listens on an address of a network.
     pub fn tcp(address: SocketAddr, tls: Option<TlsConfig>) -> Result<Self, ListenError> {
         let listen = || {
             let listener = TcpListener::bind(address)?;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A connected socket.
 #[derive(Debug)]
 pub struct Socket {
     stream: Stream,

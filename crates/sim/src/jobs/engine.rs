@@ -39,7 +39,6 @@ enum Kind {
     /// A flush that the job waits for.
     Flush,
     LastFlush,
-    /// A write of the layout.
     Layout,
 }
 

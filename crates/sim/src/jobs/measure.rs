@@ -96,7 +96,6 @@ struct Lane {
     bytes: u64,
     requests: u64,
     spread: Spread,
-    /// Of the present sample.
     sample_bytes: u64,
     sample_requests: u64,
     bandwidth: Moments,

@@ -20,7 +20,6 @@ pub struct PlanError {
 /// The region of one file or namespace that a job works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Namespace, from 0.
     pub namespace: u32,
     pub start: u64,
     pub len: u64,
@@ -28,7 +27,6 @@ pub(crate) struct Region {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobPlan {
-    /// At least one.
     pub regions: Vec<Region>,
     /// Bytes to transfer, all loops together; without meaning for a job that ends by time.
     pub total_bytes: u64,
@@ -38,7 +36,6 @@ pub(crate) struct JobPlan {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In the order of the jobs.
     pub jobs: Vec<JobPlan>,
     /// Files that are read, to be written before the counted part, as fio lays them out.
     pub layout: Vec<Region>,

@@ -13,14 +13,12 @@ const FIRST_NS: u64 = 100_000;
 
 /// Requests of one direction that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Cell {
-    /// How many.
     pub requests: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Sum of their latencies.
     pub latency_sum_ns: u64,
-    /// Longest.
     pub latency_max_ns: u64,
     /// Latencies as [`LogHistogram::sparse`] gives them.
     pub buckets: Box<[(u16, u32)]>,

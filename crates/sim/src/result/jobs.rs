@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// A job of a job file, or the jobs of a report group added up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct JobResult {
     /// Its name; that of the first job of a group.
     pub name: String,
@@ -24,11 +25,8 @@ pub struct JobResult {
     pub start_ns: u64,
     /// From there to its end; of the first to begin and the last to end for a group.
     pub runtime_ns: u64,
-    /// Reads.
     pub read: DirectionResult,
-    /// Writes.
     pub write: DirectionResult,
-    /// Discards.
     pub trim: DirectionResult,
     /// Flushes it asked for (`fsync`, `fdatasync`).
     pub sync: SyncResult,
@@ -107,14 +105,11 @@ pub struct LatencyLevel {
 
 /// Samples of a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct RateSamples {
-    /// How many.
     pub count: u64,
-    /// Lowest.
     pub min: f64,
-    /// Highest.
     pub max: f64,
-    /// Mean.
     pub mean: f64,
     /// Standard deviation.
     pub stddev: f64,

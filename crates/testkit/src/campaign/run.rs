@@ -91,7 +91,6 @@ pub struct Broken {
     pub story: Vec<String>,
 }
 
-/// What a run has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// By store, the operations of the first start, the load and a clean end.

@@ -12,7 +12,6 @@ use nandscape_media::Medium as _;
 /// What a layer is to the harness.
 pub type Layer = Box<dyn Ftl + Send>;
 
-/// A host with its layer.
 pub struct Host {
     pub ftl: Layer,
     handle: Handle,

@@ -21,10 +21,8 @@ pub enum Act {
     Idle,
 }
 
-/// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// What it does.
     pub act: Act,
     /// First byte, in 2^-32 of the capacity.
     pub place: u32,
@@ -50,7 +48,6 @@ impl Step {
         Extent::new(offset, len)
     }
 
-    /// The bytes of a write.
     pub fn bytes(&self, extent: Extent) -> Vec<u8> {
         (extent.offset..extent.end())
             .map(|offset| {

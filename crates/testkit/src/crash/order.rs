@@ -9,7 +9,6 @@ use std::sync::Arc;
 pub struct OpSet(Arc<Vec<u64>>);
 
 impl OpSet {
-    /// Whether an operation is in it.
     pub fn contains(&self, op: usize) -> bool {
         self.0.get(op / 64).is_some_and(|word| word >> (op % 64) & 1 == 1)
     }
@@ -44,7 +43,6 @@ impl OpSet {
     }
 }
 
-/// A change of the flash.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A page was programmed.
@@ -72,7 +70,6 @@ pub enum Change {
 /// A change with what it stands on.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What it does.
     pub change: Change,
     /// Every operation that is on the flash whenever this one is: what it waited for, and what was done to
     /// its block before.
@@ -80,12 +77,10 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Whether it erases.
     pub const fn is_erase(&self) -> bool {
         matches!(self.change, Change::Erase { .. })
     }
 
-    /// Does it.
     pub fn apply(&self, nand: &mut Nand) {
         let result = match &self.change {
             Change::Program { page, oob, data } => nand.program(*page, *oob, data.as_deref()),

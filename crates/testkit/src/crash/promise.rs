@@ -18,7 +18,6 @@ struct Version {
 /// A version of a page that a request made.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
-    /// Which page.
     pub page: usize,
     version: usize,
     /// The page was dropped and not written: durable with a flush, not with the answer.
@@ -64,7 +63,6 @@ impl Promises {
         self.push(page, content.into(), now, false)
     }
 
-    /// A request drops a page.
     pub fn drop_page(&mut self, page: usize, now: usize) -> Made {
         let zero = Arc::clone(&self.zero);
         self.push(page, zero, now, true)

@@ -133,7 +133,6 @@ impl<'a> States<'a> {
         lines.collect()
     }
 
-    /// The state after a cut.
     pub fn state(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> Nand {
         self.make(kind, rng, |_, _| {})
     }

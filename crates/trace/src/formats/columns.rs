@@ -83,7 +83,6 @@ struct Columns {
     labels: Labels,
 }
 
-/// `3` or `3:unit`.
 fn column(
     key: Key<Option<String>>,
     text: &str,

@@ -61,7 +61,6 @@ fn detect(head: &Head) -> Confidence {
     Confidence::Possible.if_passed(head.all_lines(|line| plain(line).is_ok()))
 }
 
-/// A line of version 1.
 fn plain(line: &[u8]) -> Result<(TraceOp, u64, u64), String> {
     let fields = split::<3>(line, b',').ok_or_else(|| {
         format!(

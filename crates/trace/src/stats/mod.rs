@@ -40,22 +40,19 @@ impl Default for StatsOptions {
 /// Requests and bytes of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// Requests.
+    /// All requests.
     pub requests: u64,
-    /// Bytes.
+    /// Bytes of a request.
     pub bytes: u64,
 }
 
 /// Requests by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Mix {
-    /// Reads.
     pub reads: Amount,
-    /// Writes.
     pub writes: Amount,
-    /// Discards.
     pub trims: Amount,
-    /// Write-zeroes.
     pub write_zeroes: Amount,
     /// Flushes (no bytes).
     pub flushes: Amount,

@@ -10,24 +10,20 @@ use nandscape_core::{IoRecord, TraceOp};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Requests of a base window.
 const BASE: u64 = 256;
-/// Most windows in a report.
 const MOST: usize = 256;
 const PIECE: u64 = 512;
 
 /// Equally many requests in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Window {
     /// Number of its first request, from 0.
     pub first_request: u64,
     /// Arrival of its first request in nanoseconds.
     pub start_ns: u64,
-    /// Requests in it.
     pub requests: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub write_bytes: u64,
     /// Distinct 4 KiB pages read or written in it: the working set.
     pub pages: u64,

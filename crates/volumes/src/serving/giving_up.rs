@@ -49,7 +49,6 @@ pub(super) struct GivingUp {
     pub fast: Place,
     pub recorder: Recorder,
     pub teller: Teller,
-    /// Names of the volumes.
     pub names: Vec<(u16, String)>,
 }
 

@@ -20,7 +20,6 @@ fn each(digits: usize, value: impl Fn(Layout) -> f64) -> String {
     format!("traditional {t:.digits$}, vertical {v:.digits$}, horizontal {h:.digits$}")
 }
 
-/// Reads at depth 8.
 fn reads(all: &Measured, out: &mut Table) {
     let of = |layout: Layout| all.of(layout);
     let at8 = |layout: Layout| of(layout).at(8);

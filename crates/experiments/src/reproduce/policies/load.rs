@@ -56,7 +56,6 @@ pub(super) struct Load {
     paths: Vec<String>,
     /// Pages of 4 KiB that were written.
     pub(super) footprint_pages: u64,
-    /// Pages written in one pass.
     pub(super) written_pages: u64,
     /// Between the starts of two passes.
     period_ns: u64,

@@ -25,7 +25,6 @@ pub(super) struct Shape {
     pub(super) op: f64,
 }
 
-/// 2048 to 4096 erase units and 7 %.
 pub(super) const FINE: Shape = Shape { units: 2048, op: 0.07 };
 /// Units as large as the largest files and more, and 28 %, since eight streams of such units do not fit 7 %.
 pub(super) const COARSE: Shape = Shape { units: 128, op: 0.28 };

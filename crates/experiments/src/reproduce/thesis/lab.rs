@@ -45,7 +45,6 @@ words!(pub Strategy: PmGcl = "PM_GCL", PmGcc = "PM_GCC", SbmGcl = "SBM_GCL", Hsb
 impl Strategy {
     /// Those that collect a victim at a time.
     pub const GREEDY: [Self; 3] = [Self::PmGcl, Self::SbmGcl, Self::HsbmGcl];
-    /// Those with superblocks.
     pub const SUPERBLOCK: [Self; 2] = [Self::SbmGcl, Self::HsbmGcl];
 
     pub const fn ftl(self) -> &'static str {
@@ -73,7 +72,6 @@ pub enum Device {
 pub struct Point {
     pub load: Load,
     pub strategy: Strategy,
-    /// Blocks in each of the 32 LUNs.
     pub blocks_per_lun: u32,
     pub pages_per_block: u32,
     /// Blocks in a superblock: PN = size, BN = 1.

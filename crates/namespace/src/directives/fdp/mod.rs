@@ -114,7 +114,6 @@ pub struct Fdp {
     pub(super) host_events: EventLog,
     pub(super) controller_events: EventLog,
     host_bytes: u64,
-    /// Left unwritten.
     pub(super) left_bytes: u64,
     /// Without a valid identifier.
     pub(super) unplaced_bytes: u64,

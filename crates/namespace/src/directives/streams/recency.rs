@@ -47,7 +47,6 @@ impl Recency {
         }
     }
 
-    /// From the oldest on.
     pub fn iter<'a>(&self, links: &'a [Link]) -> impl Iterator<Item = u16> + 'a {
         let mut at = self.oldest;
         std::iter::from_fn(move || {
