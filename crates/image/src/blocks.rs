@@ -5,9 +5,9 @@ use crate::error::ImageError;
 use crate::flash::copies::Copies;
 use crate::flash::{Block, Flash};
 use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind};
+use crate::record::{BlockWord, Entry, Kind, TORN};
 use crate::store::Store;
-use nandscape_core::{BlockId, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, Ppn};
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,6 @@ pub(crate) enum End {
 
 /// How often a page is read that the file refuses to read, before it counts as unreadable.
 const READS: u32 = 3;
-/// The OOB of a page that was cut short.
-pub(crate) const TORN: Oob = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
 /// The settled word of a block and the last one, by number.
 const SETTLED: u32 = 0;
 const LAST: u32 = 1;

@@ -7,6 +7,9 @@ use nandscape_media::checksum::sum;
 /// The most erases an image can count for a block.
 pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
 
+/// The OOB of a page that was cut short.
+pub(crate) const TORN: Oob = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
+
 /// Records of pages of up to 36 KiB have at most so many bytes.
 const SHORT: usize = 64;
 

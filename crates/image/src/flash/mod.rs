@@ -5,10 +5,9 @@ mod read;
 mod sync;
 mod write;
 
-use crate::blocks::TORN;
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind, MOST_ERASES};
+use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, TORN};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
