@@ -7,7 +7,7 @@
 //!
 //! * [`options`]: every option fio 3.x knows, in one registry: read, ignored with a reason, or refused with a
 //!   reason. An option that fio does not know is refused by name.
-//! * [`values`]: fio's units and value syntax.
+//! * `values`: fio's units and value syntax.
 //! * [`job`]: what a job is once it is read.
 //!
 //! The semantics follow fio's own documentation (HOWTO, fio 3.33) and, where that is silent, the behaviour of

@@ -1,14 +1,10 @@
 //! Result documents for people and programs.
 //!
 //! A replay gives one [`Run`], a compare several; every output takes a slice of them and returns bytes, so
-//! that the caller decides where they go ([`file::write_atomically`] for files). One file per output, one
-//! line in [`OUTPUTS`].
-//!
-//! * [`text`]: tables for a terminal. * [`json`]: the documents themselves. * [`csv`]: one line per run, for
-//!   spreadsheets.
-//! * [`fio_json`]: job files in fio's own shape. * [`html`]: one offline file with charts. * The Parquet
-//!   series is a crate of its own (`nandscape-report-parquet`), since its dependencies take longer to build
-//!   than everything here.
+//! that the caller decides where they go ([`write_atomically`] for files). One file per output, one line in
+//! [`OUTPUTS`]: `text` (tables for a terminal), `json` (the documents), `csv` (one line per run) and `html`
+//! (one offline file with charts); `fio_json` is fio's own shape. The Parquet series is a crate of its own
+//! (`nandscape-report-parquet`), since its dependencies take longer to build than everything here.
 //!
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control
 //! characters in it or an HTML page unescaped; the same runs give the same bytes.

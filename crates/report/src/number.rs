@@ -38,6 +38,13 @@ const BYTES: &[(&str, f64)] = &[
 ];
 const NANOS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
+impl Unit {
+    /// The value in this unit, without the unit's name.
+    pub fn show(self, value: f64) -> String {
+        format!("{:.*}", self.decimals, value / self.scale)
+    }
+}
+
 impl Kind {
     /// The unit for a column with these values: the largest in which the smallest value that is not 0 is at
     /// least 1, unless that makes the largest value longer than six digits. The smallest value keeps
@@ -72,17 +79,12 @@ impl Kind {
         Unit { name, scale, decimals }
     }
 
-    /// The value in that unit, without the unit's name.
-    pub fn show(self, value: f64, unit: Unit) -> String {
-        format!("{:.*}", unit.decimals, value / unit.scale)
-    }
-
     /// The value with its own best unit.
     pub fn show_alone(self, value: f64) -> String {
         let unit = self.unit(std::iter::once(value));
         let text = match self {
             Self::Count => grouped(value as u64),
-            _ => self.show(value, unit),
+            _ => unit.show(value),
         };
         if unit.name.is_empty() { text } else { format!("{text} {}", unit.name) }
     }
@@ -147,7 +149,7 @@ mod tests {
     fn a_column_takes_the_largest_unit_in_which_every_value_shows() {
         let unit = Kind::Bytes.unit([131_072.0, 4736.0].into_iter());
         assert_eq!((unit.name, unit.decimals), ("KiB", 2));
-        assert_eq!(Kind::Bytes.show(4736.0, unit), "4.62");
+        assert_eq!(unit.show(4736.0), "4.62");
         assert_eq!(Kind::Nanos.unit([116_000.0, 3_712_000.0].into_iter()).name, "us");
         assert_eq!(Kind::Nanos.unit([50.0, 9e9].into_iter()).name, "ms");
         assert_eq!(Kind::Bytes.unit([0.0].into_iter()).name, "KiB");

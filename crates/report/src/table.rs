@@ -66,7 +66,7 @@ impl Table {
         let values: Vec<Option<f64>> = values.into_iter().collect();
         let unit = kind.unit(values.iter().flatten().copied());
         let head = if head.unit.is_empty() { Head { unit: unit.name.to_owned(), ..head } } else { head };
-        self.column(head, values.into_iter().map(|value| or_dash(value, |value| kind.show(value, unit))));
+        self.column(head, values.into_iter().map(|value| or_dash(value, |value| unit.show(value))));
     }
 
     /// Names of the columns with their units, and whether they are read from the left.

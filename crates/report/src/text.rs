@@ -306,7 +306,7 @@ fn latency_table(result: &RunResult) -> Option<Table> {
         let name = latency_points(rows[0].1)[i].0;
         // With fewer requests than a percentile needs, it would only be the longest one again.
         let is_known = |s: &LatencySummary| rarity(name).is_none_or(|rarity| s.count as f64 >= rarity);
-        let show = |s: &LatencySummary| Kind::Nanos.show(latency_points(s)[i].1, unit);
+        let show = |s: &LatencySummary| unit.show(latency_points(s)[i].1);
         let cells = rows.iter().map(|(_, s)| if is_known(s) { show(s) } else { "-".to_owned() });
         table.column(Head::number("", name, ""), cells);
     }

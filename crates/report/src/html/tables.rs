@@ -36,7 +36,7 @@ fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
         };
         // What looks equal is equal.
         let unit = unit_of(page, metric);
-        let is_winner = |v: f64| metric.kind.show(v, unit) == metric.kind.show(pick, unit);
+        let is_winner = |v: f64| unit.show(v) == unit.show(pick);
         if values.len() > 1 && !values.iter().all(|(_, v)| is_winner(*v)) {
             for (i, v) in values {
                 is_best[i] = is_winner(v);
@@ -103,7 +103,7 @@ pub(super) fn summary(page: &Page<'_>) -> String {
         let _ = write!(body, "<tr{class}><th scope=\"row\" class=\"left\">{name}{status}</th>{workload}");
         for (metric, is_best) in used.iter().zip(&marks) {
             let value = (metric.value)(&run.result);
-            let shown = value.map_or("–".to_owned(), |v| metric.kind.show(v, unit_of(page, metric)));
+            let shown = value.map_or("–".to_owned(), |v| unit_of(page, metric).show(v));
             if is_best[i] {
                 let _ = write!(body, "<td><b>{shown}</b></td>");
             } else {
@@ -161,7 +161,7 @@ pub(super) fn latency(page: &Page<'_>) -> String {
             let is_thin = rarity.is_some_and(|rarity| (summary.count as f64) < rarity);
             any_thin |= is_thin;
             let class = if is_thin { " class=\"thin\"" } else { "" };
-            let _ = write!(cells, "<td{class}>{}</td>", Kind::Nanos.show(value, unit));
+            let _ = write!(cells, "<td{class}>{}</td>", unit.show(value));
         }
         body += &page.row(i, &cells);
     }

@@ -2,9 +2,8 @@
 //! namespaces of one subsystem.
 //!
 //! * `plan`: names, percentages and files become regions of namespaces.
-//! * `generator`, `places`: what a job asks for next. * `pace`: when it may.
-//! * `engine`: the event loop. * `measure`, [`timeline`]: what is measured.
-//! * `document`: the result.
+//! * `generator`, `places`: the next request of a job; `pace`: when it may be issued.
+//! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
 //!
 //! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total
 //! latency.
