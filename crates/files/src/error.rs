@@ -7,16 +7,10 @@ use std::path::{Path, PathBuf};
 /// A file or block device that cannot be made or opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FileError {
-    /// Another process, or the kernel, uses it.
     #[error("{}: in use by {by}", path.display())]
-    InUse {
-        /// Path.
-        path: PathBuf,
-        /// By whom.
-        by: &'static str,
-    },
-    /// It is not what was expected, or the operating system refused something: with the path and why.
+    InUse { path: PathBuf, by: &'static str },
     #[error("{0}")]
     Refused(String),
 }

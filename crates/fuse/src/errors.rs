@@ -27,28 +27,16 @@ pub const fn errno(class: ErrorClass) -> i32 {
 /// A mount that cannot be made or undone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum MountError {
-    /// Not with this name, directory or loop device, or the mount cannot be undone: with why.
     #[error("{0}")]
     Refused(String),
-    /// The directory is served already.
     #[error("--mount {}: expected a directory that is not in use, but nandscape serves it already", dir.display())]
-    Served {
-        /// The directory.
-        dir: PathBuf,
-    },
-    /// FUSE refuses the mount.
+    Served { dir: PathBuf },
     #[error("cannot mount {}: {error}{}", dir.display(), hint(error))]
-    Mount {
-        /// The directory.
-        dir: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// Somebody uses the mount.
+    Mount { dir: PathBuf, error: io::Error },
     #[error("{} is busy: {}", dir.display(), if users.is_empty() { "by a process that cannot be seen from here".to_owned() } else { users.join(", ") })]
     Busy {
-        /// The directory.
         dir: PathBuf,
         /// Who, as far as that can be found out: mounted loop devices, processes.
         users: Vec<String>,

@@ -23,23 +23,14 @@ use tokio::sync::oneshot;
 /// Why there is no HTTP server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum HttpError {
-    /// Others could reach it.
     #[error(
         "--http {addr}: expected a loopback address such as 127.0.0.1:9464, or --insecure-http: whoever reaches it reads the statistics"
     )]
-    NotLoopback {
-        /// What was asked for.
-        addr: SocketAddr,
-    },
-    /// The operating system refuses.
+    NotLoopback { addr: SocketAddr },
     #[error("--http {addr}: {error}")]
-    Io {
-        /// What was asked for.
-        addr: SocketAddr,
-        /// Why.
-        error: std::io::Error,
-    },
+    Io { addr: SocketAddr, error: std::io::Error },
 }
 
 /// An HTTP server. Ends when dropped.

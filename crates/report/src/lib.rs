@@ -111,25 +111,17 @@ pub struct ReportContext {
 /// A report could not be made or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ReportError {
-    /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
         /// The file that was to be written.
         path: PathBuf,
-        /// What was tried.
         action: &'static str,
-        /// Why it failed.
         source: std::io::Error,
     },
-    /// The series cannot be encoded.
     #[error("{output}: {message}")]
-    Encode {
-        /// Which output.
-        output: &'static str,
-        /// What the encoder said.
-        message: String,
-    },
+    Encode { output: &'static str, message: String },
 }
 
 /// One form a report can take.

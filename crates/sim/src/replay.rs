@@ -60,16 +60,13 @@ pub struct Progress {
 /// A replay that could not run at all (a failing request is not that: see [`RunResult::error`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ReplayError {
-    /// The workload could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
-    Lost {
-        /// How many.
-        lost: u64,
-    },
+    Lost { lost: u64 },
 }
 
 /// A replay's result document and, if asked for, its series.

@@ -8,58 +8,36 @@ use std::collections::BTreeMap;
 /// A configuration that is wrong. The message names file, key, value and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
-    /// The file could not be read.
     #[error("{path}: {message}")]
-    Io {
-        /// File.
-        path: String,
-        /// What the operating system said.
-        message: String,
-    },
-    /// The text is not TOML.
+    Io { path: String, message: String },
     #[error("{path}: {message}")]
-    Syntax {
-        /// File or flag.
-        path: String,
-        /// With line and column.
-        message: String,
-    },
-    /// A table or value has the wrong shape.
+    Syntax { path: String, message: String },
     #[error("{key}: {message}")]
     Shape {
-        /// Dotted key.
         key: String,
         /// What is wrong and what was expected.
         message: String,
     },
-    /// A key or value is wrong.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The device cannot be.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// The preconditioning cannot be read.
     #[error(transparent)]
     Precondition(#[from] PreconditionError),
-    /// A translation layer cannot run on the device, whatever its parameters.
     #[error("{0}")]
     Unsuited(String),
-    /// The device does not fit into memory.
     #[error(
         "device: {pages} pages in {blocks} blocks take about {needed} of memory: expected at most the {available} that is available"
     )]
     Memory {
-        /// Pages of the device.
         pages: u64,
-        /// Blocks of the device.
         blocks: u64,
         /// Memory that the run takes at least, for people.
         needed: String,
-        /// What there is, for people.
         available: String,
     },
-    /// A translation layer refuses its parameters or the device.
     #[error("{0}")]
     Build(String),
 }

@@ -35,36 +35,18 @@ impl Storage {
 /// Why a stack that keeps bytes cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum StorageError {
-    /// The configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The image.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The stack could not be brought to rest.
     #[error(transparent)]
     Stack(#[from] NamespaceError),
-    /// The configuration in the image.
     #[error("{}: the configuration in the image: {source}", path.display())]
-    Stored {
-        /// Image.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ConfigError,
-    },
-    /// What was asked for is not what the image was made with.
+    Stored { path: PathBuf, source: ConfigError },
     #[error("{key} = {asked}: expected {stored}, with which {} was made", path.display())]
-    Contradiction {
-        /// Dotted key.
-        key: String,
-        /// Value that was asked for.
-        asked: String,
-        /// Value in the image.
-        stored: String,
-        /// Image.
-        path: PathBuf,
-    },
+    Contradiction { key: String, asked: String, stored: String, path: PathBuf },
 }
 
 /// Tables of the configuration that belong to a run, not to a device: an image neither keeps nor contradicts

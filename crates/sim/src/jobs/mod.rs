@@ -64,16 +64,13 @@ pub struct JobsOutcome {
 /// A job file that could not run at all (a failing request is not that: see [`RunResult::error`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum JobsError {
-    /// A job does not fit the device.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
-    Lost {
-        /// How many.
-        lost: u64,
-    },
+    Lost { lost: u64 },
 }
 
 /// Requests outstanding while preconditioning.
