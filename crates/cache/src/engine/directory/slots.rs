@@ -177,7 +177,7 @@ impl Slots {
     /// stored in parts waits for all stores before.
     #[inline]
     fn put_word(&mut self, slot: u32, word: u64, mask: u64) {
-        assert_eq!(word & !mask, 0, "{word:#x} of slot {slot} is more than its place takes");
+        debug_assert_eq!(word & !mask, 0, "{word:#x} of slot {slot} is more than its place takes");
         let word = self.word(slot) & !mask | word;
         let at = slot as usize * self.record_bytes;
         self.records[at..at + 8].copy_from_slice(&word.to_le_bytes());
@@ -234,7 +234,7 @@ impl Slots {
     }
 
     pub fn set_bits(&mut self, slot: u32, valid: u16, dirty: u16) {
-        assert_eq!(dirty & !valid, 0, "slot {slot} is dirty in {dirty:#x} and valid in {valid:#x}");
+        debug_assert_eq!(dirty & !valid, 0, "slot {slot} is dirty in {dirty:#x} and valid in {valid:#x}");
         let before = self.dirty_bits(slot);
         if dirty != before {
             self.dirty += u32::from(dirty != 0);
