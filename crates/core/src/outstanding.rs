@@ -136,7 +136,6 @@ impl<T: Copy> Outstanding<T> {
     }
 
     /// Of what events find out, the next one up to `until` that does not come after what is known.
-    #[cold]
     fn next_watched(&mut self, clock: &mut (impl Clocked + ?Sized), until: SimTime) -> Option<(SimTime, T)> {
         let until = self.first().map_or(until, |(known, _)| known.min(until));
         while self.taken == self.ready.len() {
