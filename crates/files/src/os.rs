@@ -4,6 +4,7 @@ use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::fs::{File, FileType, TryLockError};
 use std::io;
+use std::ops::Deref;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
@@ -20,21 +21,34 @@ pub enum Punched {
     Unsupported,
 }
 
-/// Whether the lock of a file could be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Locked {
-    /// It is ours until the file is closed.
-    Ours,
-    /// Another process has it.
-    Taken,
+/// A file and its lock. The lock is given up with it, even while a process that is being started still has the
+/// descriptor.
+#[derive(Debug)]
+pub struct LockedFile(File);
+
+impl LockedFile {
+    /// Takes a file for this process alone, or together with others that only read; `None` where another
+    /// process has it.
+    pub fn take(file: File, is_shared: bool) -> io::Result<Option<Self>> {
+        match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
 }
 
-/// Takes a file for this process alone, or together with others that only read.
-pub fn lock(file: &File, is_shared: bool) -> io::Result<Locked> {
-    match if is_shared { file.try_lock_shared() } else { file.try_lock() } {
-        Ok(()) => Ok(Locked::Ours),
-        Err(TryLockError::WouldBlock) => Ok(Locked::Taken),
-        Err(TryLockError::Error(error)) => Err(error),
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 

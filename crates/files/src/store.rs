@@ -2,7 +2,7 @@
 
 use crate::aligned::{ALIGN, Aligned, is_aligned};
 use crate::error::FileError;
-use crate::os::{self, Locked, Punched};
+use crate::os::{self, LockedFile, Punched};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
@@ -39,7 +39,7 @@ pub struct FileOptions {
 /// unknown, and in a file that keeps its space.
 #[derive(Debug)]
 pub struct FileStore {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     capacity_bytes: u64,
     block_bytes: u32,
@@ -112,14 +112,11 @@ impl FileStore {
     }
 
     fn new(file: File, path: &Path, options: FileOptions, is_block_device: bool) -> Result<Self, FileError> {
-        match os::lock(&file, options.is_read_only).map_err(FileError::io(path, "lock"))? {
-            Locked::Ours => {}
-            Locked::Taken => {
-                return Err(FileError::InUse { path: path.to_owned(), by: "another process" });
-            }
-        }
+        let file = LockedFile::take(file, options.is_read_only)
+            .map_err(FileError::io(path, "lock"))?
+            .ok_or_else(|| FileError::InUse { path: path.to_owned(), by: "another process" })?;
         let block_bytes = if is_block_device {
-            let logical = rustix::fs::ioctl_blksszget(&file);
+            let logical = rustix::fs::ioctl_blksszget(&*file);
             logical
                 .map_err(|error| FileError::io(path, "ask for the block size")(error.into()))?
                 .max(SECTOR_BYTES)
@@ -129,7 +126,7 @@ impl FileStore {
             SECTOR_BYTES
         };
         // The end of a block device is found as that of a file.
-        let capacity_bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
+        let capacity_bytes = rustix::fs::seek(&*file, rustix::fs::SeekFrom::End(0))
             .map_err(|error| FileError::io(path, "ask for the size")(error.into()))?;
         let wrong = |expected: String| {
             FileError::refused(path, format!("{capacity_bytes} bytes: expected {expected}"))
@@ -166,7 +163,7 @@ impl FileStore {
         if self.is_block_device {
             return Ok(Condition::Whole);
         }
-        let found = rustix::fs::fstat(&self.file)?;
+        let found = rustix::fs::fstat(&*self.file)?;
         Ok(match found.st_size.cast_unsigned() {
             bytes if bytes < self.capacity_bytes => Condition::Shorter(bytes),
             _ if found.st_nlink == 0 && self.links != 0 => Condition::Deleted,
@@ -401,7 +398,7 @@ impl Store for FileStore {
         if self.is_block_device || extent.len == 0 {
             return all;
         }
-        let next = |whence| match rustix::fs::seek(&self.file, whence) {
+        let next = |whence| match rustix::fs::seek(&*self.file, whence) {
             Ok(at) => Some(at.min(extent.end())),
             Err(Errno::NXIO) => Some(extent.end()),
             Err(_) => None,

@@ -5,11 +5,12 @@
 use crate::error::ImageError;
 use crate::hold::Hold;
 use crate::layout::Layout;
-use crate::locked::LockedFile;
+use crate::locked;
 use crate::mapping::{Mapping, Writes};
 use crate::store::Store;
 use nandscape_core::BlockId;
 use nandscape_files::os;
+use nandscape_files::os::LockedFile;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -31,7 +32,7 @@ impl FileStore {
     /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are
     /// zeroes after it. A file that is there is refused.
     pub(crate) fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
-        let file = LockedFile::create(path)?;
+        let file = locked::create(path)?;
         let fill = |file: LockedFile| -> Result<Self, ImageError> {
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
             os::allocate(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;

@@ -1,48 +1,26 @@
 //! Files that one process has to itself.
 
 use crate::error::ImageError;
-use nandscape_files::os::{self, Locked};
+use nandscape_files::os::{self, LockedFile};
 use std::fs::{File, OpenOptions};
-use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Mode of a new image: for its owner alone.
 const MODE: u32 = 0o600;
 
-/// A file and its lock, released with it even while a process being started still has the descriptor.
-#[derive(Debug)]
-pub(crate) struct LockedFile(File);
-
-impl LockedFile {
-    /// Makes a file for this process alone; one that is there is refused.
-    pub fn create(path: &Path) -> Result<Self, ImageError> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
-        let file = file.map_err(ImageError::io(path, "create"))?;
-        Self::new(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
-    }
-
-    /// Takes a file for this process alone, or together with others that only read.
-    pub fn new(file: File, is_shared: bool, path: &Path) -> Result<Self, ImageError> {
-        match os::lock(&file, is_shared).map_err(ImageError::io(path, "lock"))? {
-            Locked::Ours => Ok(Self(file)),
-            Locked::Taken => Err(ImageError::unsuited(path, "the image is in use by another process")),
-        }
-    }
+/// Makes a file for this process alone; one that is there is refused.
+pub(crate) fn create(path: &Path) -> Result<LockedFile, ImageError> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
+    let file = file.map_err(ImageError::io(path, "create"))?;
+    take(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
-impl Deref for LockedFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
+/// Takes a file for this process alone, or together with others that only read.
+pub(crate) fn take(file: File, is_shared: bool, path: &Path) -> Result<LockedFile, ImageError> {
+    LockedFile::take(file, is_shared)
+        .map_err(ImageError::io(path, "lock"))?
+        .ok_or_else(|| ImageError::unsuited(path, "the image is in use by another process"))
 }
 
 /// Opens a regular file. Anything else is refused, and none of it is waited for.

@@ -8,8 +8,8 @@
 //!
 //! Faults at other addresses go to the handler that was there before.
 
-use crate::locked::LockedFile;
 use memmap2::{MmapMut, MmapOptions};
+use nandscape_files::os::LockedFile;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;

@@ -4,12 +4,13 @@ use crate::error::ImageError;
 use crate::file::FileStore;
 use crate::flash::Flash;
 use crate::header::Header;
-use crate::locked::{LockedFile, open_regular};
+use crate::locked::{self, open_regular};
 use crate::session::session_of;
 use crate::snapshot::ImageHandle;
 use crate::start;
 use nandscape_core::Geometry;
 use nandscape_files::os;
+use nandscape_files::os::LockedFile;
 use nandscape_media::NandOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,13 +51,13 @@ impl ImageMedium {
     ///
     /// Errors name file and offset: not an image, a newer version, in use, a bad header or block table.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        let file = LockedFile::new(open_regular(path, true)?, false, path)?;
+        let file = locked::take(open_regular(path, true)?, false, path)?;
         Self::start(path, file, FileStore::map)
     }
 
     /// Opens an image to look at it: writes stay in memory. Refused while a server has it.
     pub fn open_aside(path: &Path) -> Result<Self, ImageError> {
-        let file = LockedFile::new(open_regular(path, false)?, true, path)?;
+        let file = locked::take(open_regular(path, false)?, true, path)?;
         Self::start(path, file, FileStore::map_aside)
     }
 

@@ -5,10 +5,11 @@
 use crate::error::ImageError;
 use crate::header::{Header, UNFINISHED};
 use crate::layout::Layout;
-use crate::locked::{LockedFile, open_regular};
+use crate::locked::{self, open_regular};
 use crate::start::head;
 use crate::state::{State, boot_id};
 use nandscape_files::os;
+use nandscape_files::os::LockedFile;
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -36,7 +37,7 @@ impl Unfinished {
         name.push(".partial");
         let partial = PathBuf::from(name);
         remove_leftover(&partial)?;
-        let file = LockedFile::create(&partial)?;
+        let file = locked::create(&partial)?;
         let this = Self { file, path: path.to_owned(), partial, is_finished: false };
         let marked = this.file.write_all_at(&UNFINISHED, 0);
         marked.map_err(ImageError::io(&this.partial, "write"))?;
@@ -90,7 +91,7 @@ fn remove_leftover(partial: &Path) -> Result<(), ImageError> {
     if !is_leftover && !is_empty {
         return Err(ImageError::io(partial, "create")(Errno::EXIST.into()));
     }
-    let _locked = LockedFile::new(file, false, partial)?;
+    let _locked = locked::take(file, false, partial)?;
     std::fs::remove_file(partial).map_err(ImageError::io(partial, "remove"))
 }
 
