@@ -21,8 +21,8 @@ pub enum Punched {
     Unsupported,
 }
 
-/// A file and its lock. The lock is given up with it, even while a process that is being started still has the
-/// descriptor.
+/// A file and its lock. The lock is given up with it, even while a process that is being started still has
+/// the descriptor.
 #[derive(Debug)]
 pub struct LockedFile(File);
 
